@@ -1,0 +1,61 @@
+"""What an agent declares with a tag in its text (CUG-010, CUG-016)."""
+
+from __future__ import annotations
+
+import re
+
+from cuggino.events.base import Event
+
+
+class LlmMarkerEvent(Event, category=True):
+    """Category: `<TAG>content</TAG>` in an agent's message. The tag is the class name, upper case.
+
+    The content is trimmed and may be empty.
+    """
+
+    content: str
+
+    @classmethod
+    def tag_name(cls) -> str:
+        """The tag as an agent writes it: `SpecIssue` is `SPEC_ISSUE`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).upper()
+
+
+class LlmTerminalMarkerEvent(LlmMarkerEvent, category=True):
+    """Category: a marker that ends the stage of its agent."""
+
+
+class Note(LlmMarkerEvent):
+    """Something worth remembering for the next agent."""
+
+
+class ToBeDiscussed(LlmMarkerEvent):
+    """A finding of the audit agent."""
+
+
+class SpecIssue(LlmTerminalMarkerEvent):
+    """The specification is unclear or contradicts itself; a person has to decide."""
+
+
+class PlanComplete(LlmTerminalMarkerEvent):
+    """The plan is written."""
+
+
+class Progress(LlmTerminalMarkerEvent):
+    """One task is done and more remain."""
+
+
+class Done(LlmTerminalMarkerEvent):
+    """All tasks of the plan are done."""
+
+
+class NoMoreWork(LlmTerminalMarkerEvent):
+    """There was nothing left to do; taken as `Done` without a commit."""
+
+
+class Approved(LlmTerminalMarkerEvent):
+    """The reviewer found the work to match the specification."""
+
+
+class RequestChanges(LlmTerminalMarkerEvent):
+    """The reviewer sends the work back."""
