@@ -1,0 +1,110 @@
+"""The boundary that every stream of a service crosses."""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.internal.exceptions import DisposedException
+
+from cuggino.operators.scheduler import serial
+
+T = TypeVar("T")
+
+
+def on_loop(source: Observable[T]) -> Observable[T]:
+    """The same stream, subscribed, delivered and disposed on one serial scheduler.
+
+    The scheduler is the one given to `subscribe`, made serial (`serial`). What this adds:
+
+    - every `on_next`, `on_error` and `on_completed` runs on that scheduler's thread;
+    - upstream is released *before* `on_completed` or `on_error` is delivered;
+    - an exception in the subscriber's `on_next` releases upstream and reaches its `on_error`;
+    - `dispose()` from any thread returns when upstream is released.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        crossing = _Crossing(source, observer, serial(scheduler))
+        crossing.begin()
+        return Disposable(crossing.dispose)
+
+    return Observable(subscribe)
+
+
+class _Crossing(abc.ObserverBase[T]):
+    def __init__(
+        self, source: Observable[T], observer: abc.ObserverBase[T], lane: abc.SchedulerBase
+    ) -> None:
+        self._source = source
+        self._observer = observer
+        self._lane = lane
+        self._upstream = SerialDisposable()
+        self._gate = threading.Lock()
+        self._thread: int | None = None
+        self._closed = False
+
+    def begin(self) -> None:
+        self._lane.schedule(self._subscribe)
+
+    def _subscribe(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
+        with self._gate:
+            if self._closed:
+                return
+            self._thread = threading.get_ident()
+        self._upstream.disposable = self._source.subscribe(self, scheduler=self._lane)
+
+    def on_next(self, value: T) -> None:
+        if self._elsewhere():
+            self._lane.schedule(lambda *_: self.on_next(value))
+        elif not self._closed:
+            try:
+                self._observer.on_next(value)
+            except Exception as error:
+                self.on_error(error)
+
+    def on_error(self, error: Exception) -> None:
+        if self._elsewhere():
+            self._lane.schedule(lambda *_: self.on_error(error))
+        elif self._close():
+            self._upstream.dispose()
+            self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        if self._elsewhere():
+            self._lane.schedule(lambda *_: self.on_completed())
+        elif self._close():
+            self._upstream.dispose()
+            self._observer.on_completed()
+
+    def dispose(self) -> None:
+        if not self._close() or self._thread is None:
+            return
+        if not self._elsewhere():
+            self._upstream.dispose()
+            return
+        released = threading.Event()
+
+        def release(*_: object) -> None:
+            try:
+                self._upstream.dispose()
+            finally:
+                released.set()
+
+        try:
+            self._lane.schedule(release)
+        except DisposedException:  # the lane has ended: nothing can run beside us any more
+            release()
+        released.wait()
+
+    def _elsewhere(self) -> bool:
+        return threading.get_ident() != self._thread
+
+    def _close(self) -> bool:
+        """True for the one caller that ends the crossing."""
+        with self._gate:
+            first, self._closed = not self._closed, True
+            return first

@@ -1,0 +1,93 @@
+"""The one lane on which a run happens.
+
+All operators, timers and `on_next` calls of a run happen on one serial scheduler, so that there
+are no locks outside the sources and the Rx grammar holds without them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from functools import cache
+from typing import Any, TypeVar
+
+from reactivex import abc
+from reactivex.disposable import Disposable
+from reactivex.scheduler import (
+    CurrentThreadScheduler,
+    EventLoopScheduler,
+    ImmediateScheduler,
+    NewThreadScheduler,
+    ThreadPoolScheduler,
+    TimeoutScheduler,
+)
+
+_State = TypeVar("_State")
+
+_NOT_SERIAL = (
+    CurrentThreadScheduler,
+    ImmediateScheduler,
+    NewThreadScheduler,
+    ThreadPoolScheduler,
+    TimeoutScheduler,
+)
+"""Schedulers on which two actions can run at once, or on no thread of their own."""
+
+
+class LoopScheduler(EventLoopScheduler):
+    """RxPY's event loop on one daemon thread, that outlives an exception in an action.
+
+    The stock one ends for ever with the first exception; here it is reported to
+    `threading.excepthook`, and the next action runs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self._name_thread)
+
+    def _name_thread(self, target: Any) -> threading.Thread:
+        return threading.Thread(target=target, name="cuggino-loop", daemon=True)
+
+    def invoke_action(
+        self, action: abc.ScheduledAction[_State], state: _State | None = None
+    ) -> abc.DisposableBase:
+        try:
+            return super().invoke_action(action, state)
+        except Exception:
+            kind, error, traceback = sys.exc_info()
+            assert kind is not None
+            threading.excepthook(
+                threading.ExceptHookArgs((kind, error, traceback, threading.current_thread()))
+            )
+            return Disposable()
+
+    def close(self) -> None:
+        """Abandon what is scheduled and end the thread; returns when it has ended."""
+        self.dispose()
+        thread = self._thread
+        if isinstance(thread, threading.Thread) and thread is not threading.current_thread():
+            thread.join()
+
+
+@cache
+def default_scheduler() -> LoopScheduler:
+    """The lane of those who bring none: one for the process, made at first use."""
+    return LoopScheduler()
+
+
+def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
+    """The scheduler itself when it is serial and thread-safe, else one that is.
+
+    `None` and the thread-per-action kinds become the default lane; an `AsyncIOScheduler` becomes
+    the thread-safe one of the same event loop.
+    """
+    if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
+        return default_scheduler()
+    # asyncio is imported only where somebody else has already done so.
+    if "reactivex.scheduler.eventloop.asyncioscheduler" in sys.modules:
+        from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
+
+        if isinstance(scheduler, AsyncIOScheduler) and not isinstance(
+            scheduler, AsyncIOThreadSafeScheduler
+        ):
+            return AsyncIOThreadSafeScheduler(scheduler._loop)
+    return scheduler

@@ -1,0 +1,75 @@
+"""`until_terminal`: a stage ends with its terminal event, after a short time to settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from reactivex import Observable, abc, timer
+from reactivex.disposable import CompositeDisposable, SerialDisposable
+
+T = TypeVar("T")
+
+
+def until_terminal(
+    is_terminal: Callable[[T], bool],
+    *,
+    linger: float,
+    settle: Callable[[T], bool] = lambda _event: False,
+) -> Callable[[Observable[T]], Observable[T]]:
+    """Pass events on up to the first terminal one, which comes last.
+
+    ::
+
+        source:             a--T--s---|             s: an event that `settle` accepts
+        until_terminal:     a-----s---(T|)
+
+        source:             a--T----------------    linger = 5 s
+        until_terminal:     a-------(T|)            the source is ended first
+
+    After the terminal event the source has `linger` seconds to end by itself, in which only the
+    events that `settle` accepts are passed on (an agent's `SessionEnded`, with its cost). Then it
+    is released, and the terminal event is emitted last: it is the outcome of the stage. What the
+    source does after its terminal event, errors included, is not seen (CUG-018). A source that
+    ends without a terminal event ends the stream the same way.
+    """
+
+    def operator(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            running = SerialDisposable()
+            lingering = SerialDisposable()
+            terminal: list[T] = []
+
+            def on_next(event: T) -> None:
+                if terminal:
+                    if settle(event):
+                        observer.on_next(event)
+                elif is_terminal(event):
+                    terminal.append(event)
+                    lingering.disposable = timer(linger).subscribe(
+                        lambda _: finish(), scheduler=scheduler
+                    )
+                else:
+                    observer.on_next(event)
+
+            def finish() -> None:
+                lingering.dispose()
+                running.dispose()
+                for event in terminal:
+                    observer.on_next(event)
+                observer.on_completed()
+
+            def on_error(error: Exception) -> None:
+                if terminal:
+                    finish()
+                else:
+                    observer.on_error(error)
+
+            running.disposable = source.subscribe(on_next, on_error, finish, scheduler=scheduler)
+            return CompositeDisposable(lingering, running)
+
+        return Observable(subscribe)
+
+    return operator
