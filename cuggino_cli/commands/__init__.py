@@ -1,1 +1,1 @@
-"""TBD."""
+"""The commands, one file each: options in, a stream subscribed, its ending as an exit code."""

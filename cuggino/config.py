@@ -1,0 +1,183 @@
+"""`.cuggino.json`: what it may hold, and how it is read and written (CUG-070 to CUG-074).
+
+Unlike the original, a file that cannot be used is an error with its place and a proposal, never a
+silent default: a run with other settings than the user believes costs a night.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+from cuggino.errors import ConfigError
+
+CONFIG_FILE = ".cuggino.json"
+
+
+class Config(BaseModel):
+    """The settings of a project. Keys in the file are in camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+    specs_path: str = ".specs"
+    """The folder with the specifications, relative to the project."""
+    max_iterations: int = Field(default=10, ge=1)
+    """How many plan-to-review rounds a run may take."""
+    max_tasks_per_plan: int = Field(default=50, ge=1)
+    """How many implementing agents may work on one plan before it is reviewed anyway."""
+    setup_command: str | None = None
+    """Run once after each planning, in a shell. Blank is absent."""
+    check_command: str | None = None
+    """Run before each implementing agent and before the review, in a shell. Blank is absent."""
+    setup_strict: bool = False
+    """End the run when the setup command fails."""
+    command_timeout: float | None = Field(default=None, gt=0)
+    """Seconds that a setup or check command may take; absent means no limit."""
+    gate: Literal["context", "block"] = "context"
+    """`block`: an approval counts only if the check command before that review exited with 0."""
+    commit: bool = False
+    """Commit after each task."""
+    commit_timeout: float = Field(default=600.0, gt=0)
+    """Seconds that a commit may take, its hooks and signature included."""
+    audit: bool = False
+    """Run the audit agent in the idle time of `watch`."""
+    agent: str = "claude"
+    """The agent: a name, or `scripted:FILE`."""
+    agent_path: str | None = None
+    """The agent's program, if it is not the one found on PATH."""
+    model: str | None = None
+    """The model that the agent is asked to use; absent means the agent's own default."""
+
+    @field_validator("setup_command", "check_command", mode="after")
+    @classmethod
+    def _blank_is_absent(cls, value: str | None) -> str | None:
+        return (value or "").strip() or None
+
+    @field_validator("specs_path", "agent", mode="after")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value
+
+    @model_validator(mode="after")
+    def _gate_needs_a_check(self) -> Config:
+        if self.gate == "block" and self.check_command is None:
+            raise ValueError('"gate": "block" needs a "checkCommand", else no approval could count')
+        return self
+
+
+def config_path(folder: Path) -> Path:
+    """Where the configuration of the project in `folder` is."""
+    return folder / CONFIG_FILE
+
+
+def load_config(folder: Path) -> Config:
+    """The configuration of the project in `folder`; all defaults without a file or an empty one.
+
+    Raises:
+        ConfigError: the file cannot be read, is not JSON (with line and column), holds an unknown
+            key (with the nearest valid one) or a value of a wrong type.
+    """
+    path = config_path(folder)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Config()
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{CONFIG_FILE} is not UTF-8 (byte {error.start})", hint="save the file as UTF-8"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
+    if not text.strip():
+        return Config()
+    try:
+        raw = json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{CONFIG_FILE} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})",
+            hint="correct the file, or write a new one with `cuggino setup`",
+        ) from error
+    if not isinstance(raw, dict):
+        raise ConfigError(
+            f"{CONFIG_FILE} holds {_json_type(raw)}, but must hold an object",
+            hint="write a new one with `cuggino setup`",
+        )
+    return parse_config(raw)
+
+
+def parse_config(raw: dict[str, Any]) -> Config:
+    """The configuration from its JSON object; raises `ConfigError` with one sentence."""
+    known = {field.alias or name: name for name, field in Config.model_fields.items()}
+    for key in raw:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            raise ConfigError(
+                f'{CONFIG_FILE}: unknown key "{key}"',
+                hint=f'did you mean "{near[0]}"?' if near else "valid keys: " + ", ".join(known),
+            )
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"].removeprefix("Value error, ")
+        if not first["loc"]:
+            raise ConfigError(f"{CONFIG_FILE}: {message}") from error
+        key = str(first["loc"][0])
+        raise ConfigError(
+            f'{CONFIG_FILE}: "{key}" is {_shown(raw.get(key))}: {message}',
+            hint="correct the value, or write a new file with `cuggino setup`",
+        ) from error
+
+
+def save_config(folder: Path, config: Config) -> None:
+    """Write the configuration as indented JSON with a final newline; absent values are left out.
+
+    The six keys of the original are always written, others only where they differ from the default.
+    """
+    always = {"specs_path", "max_iterations", "setup_command", "check_command", "commit", "audit"}
+    default = Config()
+    kept = {
+        field.alias or name: getattr(config, name)
+        for name, field in Config.model_fields.items()
+        if getattr(config, name) is not None
+        and (name in always or getattr(config, name) != getattr(default, name))
+    }
+    path = config_path(folder)
+    beside = path.with_name(path.name + ".tmp")
+    try:
+        beside.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ConfigError(
+            f"{CONFIG_FILE} cannot be written in {folder}: {error.strerror}",
+            hint="check the permissions of the folder",
+        ) from error
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case _:
+            return "a number"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,178 @@
+"""The three roles of the coding loop: what each is told and which markers it may emit."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+from cuggino.agents.protocol import LlmAgent, Role, SpawnOptions
+from cuggino.errors import LoopError
+from cuggino.events import (
+    Approved,
+    CheckCommandOutput,
+    Done,
+    LlmMarkerEvent,
+    NoMoreWork,
+    Note,
+    PlanComplete,
+    Progress,
+    RequestChanges,
+    SpecIssue,
+)
+from cuggino.loops.options import LoopRunOptions
+from cuggino.operators import Flow, forward, marker_tags
+from cuggino.prompts import Prompts
+from cuggino.stages import agent_stage
+from cuggino.storage import Session
+
+ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
+    "planning": (SpecIssue, PlanComplete),
+    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
+    "reviewing": (SpecIssue, Approved, RequestChanges),
+}
+"""Which markers a role may emit (CUG-017); in its text any other tag is text."""
+
+
+class Roles:
+    """Spawns the agents of one run. Each method gives the terminal marker of its agent."""
+
+    def __init__(
+        self, agent: LlmAgent, prompts: Prompts, session: Session, options: LoopRunOptions
+    ) -> None:
+        self._agent = agent
+        self._prompts = prompts
+        self._session = session
+        self._options = options
+        self._paths = {
+            "specs_path": options.specs_path,
+            "plan_path": self._relative(session.plan_file),
+            "session_path": self._relative(session.session_file),
+            "review_path": self._relative(session.review_file),
+        }
+
+    def plan(self, review: str | None) -> Flow[PlanComplete | SpecIssue]:
+        """Plan the focus; `review` is what the last round was sent back with."""
+        prompt = (
+            f"Plan the focus by the specifications in {self._paths['specs_path']} and write the "
+            f"plan to {self._paths['plan_path']}."
+        )
+        variables = {"focus": self._options.focus, "review": _review_section(review)}
+        ending: PlanComplete | SpecIssue = yield from self._spawn(
+            "planning", prompt, variables, (PlanComplete, SpecIssue)
+        )
+        return ending
+
+    def implement(
+        self, check: CheckCommandOutput | None
+    ) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
+        """Do one task of the plan; `check` is the state of the project before it."""
+        prompt = (
+            f"Do the next task of the plan in {self._paths['session_path']} by the specifications "
+            f"in {self._paths['specs_path']}."
+        )
+        variables = {"focus": self._options.focus, "check": _check_section(check)}
+        ending: Progress | Done | NoMoreWork | SpecIssue = yield from self._spawn(
+            "implementing", prompt, variables, (Progress, Done, NoMoreWork, SpecIssue)
+        )
+        return ending
+
+    def review(
+        self, check: CheckCommandOutput | None, baseline: str | None, *, finished: bool
+    ) -> Flow[Approved | RequestChanges | SpecIssue]:
+        """Judge the work; `baseline` is the commit that the run started from."""
+        prompt = (
+            f"Review the project against the specifications in {self._paths['specs_path']}; a "
+            f"review that asks for changes goes to {self._paths['review_path']}."
+        )
+        variables = {
+            "focus": self._options.focus,
+            "check": _check_section(check),
+            "baseline": _baseline_line(baseline),
+            "scope": "" if finished else _UNFINISHED,
+        }
+        ending: Approved | RequestChanges | SpecIssue = yield from self._spawn(
+            "reviewing", prompt, variables, (Approved, RequestChanges, SpecIssue)
+        )
+        return ending
+
+    def _spawn(
+        self,
+        role: Role,
+        prompt: str,
+        variables: dict[str, str],
+        endings: tuple[type[LlmMarkerEvent], ...],
+    ) -> Flow[Any]:
+        """Run the agent of the role; gives its marker, one of `endings` (checked here)."""
+        options = SpawnOptions(
+            prompt=prompt,
+            cwd=self._options.cwd,
+            system_prompt=self._prompts.render(role, {**self._paths, **variables}),
+            dangerously_skip_permissions=True,
+            session_id=str(uuid.uuid4()),
+            role=role,
+            model=self._options.model,
+            env=self._environment(role),
+        )
+        marker: Any = yield from forward(
+            agent_stage(
+                self._agent,
+                options,
+                phase=role,
+                tags=marker_tags(*ROLE_MARKERS[role]),
+                on_marker=self._session.append,
+                linger=self._options.linger,
+            )
+        )
+        if not isinstance(marker, endings):
+            raise LoopError(role, f"unexpected end of the agent: {marker}")
+        return marker
+
+    def _environment(self, role: Role) -> dict[str, str]:
+        """Where an agent's tools, hooks and scripts find the files of the run."""
+        return {
+            "CUGGINO_ROLE": role,
+            "CUGGINO_SPECS_PATH": self._options.specs_path,
+            "CUGGINO_SESSION_FILE": str(self._session.session_file),
+            "CUGGINO_PLAN_FILE": str(self._session.plan_file),
+            "CUGGINO_REVIEW_FILE": str(self._session.review_file),
+        }
+
+    def _relative(self, path: os.PathLike[str]) -> str:
+        return os.path.relpath(path, self._options.cwd)
+
+
+_UNFINISHED = (
+    "The plan is not finished yet. Judge what has been done so far; what the plan still has to do "
+    "is no finding."
+)
+
+
+def _review_section(review: str | None) -> str:
+    if review is None:
+        return ""
+    return (
+        "## Review of the work so far\n\n"
+        "The work was sent back. The new plan must satisfy this review and the specifications:\n\n"
+        f"{review.strip()}"
+    )
+
+
+def _check_section(check: CheckCommandOutput | None) -> str:
+    if check is None:
+        return ""
+    cut = f" (its end; the whole is in `{check.file_path}`)" if check.truncated else ""
+    return (
+        "## Check command\n\n"
+        f"It has just exited with code {check.exit_code}. Its output{cut}:\n\n"
+        f"{check.output.strip()}"
+    )
+
+
+def _baseline_line(baseline: str | None) -> str:
+    if baseline is None:
+        return "Look at the code as it is now, committed or not."
+    return (
+        f"See what was changed since the start: `git diff {baseline}..HEAD`, and `git status` for "
+        "what is not committed."
+    )

@@ -1,0 +1,147 @@
+"""The layer: services made from a folder, a configuration and an agent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactivex import Observable
+
+from cuggino.agents import LlmAgent, make_agent
+from cuggino.config import CONFIG_FILE, Config, load_config
+from cuggino.errors import ConfigError
+from cuggino.events import LoopEvent
+from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.prompts import Prompts
+from cuggino.stages import GitRepository, act
+from cuggino.storage import WORKSPACE_FOLDER, Workspace, read_focus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Everything that a loop in one project needs. Made by `live`; every part can be replaced."""
+
+    cwd: Path
+    config: Config
+    agent: LlmAgent
+    workspace: Workspace
+    loop: LoopService
+
+    @classmethod
+    def live(
+        cls,
+        *,
+        cwd: str | os.PathLike[str] = ".",
+        config: Config | None = None,
+        agent: str | LlmAgent | None = None,
+    ) -> Runtime:
+        """The services for the project at `cwd`. Nothing is started or written yet.
+
+        `config` defaults to the project's `.cuggino.json`. `agent` is an agent, or a name such as
+        `claude` or `scripted:FILE`; it defaults to the configured one.
+
+        Raises:
+            ConfigError: the configuration or the agent's name cannot be used.
+        """
+        folder = Path(cwd).resolve()
+        config = config or load_config(folder)
+        if agent is None or isinstance(agent, str):
+            agent = make_agent(agent or config.agent, cwd=folder, path=config.agent_path)
+        workspace = Workspace(folder)
+        repository = GitRepository(
+            folder,
+            exclude=(Path(config.specs_path), Path(WORKSPACE_FOLDER)),
+            timeout=config.commit_timeout,
+        )
+        loop = LoopService(
+            agent=agent,
+            workspace=workspace,
+            repository=repository,
+            prompts=Prompts(workspace.prompts),
+        )
+        return cls(cwd=folder, config=config, agent=agent, workspace=workspace, loop=loop)
+
+    def loop_options(
+        self, *, focus: str, review: str | None = None, slow: bool = False
+    ) -> LoopRunOptions:
+        """The options of a run by the configuration. `focus` is a text, or `@path` of a file.
+
+        Raises:
+            ConfigError: the focus is blank, or its file cannot be read.
+        """
+        config = self.config
+        return LoopRunOptions(
+            focus=read_focus(focus, self.cwd),
+            cwd=self.cwd,
+            specs_path=config.specs_path,
+            review=review,
+            max_iterations=config.max_iterations,
+            max_tasks_per_plan=config.max_tasks_per_plan,
+            setup_command=config.setup_command,
+            check_command=config.check_command,
+            setup_strict=config.setup_strict,
+            command_timeout=config.command_timeout,
+            gate=config.gate,
+            commit=config.commit,
+            slow=slow,
+            model=config.model,
+        )
+
+    def run(
+        self, *, focus: str, review: str | None = None, slow: bool = False
+    ) -> Observable[LoopEvent]:
+        """The coding loop, after a look whether it can work here (`check_project`).
+
+        Emits what `LoopService.run` emits; a project that cannot be used is an error before
+        anything is started or written.
+        """
+
+        def story() -> Flow[None]:
+            options = yield from ask(act(lambda: self._checked(focus, review, slow=slow)))
+            assert options is not None
+            yield from forward(self.loop.run(options))
+
+        return on_loop(flow(story))
+
+    def _checked(self, focus: str, review: str | None, *, slow: bool) -> LoopRunOptions:
+        options = self.loop_options(focus=focus, review=review, slow=slow)
+        check_project(self.cwd, self.config, self.agent)
+        return options
+
+
+def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
+    """Whether the coding loop can work in this folder.
+
+    Raises:
+        ConfigError: the specs folder is missing, there is no repository while `commit` is on, git
+            is not installed, or the workspace folder cannot be written.
+        AgentNotFound: the agent's program is missing or too old.
+    """
+    specs = cwd / config.specs_path
+    if not specs.is_dir():
+        raise ConfigError(
+            f"the specs folder {specs} does not exist",
+            hint=f"write the specifications there, or set specsPath in {CONFIG_FILE}",
+        )
+    if config.commit:
+        _check_repository(cwd)
+    agent.check()
+    place = cwd / WORKSPACE_FOLDER
+    existing = place if place.exists() else cwd
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{existing} cannot be written", hint="check the owner and permissions of the folder"
+        )
+
+
+def _check_repository(cwd: Path) -> None:
+    from cuggino.sources.git import repository_state
+
+    hint = f'run `git init`, or set "commit" to false in {CONFIG_FILE}'
+    if shutil.which("git") is None:
+        raise ConfigError("git is not installed, but commit is on", hint=hint)
+    if repository_state(cwd) is None:
+        raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)

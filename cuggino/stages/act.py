@@ -1,0 +1,27 @@
+"""A small deed of the loop itself as a stage: a file read, a file written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from reactivex import Observable, abc, disposable
+
+T = TypeVar("T")
+
+
+def act(do: Callable[[], T]) -> Observable[T]:
+    """Do it at subscription, emit what it gave; its exception is the stream's error.
+
+    A loop's generator is a function of its stages' outcomes alone: what it reads from the disk
+    it reads through a stage.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        observer.on_next(do())
+        observer.on_completed()
+        return disposable.Disposable()
+
+    return Observable(subscribe)

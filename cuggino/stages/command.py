@@ -1,0 +1,143 @@
+"""The setup and check commands as stages (CUG-040 to CUG-044)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactivex import Observable, abc, empty, throw, timer
+from reactivex import operators as ops
+
+from cuggino.errors import ProcessFailed, SpawnFailed
+from cuggino.events import CheckCommandOutput, SetupCommandOutput
+from cuggino.operators import acquire_release, interrupt_when
+from cuggino.sources.process import process_lines
+
+Shell = Callable[[str, Path], Observable[bytes]]
+"""Runs a command line in a folder; emits its output lines with their ends, fails as
+`process_lines` does."""
+
+OUTPUT_LIMIT = 30_000
+"""Characters of a command's output that are kept in the event and given to an agent."""
+
+CANNOT_START = 127
+TIMED_OUT = 124
+
+Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
+
+
+def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
+    """Run the command line in `/bin/sh`; what it leaves running in the background stays."""
+    return process_lines(
+        ["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, sweep=False
+    )
+
+
+def command_stage(
+    kind: type[Output],
+    command: str,
+    *,
+    shell: Shell,
+    cwd: Path,
+    iteration: int,
+    output_file: Path,
+    timeout: float | None = None,
+) -> Observable[Output]:
+    """Run the command to its end and emit one event: its output and exit code.
+
+    It never fails: a command that exits with another code than 0, cannot be started (127) or runs
+    longer than `timeout` seconds (124, and its processes are ended) is told by the event. The
+    whole output goes to `output_file`, the event carries its last 30,000 characters.
+    """
+
+    def collect(output: _Output) -> Observable[Output]:
+        lines: Observable[Any] = shell(command, cwd)
+        if timeout is not None:
+            lines = lines.pipe(interrupt_when(timer(timeout), TIMED_OUT))
+        return lines.pipe(
+            ops.do_action(output.add),
+            ops.ignore_elements(),
+            ops.catch(output.failed),
+            _then(lambda: output.event(kind, iteration=iteration, timeout=timeout)),
+        )
+
+    return acquire_release(lambda: _Output(output_file), collect, lambda output: output.close())
+
+
+def _then(make: Callable[[], Output]) -> Callable[[Observable[Any]], Observable[Output]]:
+    """Emit `make()` when the source has completed."""
+
+    def operator(source: Observable[Any]) -> Observable[Output]:
+        def subscribe(
+            observer: abc.ObserverBase[Output], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            def complete() -> None:
+                observer.on_next(make())
+                observer.on_completed()
+
+            return source.subscribe(None, observer.on_error, complete, scheduler=scheduler)
+
+        return Observable(subscribe)
+
+    return operator
+
+
+class _Output:
+    """The whole output in a file, its end in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("wb")
+        self._tail = bytearray()
+        self._size = 0
+        self._exit_code = 0
+        self._problem = ""
+
+    def add(self, line: bytes | int) -> None:
+        if isinstance(line, int):
+            self._exit_code = line
+            return
+        self._file.write(line)
+        self._size += len(line)
+        self._tail += line
+        # UTF-8 takes at most four bytes a character.
+        if len(self._tail) > 8 * OUTPUT_LIMIT:
+            del self._tail[: -4 * OUTPUT_LIMIT]
+
+    def failed(self, error: Exception, _source: Observable[Any]) -> Observable[Any]:
+        match error:
+            case ProcessFailed():
+                self._exit_code = error.child_exit_code
+            case SpawnFailed():
+                self._exit_code = CANNOT_START
+                self._problem = error.message
+            case _:
+                return throw(error)
+        return empty()
+
+    def event(self, kind: type[Output], *, iteration: int, timeout: float | None) -> Output:
+        self._file.flush()
+        whole = bytes(self._tail).decode("utf-8", "replace")
+        text = whole[-OUTPUT_LIMIT:]
+        return kind(
+            iteration=iteration,
+            output=text if text.strip() else self._nothing(kind, timeout),
+            exit_code=self._exit_code,
+            file_path=str(self._path),
+            truncated=self._size > len(self._tail) or len(whole) > OUTPUT_LIMIT,
+        )
+
+    def _nothing(self, kind: type[Output], timeout: float | None) -> str:
+        """What stands for a blank output (CUG-043)."""
+        name = "Setup" if kind is SetupCommandOutput else "Check"
+        if self._problem:
+            return f"{name} command failed: {self._problem}"
+        if self._exit_code == TIMED_OUT and timeout is not None:
+            return f"{name} command was ended after {timeout:g} s without output."
+        if self._exit_code:
+            return f"{name} command failed with exit code {self._exit_code}."
+        return f"{name} command completed successfully with no output."
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,156 @@
+"""The project's git repository as stages (CUG-050 to CUG-054)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from reactivex import Observable, from_iterable, timer
+from reactivex import operators as ops
+
+from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.events import CommitFailed, CommitPerformed
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.sources.git import git_lines
+
+SUBJECT_LIMIT = 72
+EMPTY_MESSAGE = "cuggino: progress"
+_LATE = "(took too long)"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was made."""
+
+    hash: str
+    message: str
+
+
+class Repository(Protocol):
+    """What a loop asks of version control."""
+
+    def head(self) -> Observable[str | None]:
+        """Emit the hash of the present commit, None when there is none."""
+
+    def commit(self, message: str) -> Observable[Commit]:
+        """Commit what has changed; emits the commit, or nothing when nothing has changed."""
+
+
+class GitRepository:
+    """The repository that `cwd` is in. Commits leave out the paths in `exclude`.
+
+    A commit that takes longer than `timeout` seconds (a hook, a signature that waits for a
+    password) is ended and fails.
+    """
+
+    def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
+        self._cwd = cwd
+        self._timeout = timeout
+        relative = (os.path.relpath(cwd / path, cwd) for path in exclude)
+        # A path outside of the folder is not committed anyway, and git refuses to name it.
+        self._paths = [
+            ".",
+            *(f":(exclude,literal){path}" for path in relative if not path.startswith("..")),
+        ]
+
+    def head(self) -> Observable[str | None]:
+        return self._text("rev-parse", "--verify", "--quiet", "HEAD").pipe(
+            ops.map(lambda text: text or None),
+            ops.catch(from_iterable([None])),
+        )
+
+    def commit(self, message: str) -> Observable[Commit]:
+        return flow(lambda: self._commit(message))
+
+    def _commit(self, message: str) -> Flow[None]:
+        # The changed paths are named one by one, as `git add` fails on an excluded path that is
+        # ignored, which `.cuggino` often is.
+        status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+        changed = yield from ask(self._text(*status, "--", *self._paths))
+        entries = [entry[3:] for entry in (changed or "").split("\0") if entry]
+        if not entries:
+            return
+        add = ("--literal-pathspecs", "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+        yield from ask(self._text(*add, stdin="\0".join(entries)))
+        try:
+            diff = self._text("diff", "--cached", "--quiet", "--", *self._paths)
+            yield from ask(diff)
+            return
+        except ProcessFailed as difference:
+            if difference.child_exit_code != 1:
+                raise
+        text = commit_message(message)
+        commit = self._text("commit", "--only", "-F", "-", "--", *self._paths, stdin=text)
+        done = yield from ask(commit.pipe(interrupt_when(timer(self._timeout), _LATE)))
+        if done is _LATE:
+            raise ProcessError("git", f"git commit was ended after {self._timeout:g} s")
+        short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
+        yield from emit(Commit(hash=short or "", message=text.splitlines()[0]))
+
+    def _text(self, *args: str, stdin: str | None = None) -> Observable[str]:
+        """The whole output of a git command; its failure says what git said."""
+        command = args[1] if args[0].startswith("-") else args[0]
+
+        def fail(error: Exception, said: str) -> Exception:
+            if not isinstance(error, ProcessFailed):
+                return error
+            failure = ProcessFailed("git", error.child_exit_code, said)
+            failure.message = f"git {command} exited with code {error.child_exit_code}"
+            failure.message += f": {_last_lines(said)}" if said.strip() else ""
+            return failure
+
+        def run() -> Flow[None]:
+            said: list[bytes] = []
+            lines = git_lines(*args, cwd=self._cwd, stdin=stdin)
+            try:
+                yield from ask(lines.pipe(ops.do_action(said.append)))
+            except ProcessError as error:
+                raise fail(error, b"\n".join(said).decode("utf-8", "replace")) from error
+            yield from emit(b"\n".join(said).decode("utf-8", "surrogateescape"))
+
+        return flow(run)
+
+
+def commit_stage(
+    repository: Repository, message: str, *, iteration: int
+) -> Observable[CommitPerformed | CommitFailed]:
+    """Commit the work of a task; emits `CommitPerformed`, `CommitFailed`, or nothing.
+
+    Nothing changed means no event. A failure is an event and never an error: the loop goes on.
+    """
+
+    def run() -> Flow[None]:
+        try:
+            commit = yield from ask(repository.commit(message))
+        except ProcessError as error:
+            yield from emit(CommitFailed(iteration=iteration, message=error.message))
+            return
+        if commit is not None:
+            yield from emit(
+                CommitPerformed(
+                    iteration=iteration, commit_hash=commit.hash, message=commit.message
+                )
+            )
+
+    return flow(run)
+
+
+def commit_message(text: str) -> str:
+    """A marker's text as a commit message: the first line is the subject, cut at a word.
+
+    A subject above 72 characters is cut there, and the whole text becomes the body.
+    """
+    text = text.strip() or EMPTY_MESSAGE
+    first, _, rest = text.partition("\n")
+    subject = first.strip()
+    if len(subject) <= SUBJECT_LIMIT:
+        return f"{subject}\n\n{rest.strip()}\n" if rest.strip() else f"{subject}\n"
+    head = subject[: SUBJECT_LIMIT - 2]
+    cut = head.rsplit(" ", 1)[0] if " " in head else head
+    return f"{cut.rstrip()} …\n\n{text}\n"
+
+
+def _last_lines(text: str, count: int = 3) -> str:
+    return " / ".join(line.strip() for line in text.strip().splitlines()[-count:])

@@ -1,0 +1,37 @@
+"""What a run is to work on, as a person names it on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuggino.errors import ConfigError
+
+
+def read_focus(focus: str, folder: Path) -> str:
+    """The focus as an agent gets it: a text as it is, `@path` as the path and the file's content.
+
+    The path is relative to `folder`. It is read here rather than by the agent, so that it works
+    with every agent and a missing file is known before anything starts.
+
+    Raises:
+        ConfigError: the focus is blank, or its file is missing, unreadable or blank.
+    """
+    if not focus.strip():
+        raise ConfigError("the focus is empty", hint="say what to work on: --focus TEXT or @FILE")
+    if not focus.startswith("@"):
+        return focus
+    content = read_text_file(folder / focus[1:], what=f"--focus {focus}")
+    return f"The file `{focus[1:]}`, which says:\n\n{content.strip()}"
+
+
+def read_text_file(path: Path, *, what: str) -> str:
+    """The text of a file that a person named; `what` names the option in the error."""
+    try:
+        content = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(
+            f"{what}: {path} cannot be read: {error.strerror}", hint="check the path of the file"
+        ) from error
+    if not content.strip():
+        raise ConfigError(f"{what}: {path} is empty", hint="write down what to work on")
+    return content

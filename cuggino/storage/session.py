@@ -1,0 +1,97 @@
+"""The files of one loop run: plan, progress log, review, command output (CUG-060 to CUG-063)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuggino.errors import SessionError
+from cuggino.events import LlmMarkerEvent
+from cuggino.storage.atomic import storing, write_atomic
+
+PROGRESS_LOG = "# Progress Log"
+
+
+class Session:
+    """`<id>.md` in the wip folder and its companions; created by `Workspace.session`."""
+
+    def __init__(self, session_id: str, folder: Path) -> None:
+        self.id = session_id
+        self.session_file = folder / f"{session_id}.md"
+        """The plan and the progress log that all agents of the run read."""
+        self.plan_file = folder / f"{session_id}.plan.md"
+        """Where the planning agent writes its plan."""
+        self.review_file = folder / f"{session_id}.review.md"
+        """Where the reviewing agent writes its review."""
+        self.check_file = folder / f"{session_id}.check.txt"
+        """The whole output of the latest check command."""
+        self.setup_file = folder / f"{session_id}.setup.txt"
+        """The whole output of the latest setup command."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that the session may have made."""
+        return (
+            self.session_file,
+            self.plan_file,
+            self.review_file,
+            self.check_file,
+            self.setup_file,
+        )
+
+    def create(self) -> None:
+        """Make the empty session file."""
+        with storing("create session", self.session_file):
+            self.session_file.write_text("", encoding="utf-8")
+
+    def append(self, marker: LlmMarkerEvent) -> None:
+        """Add the marker to the session file, as the block an agent wrote."""
+        tag = marker.tag_name()
+        with (
+            storing("append marker", self.session_file),
+            self.session_file.open("a", encoding="utf-8", errors="replace", newline="") as file,
+        ):
+            file.write(f"\n<{tag}>\n{marker.content}\n</{tag}>\n")
+
+    def commit_plan(self) -> None:
+        """Move the plan file into the session file, followed by an empty progress log.
+
+        What the session file held before is replaced. A plan without a `# Plan` heading gets one.
+
+        Raises:
+            SessionError: the planning agent wrote no plan file, or a blank one.
+        """
+        try:
+            plan = self.plan_file.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError as error:
+            raise SessionError("commitTempPlan", self.id, hint=_NO_PLAN) from error
+        if not plan:
+            raise SessionError("commitTempPlan", self.id, hint=_NO_PLAN)
+        if not plan.startswith("# Plan"):
+            plan = f"# Plan\n\n{plan}"
+        with storing("commit plan", self.session_file):
+            write_atomic(self.session_file, f"{plan}\n\n{PROGRESS_LOG}\n")
+            self.plan_file.unlink()
+
+    def clear_review(self) -> None:
+        """Remove the review file, so that no review of an earlier round is taken for a new one."""
+        with storing("clear review", self.review_file):
+            self.review_file.unlink(missing_ok=True)
+
+    def review_text(self, fallback: str) -> str:
+        """The review as the agent wrote it; without one, `fallback` becomes the review."""
+        with storing("read review", self.review_file):
+            if self.review_file.exists():
+                text = self.review_file.read_text(encoding="utf-8", errors="replace")
+                if text.strip():
+                    return text
+            self.review_file.write_text(fallback, encoding="utf-8", errors="replace")
+        return fallback
+
+    def remove(self) -> None:
+        """Remove all files of the session."""
+        for file in self.files:
+            with storing("remove session", file):
+                file.unlink(missing_ok=True)
+
+
+_NO_PLAN = "the planning agent declared its plan complete but wrote no plan file"

@@ -1,0 +1,48 @@
+"""Proof that nothing was left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+
+@contextmanager
+def no_leaks(*, within: float = 5.0) -> Iterator[None]:
+    """Assert that the block leaves no child process, thread or open file behind.
+
+    What is still ending gets up to `within` seconds. The guardian that watches over the children
+    of this process, and the lane of those who bring none, live as long as the process.
+    """
+    before = _held()
+    yield
+    deadline = time.monotonic() + within
+    while (left := _left(before, _held())) and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+    assert not left, f"left behind: {', '.join(sorted(left))}"
+
+
+def _held() -> dict[str, int]:
+    me = psutil.Process()
+    children = [c for c in me.children(recursive=True) if not _is_guardian(c)]
+    held = {f"process {c.pid} {c.name()}": 1 for c in children}
+    held |= {
+        f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name != "cuggino-loop"
+    }
+    held["open files"] = me.num_fds() if os.name == "posix" else 0
+    return held
+
+
+def _left(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    return [name for name, count in after.items() if count > before.get(name, 0)]
+
+
+def _is_guardian(process: psutil.Process) -> bool:
+    try:
+        return any(part.endswith("guardian.py") for part in process.cmdline())
+    except psutil.Error:
+        return True

@@ -1,0 +1,138 @@
+"""The `cuggino` command: finds the subcommand, turns every ending into an exit code.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 10 spec issue, 11 max iterations,
+12 quota, 13 budget, 14 stalled, 15 all blocked, 130 interrupted by Ctrl-C, 143 by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from cuggino._version import __version__
+
+COMMANDS = ("run", "demo", "setup", "doctor")
+"""The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
+
+INTERRUPTED = 130
+
+
+class Terminated(BaseException):
+    """The program was asked to end by a signal; like `KeyboardInterrupt`, it is no `Exception`."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.exit_code = 128 + signum
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is asked for, so that `--version` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"cuggino_cli.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                error.message += f" Did you mean '{near[0]}'?"
+            raise
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+First steps:
+  cuggino demo                       watch a whole run, no key needed
+  cuggino setup                      answer six questions in your project
+  cuggino run --focus "add login"    work until it matches the specs""",
+)
+@click.version_option(__version__, "-v", "--version", prog_name="cuggino")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Run coding agents in a loop until the work matches its specification."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(args: list[str]) -> int:
+    """Run the command line; gives the exit code."""
+    with _termination_as_exception():
+        try:
+            result = cli.main(args, prog_name="cuggino", standalone_mode=False)
+            sys.stdout.flush()
+            return result if isinstance(result, int) else 0
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            return INTERRUPTED
+        except Terminated as ended:
+            return ended.exit_code
+        except BrokenPipeError:
+            # The reader of our output has gone; nothing more can be said, and Python must not try.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except Exception as error:
+            from cuggino.errors import CugginoError
+
+            if not isinstance(error, CugginoError):
+                raise
+            complain(error.message, error.hint)
+            return error.code
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """Tell what went wrong on standard error: one sentence, and what to do about it."""
+    from cuggino_cli.output.sanitize import inert
+
+    click.echo(f"cuggino: {inert(message)}", err=True)
+    if hint:
+        click.echo(f"  {inert(hint)}", err=True)
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread, so that all is undone."""
+
+    def terminate(signum: int, _frame: FrameType | None) -> NoReturn:
+        raise Terminated(signum)
+
+    before = {
+        number: signal.signal(number, terminate)
+        for name in ("SIGTERM", "SIGHUP")
+        if (number := getattr(signal, name, None)) is not None
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def entry() -> NoReturn:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))

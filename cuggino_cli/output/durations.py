@@ -1,0 +1,14 @@
+"""Seconds as a person reads them."""
+
+from __future__ import annotations
+
+
+def format_duration(seconds: float) -> str:
+    """`12s`, `1m 30s`, `2h 5m`: whole seconds, rounded down; a negative time counts as its size."""
+    whole = int(abs(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s"
+    return f"{minutes // 60}h {minutes % 60}m"

@@ -1,0 +1,249 @@
+"""Events as labelled text: the one place that words what a person sees of a run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cuggino.events import (
+    AgentMessage,
+    ApprovalBlocked,
+    Approved,
+    CheckCommandOutput,
+    CommandOutputEvent,
+    CommitFailed,
+    CommitPerformed,
+    Done,
+    Event,
+    ImplementingStart,
+    IterationStart,
+    LlmMarkerEvent,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    PlanComplete,
+    PlanningStart,
+    Progress,
+    RateLimited,
+    ReviewingStart,
+    SessionEnded,
+    SetupCommandOutput,
+    SpecIssue,
+    SystemMessage,
+    TaskLimitReached,
+    Thinking,
+    ToBeDiscussed,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    WatchAuditEnded,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
+    WatchBacklogWaiting,
+    WatchItemCompleted,
+    WatchItemRetained,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
+    WatchTbdItemFound,
+)
+from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.theme import Fragment, Label
+from cuggino_cli.output.tools import cut, numbered_lines, tool_line
+from cuggino_cli.output.verbosity import Verbosity
+
+_OUTPUT_LIMIT = 500
+
+_MARKER_LABELS: dict[type[LlmMarkerEvent], Label] = {
+    SpecIssue: "problem",
+    Progress: "progress",
+    Done: "success",
+    Approved: "success",
+    PlanComplete: "success",
+    ToBeDiscussed: "discussion",
+}
+"""The others are `caution`: NOTE, REQUEST_CHANGES, NO_MORE_WORK (CUG-132)."""
+
+_SESSION_ENDINGS = {
+    "failed": "Session failed",
+    "interrupted": "Session interrupted",
+    "max_turns": "Session ended: turn limit reached",
+    "budget": "Session ended: budget spent",
+    "quota": "Session ended: usage limit reached",
+}
+
+
+class _Shown(NamedTuple):
+    """What an event shows, and the least verbosity that shows it."""
+
+    least: Verbosity
+    fragments: list[Fragment]
+
+
+def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None:
+    """What a person sees of the event, without the newline that ends it; None for nothing.
+
+    Pure (CUG-130). `VERBOSE` is the wording of CUG-131 to CUG-133; `NORMAL` and `QUIET` leave out
+    whole events and word the output of commands as one line (CUG-136). Pings and events that this
+    version does not know show nothing.
+    """
+    shown = _show(event, verbosity)
+    return shown.fragments if shown is not None and verbosity >= shown.least else None
+
+
+def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
+    match event:
+        # What the agent says
+        case SystemMessage(text=text):
+            return _verbose("prose", f"[System] {text}")
+        case UserMessage(text=text):
+            return _verbose("prose", f"[User] {text}")
+        case Thinking(text=text):
+            return _verbose("prose", f"[Thinking] {text}")
+        case AgentMessage(text=text):
+            return _verbose("prose", text)
+        case ToolCall(name=name, input=tool_input):
+            return _normal("tool", tool_line(name, tool_input))
+        case ToolResult(output=output):
+            return _verbose("prose", numbered_lines(output))
+        case RateLimited():
+            return _always("warning", _rate_limit(event))
+        case SessionEnded():
+            return _session_ended(event)
+        case LlmMarkerEvent():
+            return _Shown(Verbosity.NORMAL, _marker(event))
+        # The course of the coding loop
+        case IterationStart(iteration=n, max_iterations=last):
+            return _always("round", f"[Loop] === Iteration {n}/{last} ===", above=True)
+        case PlanningStart():
+            return _always("phase", "[Planning] Starting...", above=True)
+        case ImplementingStart():
+            return _always("phase", "[Implementing] Starting...", above=True)
+        case ReviewingStart():
+            return _always("phase", "[Reviewing] Starting...", above=True)
+        case SetupCommandOutput():
+            return _command("Setup", event, verbosity)
+        case CheckCommandOutput():
+            return _command("Check", event, verbosity)
+        case CommitPerformed(commit_hash=commit, message=message):
+            return _normal("commit", f"[Commit] {commit}: {message}", above=True)
+        case CommitFailed(message=message):
+            return _always("failure", f"[Commit] Failed: {message}", above=True)
+        case TaskLimitReached(max_tasks=limit):
+            return _always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
+        case ApprovalBlocked(exit_code=code):
+            reason = "the check failed" if code is None else f"the check exited with {code}"
+            return _always("warning", f"[Loop] Approval does not count: {reason}", above=True)
+        case LoopApproved():
+            return _always("success", "[Loop] Implementation approved!", above=True)
+        case LoopMaxIterations(max_iterations=limit):
+            return _always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
+        case LoopSpecIssue(content=content, filename=filename):
+            issue = _always("problem", f"[Loop] Spec issue: {content}", above=True)
+            issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
+            return issue
+        # The course of the watch
+        case WatchBacklogWaiting():
+            return _waiting("[Watch] Backlog empty, waiting for new items...")
+        case WatchSpecIssueWaiting():
+            return _waiting("[Watch] Spec issue detected, waiting for resolution...")
+        case WatchProcessingItem(filename=filename):
+            return _always("watch", f"[Watch] Processing: {filename}")
+        case WatchItemCompleted(filename=filename):
+            return _always("watch", f"[Watch] Completed: {filename}")
+        case WatchItemRetained(filename=filename):
+            retained = f"[Watch] Retained: {filename} (content changed during loop)"
+            return _always("watch", retained)
+        case WatchAuditStarted():
+            return _always("audit", "[Watch] Starting audit agent...")
+        case WatchAuditEnded():
+            return _always("audit", "[Watch] Audit agent finished.")
+        case WatchAuditInterrupted():
+            return _always("audit", "[Watch] Audit agent interrupted, work arrived.")
+        case WatchTbdItemFound(filename=filename):
+            return _always("finding", f"[Watch] TBD item found: {filename}")
+        case _:
+            return None
+
+
+def _always(label: Label, text: str, *, above: bool = False) -> _Shown:
+    return _Shown(Verbosity.QUIET, _line(label, text, above=above))
+
+
+def _normal(label: Label, text: str, *, above: bool = False) -> _Shown:
+    return _Shown(Verbosity.NORMAL, _line(label, text, above=above))
+
+
+def _verbose(label: Label, text: str) -> _Shown:
+    return _Shown(Verbosity.VERBOSE, _line(label, text))
+
+
+def _line(label: Label, text: str, *, above: bool = False) -> list[Fragment]:
+    """The text, with an empty line above it when asked for."""
+    line = Fragment(label, text)
+    return [Fragment("plain", "\n"), line] if above else [line]
+
+
+def _waiting(text: str) -> _Shown:
+    return _Shown(Verbosity.QUIET, [Fragment("watch", text), Fragment("bell", "")])
+
+
+def _marker(event: LlmMarkerEvent) -> list[Fragment]:
+    label = _MARKER_LABELS.get(type(event), "caution")
+    return [
+        Fragment("plain", "\n"),
+        Fragment(label, f"[{event.tag_name()}]"),
+        Fragment("plain", f" {event.content}\n"),
+    ]
+
+
+def _rate_limit(event: RateLimited) -> str:
+    state = "reached" if event.status == "rejected" else "near"
+    limit = f" ({event.limit})" if event.limit else ""
+    resets = f", resets {event.resets_at:%Y-%m-%d %H:%M %Z}".rstrip() if event.resets_at else ""
+    return f"[Agent] Usage limit {state}{limit}{resets}"
+
+
+def _session_ended(event: SessionEnded) -> _Shown:
+    """A failure always shows; a good end shows what it took, by default only when it has a cost."""
+    took = _took(event)
+    if event.outcome != "completed":
+        detail = f" ({took})" if took else ""
+        return _always("warning", f"[Agent] {_SESSION_ENDINGS[event.outcome]}{detail}")
+    if event.cost_usd is not None:
+        return _normal("prose", f"[Agent] {took}")
+    return _verbose("prose", f"[Agent] {took or 'Session completed'}")
+
+
+def _took(event: SessionEnded) -> str:
+    """`$0.0123, 3 turns, 12s`, as far as it is known."""
+    parts = []
+    if event.cost_usd is not None:
+        parts.append(f"${event.cost_usd:.4f}")
+    if event.num_turns is not None:
+        parts.append("1 turn" if event.num_turns == 1 else f"{event.num_turns} turns")
+    if event.duration is not None:
+        parts.append(format_duration(event.duration))
+    return ", ".join(parts)
+
+
+def _command(name: str, event: CommandOutputEvent, verbosity: Verbosity) -> _Shown:
+    if verbosity < Verbosity.VERBOSE:
+        return _normal("command", _command_end(name, event.exit_code))
+    if event.output or (event.exit_code is None and event.file_path is None):
+        return _command_output(name, event)
+    if event.file_path is None:
+        return _verbose("command", _command_end(name, event.exit_code))
+    exit_code = "" if event.exit_code is None else f" (exit {event.exit_code})"
+    return _verbose("command", f"[{name}] Output: {event.file_path}{exit_code}")
+
+
+def _command_output(name: str, event: CommandOutputEvent) -> _Shown:
+    shown = _verbose("command", f"[{name}] Output:\n{cut(event.output, _OUTPUT_LIMIT)}")
+    if event.exit_code:
+        shown.fragments.extend(_line("failure", _command_end(name, event.exit_code), above=True))
+    return shown
+
+
+def _command_end(name: str, exit_code: int | None) -> str:
+    if exit_code is None:
+        return f"[{name}] Completed"
+    return f"[{name}] {'Failed' if exit_code else 'Completed'} (exit {exit_code})"

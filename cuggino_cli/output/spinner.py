@@ -1,0 +1,84 @@
+"""The line that shows that work goes on, and the timer that moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reactivex import abc
+from reactivex.disposable import Disposable, SerialDisposable
+
+from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.terminal import Terminal
+from cuggino_cli.output.widths import fit
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PERIOD_S = 0.1
+
+
+def spinner_line(index: int, elapsed_s: float, *, columns: int) -> str:
+    """`⠹ Working... (12s)`: frame `index`, the time from one second on (CUG-134).
+
+    The line is cut short of the last of `columns`.
+    """
+    frame = _FRAMES[index % len(_FRAMES)]
+    time = f" ({format_duration(elapsed_s)})" if abs(elapsed_s) >= 1 else ""
+    return fit(f"{frame} Working...{time}", columns)
+
+
+class Spinner:
+    """Draws the spinner ten times a second while it runs, by the scheduler's clock.
+
+    Args:
+        terminal: where it is drawn.
+        scheduler: its clock and its lane: the one on which everything else is printed.
+        on_error: told, once, of a terminal that cannot be written to; the spinner has stopped then.
+    """
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        scheduler: abc.SchedulerBase,
+        *,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        self._terminal = terminal
+        self._scheduler = scheduler
+        self._on_error = on_error
+        self._timer = SerialDisposable()
+        self._running = False
+        self._index = 0
+        self._since = scheduler.now
+
+    def start(self) -> None:
+        """Runs, first drawn a tenth of a second from now; nothing new when it runs already."""
+        if not self._running:
+            self._running = True
+            self._schedule()
+
+    def restart_time(self) -> None:
+        """Counts the shown time from now."""
+        self._since = self._scheduler.now
+
+    def stop(self) -> None:
+        """Stops the timer; what is drawn stays until the terminal is cleared."""
+        self._running = False
+        self._timer.disposable = Disposable()
+
+    def _schedule(self) -> None:
+        self._timer.disposable = self._scheduler.schedule_relative(_PERIOD_S, self._tick)
+
+    def _tick(self, _scheduler: abc.SchedulerBase, _state: Any = None) -> None:
+        try:
+            self._draw()
+        except Exception as error:
+            self.stop()
+            self._on_error(error)
+        else:
+            if self._running:
+                self._schedule()
+
+    def _draw(self) -> None:
+        elapsed = (self._scheduler.now - self._since).total_seconds()
+        self._terminal.spin(spinner_line(self._index, elapsed, columns=self._terminal.columns()))
+        self._index += 1

@@ -1,0 +1,88 @@
+"""The lines at the end of a run: what came of it, what it took, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from cuggino.domain.run_summary import RunOutcome, RunSummary
+from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.theme import Fragment, Label
+
+_OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
+    "approved": ("success", "Approved"),
+    "spec_issue": ("problem", "Stopped at a spec issue"),
+    "max_iterations": ("caution", "Max iterations reached"),
+    "failed": ("failure", "Failed"),
+    "interrupted": ("warning", "Interrupted"),
+    None: ("round", "Ended"),
+}
+
+
+def summary_fragments(
+    summary: RunSummary,
+    *,
+    duration_s: float,
+    hint: str | None = None,
+    spec_issues_folder: str = ".cuggino/spec-issues",
+) -> list[Fragment]:
+    """The summary as lines, after an empty one; pure.
+
+    Args:
+        summary: the fold over the run's events.
+        duration_s: seconds from the start of the run to its end.
+        hint: what the error that ended the run advises, if one did and it does.
+        spec_issues_folder: where spec issues are stored, as the person should see it.
+    """
+    label, outcome = _OUTCOMES[summary.outcome]
+    fragments = [Fragment("plain", "\n"), Fragment(label, f"[Summary] {outcome}")]
+    for name, text in _rows(summary, duration_s):
+        fragments += _row("prose", name, text)
+    for number, step in enumerate(_next_steps(summary, hint, spec_issues_folder)):
+        fragments += _row("round", "" if number else "Next", step)
+    return fragments
+
+
+def _row(label: Label, name: str, text: str) -> list[Fragment]:
+    return [Fragment("plain", "\n  "), Fragment(label, f"{name:<9}"), Fragment("plain", text)]
+
+
+def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
+    if summary.items:
+        yield "Items", str(summary.items)
+    yield "Rounds", str(summary.rounds)
+    yield "Tasks", str(summary.tasks)
+    yield "Agents", str(summary.agents)
+    yield "Commits", str(len(summary.commits))
+    for commit in summary.commits:
+        yield "", f"{commit.commit_hash} {commit.subject}"
+    for message in summary.failed_commits:
+        yield "", f"failed: {message}"
+    if summary.cost_usd is not None:
+        yield "Cost", f"${summary.cost_usd:.4f}"
+    yield "Duration", format_duration(duration_s)
+
+
+def _next_steps(summary: RunSummary, hint: str | None, spec_issues_folder: str) -> list[str]:
+    match summary.outcome:
+        case "approved":
+            return [_review(summary)]
+        case "spec_issue":
+            file = f"{spec_issues_folder}/{summary.spec_issue_file}"
+            return [f"read {file} and clarify the specs", "delete the file, then run again"]
+        case "max_iterations":
+            return ["raise maxIterations, or refine the specs, then run again"]
+        case "failed":
+            return [hint or "see the error, then run again"]
+        case "interrupted":
+            return [hint or "run again to go on"]
+        case None:
+            return [hint] if hint else []
+        case _ as never:
+            assert_never(never)
+
+
+def _review(summary: RunSummary) -> str:
+    if not summary.commits:
+        return "review the changes: git status, git diff"
+    return f"review the commits: git log -p -{len(summary.commits)}"

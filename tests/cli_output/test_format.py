@@ -1,0 +1,240 @@
+"""Which events show at which verbosity, and the words that no recorded case covers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cuggino.events import (
+    AgentMessage,
+    ApprovalBlocked,
+    CheckCommandOutput,
+    CommitPerformed,
+    Event,
+    LlmMarkerEvent,
+    PingEvent,
+    Progress,
+    RateLimited,
+    SessionEnded,
+    SessionOutcome,
+    SetupCommandOutput,
+    SystemMessage,
+    TaskLimitReached,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UserMessage,
+    WatchBacklogWaiting,
+)
+from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.format import format_event
+from cuggino_cli.output.theme import Fragment, paint
+from cuggino_cli.output.verbosity import Verbosity
+
+from .samples import all_event_types, sample
+
+VERBOSE_ONLY = (AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded)
+FROM_NORMAL = (ToolCall, LlmMarkerEvent, CheckCommandOutput, SetupCommandOutput, CommitPerformed)
+
+
+def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:
+    fragments = format_event(event, verbosity=verbosity)
+    return None if fragments is None else paint(fragments, color=False)
+
+
+@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+def test_every_event_is_handled(cls: type[Event]) -> None:
+    """Every event but a ping shows something when everything is to be shown."""
+    assert (cls is not PingEvent) == bool(plain(sample(cls)))
+
+
+@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+def test_least_verbosity(cls: type[Event]) -> None:
+    """An event shows from its level on: prose last, tool calls and results by default."""
+    least = Verbosity.QUIET
+    if issubclass(cls, VERBOSE_ONLY):
+        least = Verbosity.VERBOSE
+    elif issubclass(cls, FROM_NORMAL):
+        least = Verbosity.NORMAL
+    levels = [level for level in Verbosity if plain(sample(cls), level) is not None]
+    assert ([] if cls is PingEvent else [v for v in Verbosity if v >= least]) == levels
+
+
+def test_unknown_event_shows_nothing() -> None:
+    """An event of a newer version shows nothing."""
+    assert plain(UnknownEvent(raw={"_tag": "Later"})) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "exit_code"),
+    [
+        ("[Setup] Completed (exit 0)", 0),
+        ("[Setup] Failed (exit 7)", 7),
+        ("[Setup] Completed", None),
+    ],
+)
+def test_command_summary(expected: str, exit_code: int | None) -> None:
+    """By default a command shows as one line with how it ended."""
+    event = SetupCommandOutput(iteration=1, output="much", exit_code=exit_code)
+    assert expected == plain(event, Verbosity.NORMAL)
+
+
+def test_failed_check_shows_below_its_output() -> None:
+    """A failed command says so below its output, in the colour of a failure."""
+    event = CheckCommandOutput(iteration=1, output="boom", exit_code=2)
+    expected = [
+        Fragment("command", "[Check] Output:\nboom"),
+        Fragment("plain", "\n"),
+        Fragment("failure", "[Check] Failed (exit 2)"),
+    ]
+    assert expected == format_event(event, verbosity=Verbosity.VERBOSE)
+
+
+def test_passed_check_shows_its_output_alone() -> None:
+    """A command that succeeded adds nothing to its output."""
+    event = CheckCommandOutput(iteration=1, output="fine", exit_code=0, file_path="/w/c.txt")
+    assert plain(event) == "[Check] Output:\nfine"
+
+
+@pytest.mark.parametrize(
+    ("expected", "exit_code", "file_path"),
+    [
+        ("[Check] Output: /w/c.txt", None, "/w/c.txt"),
+        ("[Check] Output: /w/c.txt (exit 1)", 1, "/w/c.txt"),
+        ("[Check] Failed (exit 1)", 1, None),
+        ("[Check] Output:\n", None, None),
+    ],
+)
+def test_command_without_output(
+    expected: str, exit_code: int | None, file_path: str | None
+) -> None:
+    """Without output the file and the exit code are shown, as far as they are known."""
+    event = CheckCommandOutput(iteration=1, exit_code=exit_code, file_path=file_path)
+    assert expected == plain(event)
+
+
+def test_approval_blocked() -> None:
+    """A blocked approval names the exit code of the check, when there is one."""
+    assert [plain(ApprovalBlocked(iteration=1, exit_code=code)) for code in (2, None)] == [
+        "\n[Loop] Approval does not count: the check exited with 2",
+        "\n[Loop] Approval does not count: the check failed",
+    ]
+
+
+def test_task_limit() -> None:
+    """The task limit is shown with its number."""
+    assert plain(TaskLimitReached(iteration=1, max_tasks=50)) == "\n[Loop] Task limit (50) reached"
+
+
+def test_thinking_is_dim() -> None:
+    """Thinking shows as prose."""
+    shown = format_event(Thinking(text="hm"), verbosity=Verbosity.VERBOSE)
+    assert [Fragment("prose", "[Thinking] hm")] == shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "event"),
+    [
+        (
+            "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
+            RateLimited(
+                status="rejected",
+                limit="five_hour",
+                resets_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+            ),
+        ),
+        ("[Agent] Usage limit near", RateLimited(status="allowed_warning")),
+    ],
+)
+def test_rate_limit(expected: str, event: RateLimited) -> None:
+    """A usage limit always shows, with the time at which it is lifted when known."""
+    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
+
+
+def test_session_cost() -> None:
+    """By default a session that knows its cost shows what it took, as far as known."""
+    full = SessionEnded(outcome="completed", cost_usd=0.01234, num_turns=3, duration=12.7)
+    free = SessionEnded(outcome="completed", cost_usd=0.0, num_turns=1)
+    expected = ["[Agent] $0.0123, 3 turns, 12s", "[Agent] $0.0000, 1 turn"]
+    assert expected == [plain(event, Verbosity.NORMAL) for event in (full, free)]
+    assert [plain(event, Verbosity.QUIET) for event in (full, free)] == [None, None]
+
+
+def test_session_without_cost() -> None:
+    """A good session of unknown cost shows in full output only."""
+    timed = SessionEnded(outcome="completed", duration=90)
+    bare = SessionEnded(outcome="completed")
+    assert [plain(timed), plain(bare)] == ["[Agent] 1m 30s", "[Agent] Session completed"]
+    assert plain(timed, Verbosity.NORMAL) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        ("[Agent] Session failed ($0.5000)", "failed"),
+        ("[Agent] Session interrupted ($0.5000)", "interrupted"),
+        ("[Agent] Session ended: turn limit reached ($0.5000)", "max_turns"),
+        ("[Agent] Session ended: budget spent ($0.5000)", "budget"),
+        ("[Agent] Session ended: usage limit reached ($0.5000)", "quota"),
+    ],
+)
+def test_failed_session_always_shows(expected: str, outcome: SessionOutcome) -> None:
+    """A session that did not complete says how it ended, at every verbosity."""
+    event = SessionEnded(outcome=outcome, cost_usd=0.5)
+    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
+
+
+def test_output_is_cut_after_it_is_made_inert() -> None:
+    """A cut never splits a line ending: CRLF counts as one newline."""
+    event = CheckCommandOutput(iteration=1, output="a\r\n" * 250 + "b")
+    assert plain(event) == "[Check] Output:\n" + "a\n" * 250 + "..."
+
+
+def test_tool_result_with_crlf() -> None:
+    """Lines that end with CRLF are numbered like any others."""
+    assert plain(ToolResult(name="t", output="a\r\nb")) == "    1→a\n    2→b"
+
+
+def test_marker_stands_between_empty_lines() -> None:
+    """A marker brings its own empty lines, and only its tag is coloured."""
+    fragments = format_event(Progress(content="one"), verbosity=Verbosity.NORMAL)
+    expected = [
+        Fragment("plain", "\n"),
+        Fragment("progress", "[PROGRESS]"),
+        Fragment("plain", " one\n"),
+    ]
+    assert expected == fragments
+
+
+def test_bell_is_silent_without_a_person() -> None:
+    """The bell sounds with colours unless it is switched off, and can sound without them."""
+    fragments = format_event(WatchBacklogWaiting(), verbosity=Verbosity.QUIET)
+    assert fragments is not None
+    text = "[Watch] Backlog empty, waiting for new items..."
+    colored = f"\x1b[2m{text}\x1b[0m"
+    assert f"{colored}\x07" == paint(fragments, color=True)
+    assert colored == paint(fragments, color=True, bell=False)
+    assert text == paint(fragments, color=False)
+    assert f"{text}\x07" == paint(fragments, color=False, bell=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "seconds"),
+    [
+        ("0s", 0),
+        ("12s", 12.9),
+        ("59s", 59.99),
+        ("1m 0s", 60),
+        ("1m 30s", 90),
+        ("59m 59s", 3599.9),
+        ("1h 0m", 3600),
+        ("2h 5m", 7530),
+        ("26h 0m", 93600),
+        ("5s", -5),
+    ],
+)
+def test_duration(expected: str, seconds: float) -> None:
+    """A duration has its two largest units, rounded down."""
+    assert expected == format_duration(seconds)

@@ -1,0 +1,100 @@
+"""The lines at the end of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.domain.run_summary import Commit, RunOutcome, RunSummary
+from cuggino_cli.output.summary import summary_fragments
+from cuggino_cli.output.theme import paint
+
+
+def lines(summary: RunSummary, *, hint: str | None = None) -> list[str]:
+    text = paint(summary_fragments(summary, duration_s=90, hint=hint), color=False)
+    return [line.rstrip() for line in text.split("\n")]
+
+
+def test_approved() -> None:
+    """A full summary has outcome, counts, commits, cost, duration and the next step."""
+    summary = RunSummary(
+        outcome="approved",
+        rounds=2,
+        tasks=3,
+        agents=7,
+        commits=(Commit("a1b2c3d", "Add a"), Commit("b2c3d4e", "Add b")),
+        failed_commits=("git commit exited with code 1",),
+        cost_usd=1.25,
+    )
+    assert lines(summary) == [
+        "",
+        "[Summary] Approved",
+        "  Rounds   2",
+        "  Tasks    3",
+        "  Agents   7",
+        "  Commits  2",
+        "           a1b2c3d Add a",
+        "           b2c3d4e Add b",
+        "           failed: git commit exited with code 1",
+        "  Cost     $1.2500",
+        "  Duration 1m 30s",
+        "  Next     review the commits: git log -p -2",
+    ]
+
+
+def test_unknown_cost_is_not_shown() -> None:
+    """A cost that nobody told is left out, a cost of nothing is not."""
+    assert not any("Cost" in line for line in lines(RunSummary()))
+    assert "  Cost     $0.0000" in lines(RunSummary(cost_usd=0.0))
+
+
+def test_items_of_a_watch() -> None:
+    """Backlog items are shown when there are any."""
+    assert "  Items    2" in lines(RunSummary(items=2))
+    assert not any("Items" in line for line in lines(RunSummary()))
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome", "hint"),
+    [
+        (["  Next     review the changes: git status, git diff"], "approved", None),
+        (
+            [
+                "  Next     read .cuggino/spec-issues/x.md and clarify the specs",
+                "           delete the file, then run again",
+            ],
+            "spec_issue",
+            None,
+        ),
+        (
+            ["  Next     raise maxIterations, or refine the specs, then run again"],
+            "max_iterations",
+            None,
+        ),
+        (["  Next     log in again"], "failed", "log in again"),
+        (["  Next     see the error, then run again"], "failed", None),
+        (["  Next     run again to go on"], "interrupted", None),
+        ([], None, None),
+    ],
+)
+def test_next_step(expected: list[str], outcome: RunOutcome | None, hint: str | None) -> None:
+    """Each outcome says what to do next; an error's own hint comes first."""
+    shown = lines(RunSummary(outcome=outcome, spec_issue_file="x.md"), hint=hint)
+    start = shown.index("  Duration 1m 30s") + 1
+    assert expected == shown[start:]
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        ("\x1b[1m\x1b[32m[Summary] Approved\x1b[0m", "approved"),
+        ("\x1b[1m\x1b[31m[Summary] Stopped at a spec issue\x1b[0m", "spec_issue"),
+        ("\x1b[1m\x1b[33m[Summary] Max iterations reached\x1b[0m", "max_iterations"),
+        ("\x1b[1;31m[Summary] Failed\x1b[0m", "failed"),
+        ("\x1b[33m[Summary] Interrupted\x1b[0m", "interrupted"),
+        ("\x1b[1m[Summary] Ended\x1b[0m", None),
+    ],
+)
+def test_outcome_has_its_color(expected: str, outcome: RunOutcome | None) -> None:
+    """The outcome is worded and coloured as the events that told it."""
+    summary = RunSummary(outcome=outcome, spec_issue_file="x.md")
+    assert expected == paint(summary_fragments(summary, duration_s=0), color=True).split("\n")[1]

@@ -1,0 +1,74 @@
+"""The recorded cases of the output, each followed or listed as not followed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.events import UnknownEvent, parse_event
+from cuggino_cli.output.format import format_event
+from cuggino_cli.output.spinner import spinner_line
+from cuggino_cli.output.theme import paint
+from cuggino_cli.output.verbosity import Verbosity
+
+DATA = Path(__file__).parents[1] / "data"
+
+Row = dict[str, Any]
+
+VERBOSITY = {None: Verbosity.VERBOSE, True: Verbosity.VERBOSE, False: Verbosity.NORMAL}
+
+
+def _rows() -> list[Row]:
+    lines = (DATA / "cuggino_output.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _not_followed() -> set[str]:
+    page = (DATA / "NOT_FOLLOWED.md").read_text(encoding="utf-8")
+    section = re.search(r"^## cuggino_output$(.*?)(?=^## |\Z)", page, re.M | re.S)
+    assert section is not None
+    ids = re.findall(r"^\| *([\w.-]+) *\|", section[1], re.M)
+    return {name for name in ids if name != "id" and set(name) != {"-"}}
+
+
+ROWS = _rows()
+NOT_FOLLOWED = _not_followed()
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda match: f"_{match.group().lower()}", name)
+
+
+def _answer(row: Row) -> str | None:
+    if row["kind"] == "spinner":
+        return spinner_line(row["index"], row["elapsed_s"], columns=80)
+    fields = {_snake(key): value for key, value in row["event"].items()}
+    event = parse_event(json.dumps(fields))
+    if isinstance(event, UnknownEvent):
+        return f"unknown event {event.tag}"
+    fragments = format_event(event, verbosity=VERBOSITY[row.get("verbose")])
+    return None if fragments is None else paint(fragments, color=True)
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row["id"]) for row in ROWS if row["id"] not in NOT_FOLLOWED]
+)
+def test_recorded_output(row: Row) -> None:
+    """A recorded event gives its recorded text, escape codes included."""
+    assert row["output"] == _answer(row)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_FOLLOWED))
+def test_rows_not_followed(name: str) -> None:
+    """A row listed as not followed exists and is really answered otherwise."""
+    row = next(row for row in ROWS if row["id"] == name)
+    assert row["output"] != _answer(row)
+
+
+def test_every_row_is_read() -> None:
+    """The data holds all the rows it was recorded with."""
+    assert len({row["id"] for row in ROWS}) == 142

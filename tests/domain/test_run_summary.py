@@ -1,0 +1,112 @@
+"""What a run came to, as a fold over its events."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from cuggino.domain.run_summary import Commit, RunOutcome, RunSummary
+from cuggino.events import (
+    AgentMessage,
+    CommitFailed,
+    CommitPerformed,
+    Done,
+    Event,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    NoMoreWork,
+    PlanningStart,
+    Progress,
+    ReviewingStart,
+    SessionEnded,
+    WatchAuditStarted,
+    WatchItemCompleted,
+    WatchProcessingItem,
+)
+
+ROUND = IterationStart(iteration=1, max_iterations=3)
+APPROVED = LoopApproved(iteration=1)
+ISSUE = LoopSpecIssue(iteration=1, content="unclear", filename="x.md")
+
+
+def folded(*events: Event) -> RunSummary:
+    return reduce(RunSummary.add, events, RunSummary())
+
+
+def test_whole_run() -> None:
+    """A run of two rounds counts its rounds, agents and tasks, and lists its commits."""
+    summary = folded(
+        ROUND,
+        PlanningStart(iteration=1),
+        ImplementingStart(iteration=1),
+        Progress(content="one"),
+        CommitPerformed(iteration=1, commit_hash="a1", message="Add a\n\nwith care"),
+        ImplementingStart(iteration=1),
+        Done(content="two"),
+        CommitFailed(iteration=1, message="locked"),
+        ReviewingStart(iteration=1),
+        IterationStart(iteration=2, max_iterations=3),
+        PlanningStart(iteration=2),
+        ImplementingStart(iteration=2),
+        NoMoreWork(content=""),
+        ReviewingStart(iteration=2),
+        APPROVED,
+    )
+    assert summary == RunSummary(
+        outcome="approved",
+        rounds=2,
+        tasks=2,
+        agents=7,
+        commits=(Commit("a1", "Add a"),),
+        failed_commits=("locked",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "event"),
+    [
+        (RunSummary(outcome="approved"), APPROVED),
+        (
+            RunSummary(outcome="max_iterations"),
+            LoopMaxIterations(iteration=3, max_iterations=3),
+        ),
+        (RunSummary(outcome="spec_issue", spec_issue_file="x.md"), ISSUE),
+    ],
+)
+def test_ending(expected: RunSummary, event: Event) -> None:
+    """The last event of a loop is its outcome."""
+    assert expected == folded(event)
+
+
+def test_cost_is_the_sum_of_what_is_known() -> None:
+    """Costs add up; sessions that do not tell add nothing, and without any there is no cost."""
+    costs = [0.25, None, 0.5, 0.0]
+    sessions = [SessionEnded(outcome="completed", cost_usd=cost) for cost in costs]
+    assert folded(*sessions).cost_usd == 0.75
+    assert folded(sessions[1]).cost_usd is None
+    assert folded(sessions[3]).cost_usd == 0.0
+
+
+def test_watch() -> None:
+    """In a watch the counts go on over all items, the outcome starts anew with each."""
+    item = WatchProcessingItem(filename="a.md")
+    first = folded(item, ROUND, ISSUE, WatchItemCompleted(filename="a.md"))
+    second = reduce(RunSummary.add, [WatchAuditStarted(), item, ROUND], first)
+    assert first == RunSummary(outcome="spec_issue", rounds=1, items=1, spec_issue_file="x.md")
+    assert second == RunSummary(rounds=2, agents=1, items=1)
+
+
+def test_other_events_change_nothing() -> None:
+    """An event that does not count gives the same summary back."""
+    summary = folded(ROUND)
+    assert summary.add(AgentMessage(text="hi")) is summary
+
+
+@pytest.mark.parametrize("outcome", ["failed", "interrupted"])
+def test_ended_from_outside(outcome: RunOutcome) -> None:
+    """A failure or an interruption is said by the runner, over what the events say."""
+    assert folded(ROUND).ended(outcome) == RunSummary(outcome=outcome, rounds=1)
