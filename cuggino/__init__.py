@@ -1,1 +1,172 @@
-"""cuggino."""
+"""cuggino, the cousin who can build it for you: coding agents in a loop, as Observables.
+
+    agent stdout - sources - agents - operators.extract_markers - stages - loops - your subscriber
+
+- `events`: what is said; frozen models, one base class per category
+- `errors`: what can go wrong, as one tree
+- `config`: the project's `.cuggino.json`
+- `domain`: what is true, without time or disk
+- `prompts`: what an agent is told
+- `operators`: Observable to Observable, `flow` and `extract_markers` among them
+- `sources`: where the operating system becomes an Observable
+- `storage`: what survives a stage
+- `agents`: providers; a CLI in, events out
+- `stages`: one act each, whose last event is its outcome
+- `loops`: stories made of stages
+- `runtime`: builds the services for a folder
+- `edges`: `run`, `iterate`, `aiterate`
+- `testing`: doubles for your own tests
+
+Start with::
+
+    import cuggino
+
+    runtime = cuggino.Runtime.live(cwd=".", agent="claude")
+    cuggino.run(runtime.run(focus="add a login page"), print)
+
+Names are resolved on first use: `import cuggino` imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cuggino._version import __version__
+
+if TYPE_CHECKING:
+    from cuggino.agents import InteractiveOptions, LlmAgent, SpawnOptions, make_agent
+    from cuggino.agents.claude import ClaudeAgent
+    from cuggino.agents.scripted import ScriptedAgent
+    from cuggino.config import Config, load_config, save_config
+    from cuggino.domain.run_summary import RunSummary
+    from cuggino.edges import aiterate, iterate, run
+    from cuggino.errors import (
+        AgentFailed,
+        AgentNotFound,
+        ConfigError,
+        CugginoError,
+        LlmSessionError,
+        LoopError,
+        QuotaExceeded,
+    )
+    from cuggino.events import (
+        Event,
+        LlmAgentEvent,
+        LlmMarkerEvent,
+        LoopEvent,
+        LoopPhaseEvent,
+        LoopTerminalEvent,
+        dump_event,
+        is_llm_agent_event,
+        is_llm_marker_event,
+        is_llm_terminal_marker_event,
+        is_loop_event,
+        is_loop_phase_event,
+        is_loop_terminal_event,
+        is_watch_loop_event,
+        parse_event,
+    )
+    from cuggino.loops import LoopRunOptions, LoopService
+    from cuggino.operators import LoopScheduler, ask, emit, extract_markers, flow, forward
+    from cuggino.runtime import Runtime
+
+_HOMES = {
+    "agents": ("InteractiveOptions", "LlmAgent", "SpawnOptions", "make_agent"),
+    "agents.claude": ("ClaudeAgent",),
+    "agents.scripted": ("ScriptedAgent",),
+    "config": ("Config", "load_config", "save_config"),
+    "domain.run_summary": ("RunSummary",),
+    "edges": ("aiterate", "iterate", "run"),
+    "errors": (
+        "AgentFailed",
+        "AgentNotFound",
+        "ConfigError",
+        "CugginoError",
+        "LlmSessionError",
+        "LoopError",
+        "QuotaExceeded",
+    ),
+    "events": (
+        "Event",
+        "LlmAgentEvent",
+        "LlmMarkerEvent",
+        "LoopEvent",
+        "LoopPhaseEvent",
+        "LoopTerminalEvent",
+        "dump_event",
+        "is_llm_agent_event",
+        "is_llm_marker_event",
+        "is_llm_terminal_marker_event",
+        "is_loop_event",
+        "is_loop_phase_event",
+        "is_loop_terminal_event",
+        "is_watch_loop_event",
+        "parse_event",
+    ),
+    "loops": ("LoopRunOptions", "LoopService"),
+    "operators": ("LoopScheduler", "ask", "emit", "extract_markers", "flow", "forward"),
+    "runtime": ("Runtime",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AgentFailed",
+    "AgentNotFound",
+    "ClaudeAgent",
+    "Config",
+    "ConfigError",
+    "CugginoError",
+    "Event",
+    "InteractiveOptions",
+    "LlmAgent",
+    "LlmAgentEvent",
+    "LlmMarkerEvent",
+    "LlmSessionError",
+    "LoopError",
+    "LoopEvent",
+    "LoopPhaseEvent",
+    "LoopRunOptions",
+    "LoopScheduler",
+    "LoopService",
+    "LoopTerminalEvent",
+    "QuotaExceeded",
+    "RunSummary",
+    "Runtime",
+    "ScriptedAgent",
+    "SpawnOptions",
+    "__version__",
+    "aiterate",
+    "ask",
+    "dump_event",
+    "emit",
+    "extract_markers",
+    "flow",
+    "forward",
+    "is_llm_agent_event",
+    "is_llm_marker_event",
+    "is_llm_terminal_marker_event",
+    "is_loop_event",
+    "is_loop_phase_event",
+    "is_loop_terminal_event",
+    "is_watch_loop_event",
+    "iterate",
+    "load_config",
+    "make_agent",
+    "parse_event",
+    "run",
+    "save_config",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cuggino' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"cuggino.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

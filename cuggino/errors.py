@@ -78,7 +78,8 @@ class SessionError(StorageError):
     """A file of the running session that is missing or unreadable (CUG-062)."""
 
     def __init__(self, operation: str, session_id: str, *, hint: str | None = None) -> None:
-        super().__init__(operation, f"Session {operation} failed (session: {session_id})", hint=hint)
+        message = f"Session {operation} failed (session: {session_id})"
+        super().__init__(operation, message, hint=hint)
         self.session_id = session_id
 
 

@@ -55,9 +55,10 @@ class LazyGroup(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if near:
-                error.message += f" Did you mean '{near[0]}'?"
-            raise
+            if not near or "mean" in error.message:
+                raise
+            message = f"{error.message} Did you mean '{near[0]}'?"
+            raise click.UsageError(message, ctx) from error
 
 
 @click.group(
@@ -116,7 +117,7 @@ def complain(message: str, hint: str | None = None) -> None:
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread, so that all is undone."""
+    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread."""
 
     def terminate(signum: int, _frame: FrameType | None) -> NoReturn:
         raise Terminated(signum)

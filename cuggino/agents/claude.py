@@ -1,0 +1,149 @@
+"""Claude Code, driven through its `claude` program (CUG-080 to CUG-085)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from reactivex import Observable, defer
+
+from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.stream_json import stream_json
+from cuggino.errors import AgentNotFound
+from cuggino.events import LlmAgentEvent
+from cuggino.operators import acquire_release
+
+MINIMUM_VERSION = (2, 1, 197)
+"""The oldest version that was tried."""
+
+_INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
+"""Tools that wait for a person, or keep the program running after its answer."""
+
+_ENVIRONMENT = {
+    # A stray @ in a prompt must not attach a file.
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    # A background task would hold the program for up to ten minutes after its answer.
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+}
+
+_INSTALL = (
+    "install it with `npm install -g @anthropic-ai/claude-code`, "
+    'or give its path as "agentPath" in .cuggino.json'
+)
+
+
+class ClaudeAgent:
+    """The installed Claude Code CLI.
+
+    `path` is the program, looked up on PATH when it is a bare name. `env` replaces the whole
+    environment that the program gets, which is otherwise that of this process.
+    """
+
+    name = "claude"
+    can_resume = True
+
+    def __init__(
+        self, *, path: str | os.PathLike[str] = "claude", env: Mapping[str, str] | None = None
+    ) -> None:
+        self._path = os.fspath(path)
+        self._env = env
+        self._version: str | None = None
+
+    def check(self) -> str:
+        """The version of the installed program; it is asked once."""
+        if self._version is None:
+            self._version = self._ask_version()
+        return self._version
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run one session; see `LlmAgent.spawn`.
+
+        The prompt goes to standard input and the system prompt to a private file, as both may be
+        longer than an argument can be, and a prompt may begin with a dash.
+        """
+
+        def start(system_prompt: Path | None) -> Observable[LlmAgentEvent]:
+            self.check()
+            return stream_json(
+                self.arguments(options, system_prompt),
+                cwd=options.cwd,
+                env={**self._environment(), **_ENVIRONMENT, **options.env},
+                # The program takes a prompt that begins with a slash as a command of its own.
+                stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
+            )
+
+        return acquire_release(
+            lambda: _write_private(options.system_prompt),
+            lambda file: defer(lambda _scheduler: start(file)),
+            lambda file: file.unlink(missing_ok=True) if file else None,
+        )
+
+    def arguments(self, options: SpawnOptions, system_prompt: Path | None) -> list[str]:
+        """The command line of a session."""
+        argv = [self._path, "-p", "--output-format", "stream-json", "--verbose"]
+        argv += ["--include-partial-messages", f"--disallowedTools={_INTERACTIVE_TOOLS}"]
+        if options.dangerously_skip_permissions:
+            argv.append("--dangerously-skip-permissions")
+        if system_prompt is not None:
+            argv += ["--append-system-prompt-file", str(system_prompt)]
+        if options.model is not None:
+            argv += ["--model", options.model]
+        if options.resume_session_id is not None:
+            argv += ["--resume", options.resume_session_id]
+        elif options.session_id is not None:
+            argv += ["--session-id", options.session_id]
+        return argv
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        """Hand the terminal to the program until the person leaves it; gives its exit code."""
+        self.check()
+        argv = [self._path]
+        if options.dangerously_skip_permissions:
+            argv.append("--dangerously-skip-permissions")
+        if options.system_prompt is not None:
+            argv += ["--append-system-prompt", options.system_prompt]
+        return subprocess.run(
+            argv, cwd=options.cwd, env=dict(self._environment()), check=False
+        ).returncode
+
+    def _environment(self) -> Mapping[str, str]:
+        return os.environ if self._env is None else self._env
+
+    def _ask_version(self) -> str:
+        program = shutil.which(self._path, path=self._environment().get("PATH"))
+        if program is None:
+            raise AgentNotFound(f"the agent program {self._path} was not found", hint=_INSTALL)
+        try:
+            said = subprocess.run(
+                [program, "--version"],
+                env=dict(self._environment()),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=30,
+                check=True,
+            ).stdout.decode("utf-8", "replace")
+        except (OSError, subprocess.SubprocessError) as error:
+            raise AgentNotFound(f"{program} --version failed: {error}", hint=_INSTALL) from error
+        version = said.split()[0] if said.split() else "unknown"
+        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+        if numbers and tuple(map(int, numbers.groups())) < MINIMUM_VERSION:
+            least = ".".join(map(str, MINIMUM_VERSION))
+            raise AgentNotFound(
+                f"claude {version} is too old, at least {least} is needed",
+                hint="update it with `claude update` or through npm",
+            )
+        return version
+
+
+def _write_private(system_prompt: str | None) -> Path | None:
+    if system_prompt is None:
+        return None
+    handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=".md")
+    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.write(system_prompt)
+    return Path(name)

@@ -1,0 +1,74 @@
+"""What an agent is: a thing that can be spawned with a prompt and then emits events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+from reactivex import Observable
+
+from cuggino.events import LlmAgentEvent
+
+Role = Literal["planning", "implementing", "reviewing", "audit"]
+"""What an agent is spawned for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnOptions:
+    """One autonomous agent session (CUG-080)."""
+
+    prompt: str
+    cwd: Path
+    system_prompt: str | None = None
+    """Added to the agent's own system prompt."""
+    dangerously_skip_permissions: bool = False
+    """Let the agent use its tools without asking; nobody is there to answer."""
+    session_id: str | None = None
+    """A UUID for a new session, with which it can be resumed."""
+    resume_session_id: str | None = None
+    """The session to go on with; it keeps the system prompt it was started with."""
+    role: Role | None = None
+    model: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment of the agent's program, and so of its tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractiveOptions:
+    """A session that a person holds in the terminal."""
+
+    cwd: Path
+    system_prompt: str | None = None
+    dangerously_skip_permissions: bool = False
+
+
+@runtime_checkable
+class LlmAgent(Protocol):
+    """A provider: a CLI or an SDK in, `LlmAgentEvent`s out."""
+
+    @property
+    def name(self) -> str:
+        """How the agent is called in configuration and messages."""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a session can be gone on with by its id."""
+
+    def check(self) -> str:
+        """Look whether a session could be started at all; gives the agent's version.
+
+        Raises:
+            AgentNotFound: the program is missing, does not run, or is too old.
+        """
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run one session. Cold: subscribing starts the program, disposing ends its whole tree.
+
+        Emits the agent's events in order, `SessionEnded` last, and completes when the program has
+        ended (CUG-025). A session that failed ends with an `LlmSessionError` after `SessionEnded`.
+        """
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        """Hand the terminal to the agent; gives its exit code."""

@@ -1,0 +1,35 @@
+"""Agents by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuggino.agents.protocol import LlmAgent
+from cuggino.errors import ConfigError
+
+AGENT_NAMES = ("claude", "scripted:FILE")
+"""What can be given as an agent's name."""
+
+
+def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
+    """The agent of that name; `path` is its program, if it is not the usual one.
+
+    `scripted:FILE` plays a scenario; the file is relative to `cwd`.
+
+    Raises:
+        ConfigError: there is no such agent, or its scenario cannot be used.
+    """
+    kind, _, argument = name.partition(":")
+    match kind:
+        case "claude" if not argument:
+            from cuggino.agents.claude import ClaudeAgent
+
+            return ClaudeAgent(path=path or "claude")
+        case "scripted" if argument:
+            from cuggino.agents.scripted import ScriptedAgent
+
+            return ScriptedAgent(cwd / argument)
+        case _:
+            raise ConfigError(
+                f'unknown agent "{name}"', hint="available agents: " + ", ".join(AGENT_NAMES)
+            )

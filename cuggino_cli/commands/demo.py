@@ -1,0 +1,79 @@
+"""`cuggino demo`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from cuggino_cli.follow import OutputOptions, follow, output_options
+
+_DEMO = Path(__file__).parents[1] / "demo"
+_FOCUS = "the temperature conversions of .specs/temperature.md"
+
+
+@click.command("demo")
+@click.option("--directory", metavar="DIR", help="Where to make the project; must not exist yet.")
+@output_options
+def command(directory: str | None, output: OutputOptions) -> int:
+    """Watch a whole run in a throw-away project; no key needed.
+
+    A scripted agent plans, implements, is sent back once and is approved: the loop, the setup and
+    check commands and the commits are real.
+    """
+    from cuggino import Runtime, ScriptedAgent
+
+    folder = make_project(directory)
+    if not output.json:
+        click.echo(f"The demo project is in {folder}")
+    runtime = Runtime.live(cwd=folder, agent=ScriptedAgent(_DEMO / "scenario.toml"))
+    code = follow(runtime.run(focus=_FOCUS), output)
+    if not output.json:
+        where = shlex.quote(str(folder))
+        click.echo(f"\nLook around: git -C {where} log --stat")
+    return code
+
+
+def make_project(directory: str | None) -> Path:
+    """Make the demo project: its files, its configuration, and a repository with one commit."""
+    from cuggino import Config, ConfigError, save_config
+
+    if shutil.which("git") is None:
+        raise ConfigError("git is not installed", hint="install git, the demo makes commits")
+    import git
+
+    if directory is None:
+        folder = Path(tempfile.mkdtemp(prefix="cuggino-demo-"))
+    else:
+        folder = Path(directory).resolve()
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(
+                f"--directory {directory}: {error.strerror}", hint="name a folder that is not there"
+            ) from error
+    shutil.copytree(_DEMO / "project", folder, dirs_exist_ok=True)
+    (folder / "gitignore").rename(folder / ".gitignore")
+    python = shlex.quote(sys.executable)
+    save_config(
+        folder,
+        Config(
+            max_iterations=3,
+            setup_command=f"{python} -m compileall -q .",
+            check_command=f"{python} -m unittest -q",
+            gate="block",
+            commit=True,
+        ),
+    )
+    with git.Repo.init(folder) as repo:
+        with repo.config_writer() as config:
+            config.set_value("user", "name", "cuggino demo")
+            config.set_value("user", "email", "demo@cuggino.invalid")
+            config.set_value("commit", "gpgsign", "false")
+        repo.git.add("-A")
+        repo.git.commit("-m", "Start with a specification")
+    return folder
