@@ -71,6 +71,7 @@ class ClaudeAgent:
             self.check()
             return stream_json(
                 self.arguments(options, system_prompt),
+                program=self.name,
                 cwd=options.cwd,
                 env={**self._environment(), **_ENVIRONMENT, **options.env},
                 # The program takes a prompt that begins with a slash as a command of its own.

@@ -73,6 +73,7 @@ class ScriptedAgent:
         }
         return stream_json(
             [sys.executable, "-I", "-S", str(_PROGRAM)],
+            program=self.name,
             cwd=options.cwd,
             env={**os.environ, "CUGGINO_PYTHON": sys.executable, **options.env},
             stdin=json.dumps(orders),

@@ -15,9 +15,11 @@ from cuggino.sources.process import process_lines
 
 
 def stream_json(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str
+    argv: Sequence[str], *, program: str, cwd: Path, env: Mapping[str, str], stdin: str
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit what its lines say, `SessionEnded` last.
+
+    `program` is its name in messages.
 
     Completes when the process has ended, not with its result: background tasks go on after it.
     Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes alone, as nothing
@@ -28,7 +30,7 @@ def stream_json(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         lane = serial(scheduler)
-        session = ClaudeSession()
+        session = ClaudeSession(program=program)
         started = lane.now
 
         def on_next(line: bytes) -> None:

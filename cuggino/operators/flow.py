@@ -103,7 +103,10 @@ class _Driver:
         try:
             while self._note is not None and not self._disposed:
                 (value, error), self._note = self._note, None
-                match self._step(value, error):
+                step = self._step(value, error)
+                if self._disposed:  # while the generator's body ran, or by its end
+                    return
+                match step:
                     case Emit(events):
                         self._note = (None, None)
                         for event in events:

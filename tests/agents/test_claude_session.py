@@ -1,0 +1,226 @@
+"""How a run of Claude Code ended: success, the errors, the money and the tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
+from tests.agents.claude_lines import LIFTED, LIMIT_TOLD, REJECTED, api_error, end, kind, result
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (api_error(400), "bad_request"),
+        (api_error(401), "auth"),
+        (api_error(403), "auth"),
+        (api_error(413), "prompt_too_long"),
+        (api_error(429), "rate_limit"),
+        (api_error(500), "server"),
+        (api_error(503), "server"),
+        (api_error(529), "overloaded"),
+        (api_error(text="Not logged in · Please run /login"), "auth"),
+        (api_error(text="API Error: fetch failed (ETIMEDOUT)"), "connection"),
+        (api_error(text="Request timed out"), "connection"),
+        (api_error(text="Something new"), "unknown"),
+        (result(terminal_reason="aborted_streaming"), "aborted"),
+        (result(terminal_reason="blocking_limit"), "prompt_too_long"),
+        (result(subtype="error_max_turns", errors=["N"]), "max_turns"),
+        (result(subtype="error_during_execution", is_error=True), "unknown"),
+        (result(subtype="error_from_the_future"), "unknown"),
+    ],
+)
+def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
+    """A result that is no success is a failure with a reason, whatever its subtype is called."""
+    _, error = end(raw)
+    assert reason == kind(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"errors": ["One", "Two"]}, "One\nTwo"),
+        ({"errors": []}, "Unknown error"),
+        ({"error": "said so"}, "said so"),
+        ({}, "Unknown error"),
+    ],
+)
+def test_error_messages(fields: dict[str, Any], message: str) -> None:
+    """The message of a failed result is all that it says, or `Unknown error`."""
+    _, error = end({"type": "result", "subtype": "error", **fields})
+    assert isinstance(error, AgentFailed)
+    assert message == error.message
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "message"),
+    [
+        (0, "", "claude ended without a result"),
+        (1, "", "claude exited with code 1"),
+        (1, "a\n\nb  \n", "claude exited with code 1: a\nb"),
+        (3, "\n".join("123456789"), "claude exited with code 3: 5\n6\n7\n8\n9"),
+        (-9, "", "claude was ended by SIGKILL"),
+        (143, "", "claude was ended by SIGTERM"),
+        (255, "", "claude exited with code 255"),
+        (-200, "", "claude was ended by signal 200"),
+    ],
+)
+def test_crashes(exit_code: int, stderr: str, message: str) -> None:
+    """A run without a result is a crash that tells the exit and the last words on stderr."""
+    ended, error = end(exit_code=exit_code, stderr=stderr)
+    assert isinstance(error, AgentFailed)
+    assert (error.reason, error.message) == ("crash", message)
+    assert (ended.outcome, ended.cost_usd, ended.usage) == ("failed", None, None)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "hint"),
+    [
+        (
+            "--dangerously-skip-permissions cannot be used with root/sudo privileges for "
+            "security reasons\n",
+            "run as a normal user, or set IS_SANDBOX=1 inside a container",
+        ),
+        (
+            "error: unknown option '--nonsense'\n",
+            "this claude does not know an option that is needed: update it with `claude update`",
+        ),
+    ],
+)
+def test_refusals(stderr: str, hint: str) -> None:
+    """A refusal to start is no crash: it says what to do, and a second try would not help."""
+    _, error = end(stderr=stderr)
+    assert isinstance(error, AgentFailed)
+    assert (error.reason, error.message, error.hint) == ("bad_request", stderr.strip(), hint)
+
+
+def test_an_exit_code_after_the_answer_is_no_failure() -> None:
+    """Once the answer is there, neither an exit code nor a later result makes it a failure."""
+    ended, error = end(result(), api_error(500), exit_code=1, stderr="broken pipe")
+    assert (ended.outcome, error) == ("completed", None)
+
+
+def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
+    """When the main answer failed, the success of a background task does not hide it."""
+    _, error = end(api_error(500), result(), exit_code=0)
+    assert kind(error) == "server"
+
+
+@pytest.mark.parametrize(
+    ("raws", "expected"),
+    [
+        ([REJECTED, api_error(429)], "QuotaExceeded"),
+        ([REJECTED], "QuotaExceeded"),
+        ([REJECTED, result()], None),
+        ([REJECTED, api_error(500)], "server"),
+        ([REJECTED, result(subtype="error_max_turns")], "max_turns"),
+        (
+            [REJECTED, LIFTED, api_error(429)],
+            "rate_limit",
+        ),
+        (
+            [LIMIT_TOLD, api_error(429)],
+            "QuotaExceeded",
+        ),
+        ([api_error(429, "You've hit your limit · resets 6pm (UTC)")], "rate_limit"),
+    ],
+)
+def test_usage_limits(raws: list[dict[str, Any]], expected: str | None) -> None:
+    """A usage limit is what the program reports as one, and it failed for; no text is read."""
+    ended, error = end(*raws, exit_code=1)
+    assert expected == kind(error)
+    assert (expected == "QuotaExceeded") == (ended.outcome == "quota")
+
+
+def test_an_api_error_is_forgotten_when_the_model_speaks() -> None:
+    """An error that was overcome does not explain a later failure."""
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Going on."}]}}
+    overcome = {"type": "assistant", "error": "billing_error", "is_api_error_message": True}
+    assert kind(end(overcome, api_error(400))[1]) == "billing"
+    assert kind(end(overcome, said, api_error(400))[1]) == "bad_request"
+
+
+@pytest.mark.parametrize(
+    ("results", "cost", "tokens"),
+    [
+        ([{"total_cost_usd": 0.5, "usage": {"input_tokens": 7}}], 0.5, 7),
+        ([{"total_cost_usd": 0.5}, {"total_cost_usd": 0.75}], 0.75, None),
+        (
+            [
+                {"total_cost_usd": 9.0, "model_usage_since_last_result": {"a": {"costUSD": 0.25}}},
+                {
+                    "total_cost_usd": 9.5,
+                    "usage": {"input_tokens": 99},
+                    "model_usage_since_last_result": {
+                        "a": {"costUSD": 0.25, "inputTokens": 3},
+                        "b": {"costUSD": 0.5, "inputTokens": 4},
+                    },
+                },
+            ],
+            1.0,
+            7,
+        ),
+        ([{"total_cost_usd": 9.0, "model_usage_since_last_result": {}}], 0.0, None),
+        ([{"total_cost_usd": "much"}], None, None),
+        ([{}], None, None),
+    ],
+)
+def test_costs(results: list[dict[str, Any]], cost: float | None, tokens: int | None) -> None:
+    """The cost is this run's own where the program tells it, else the last total."""
+    ended, _ = end(*(result(**fields) for fields in results), exit_code=0)
+    assert cost == ended.cost_usd
+    assert tokens == (ended.usage.input_tokens if ended.usage else None)
+
+
+def test_errors_that_are_no_agents_failure() -> None:
+    """Budget and quota have errors, outcomes and exit codes of their own."""
+    budget = end(result(terminal_reason="budget_exhausted", is_error=True))
+    assert isinstance(budget[1], BudgetExceeded)
+    assert (budget[0].outcome, budget[1].code) == ("budget", 13)
+    quota = end(REJECTED, api_error(429))
+    assert isinstance(quota[1], QuotaExceeded)
+    assert quota[1].resets_at is not None
+    assert (quota[1].code, quota[1].resets_at.isoformat()) == (12, "1970-01-01T00:01:00+00:00")
+
+
+def test_another_program_is_called_by_its_name() -> None:
+    """Messages name the program that ran, as others speak this wire too."""
+    _, error = ClaudeSession(program="actor").end(exit_code=2, stderr_tail="", duration=1.0)
+    assert str(error) == "actor exited with code 2"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"error": "authentication_failed"}, "auth"),
+        ({"error": "billing_error"}, "billing"),
+        ({"api_error": "connection_failed"}, "connection"),
+        ({"api_error_status": 529}, "overloaded"),
+        ({"api_error_status": 529, "parent_tool_use_id": "t1"}, "unknown"),
+    ],
+)
+def test_failures_by_the_line_before(said: dict[str, Any], reason: str) -> None:
+    """What the result leaves open is read off the API-error line, if it is no sub-agent's."""
+    line = {"type": "assistant", "is_api_error_message": True, **said}
+    assert reason == kind(end(line, api_error())[1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"api_error_status": 500}, "server"),
+        ({"terminal_reason": "max_turns"}, "max_turns"),
+        ({"terminal_reason": "budget_exhausted"}, "BudgetExceeded"),
+        ({"terminal_reason": "completed", "api_error_status": None}, None),
+        ({"terminal_reason": "hook_stopped"}, None),
+        ({"terminal_reason": "tool_deferred"}, None),
+    ],
+)
+def test_success_is_decided_by_all_that_is_said(
+    fields: dict[str, Any], expected: str | None
+) -> None:
+    """A result that calls itself a success is one only if nothing else in it says otherwise."""
+    assert expected == kind(end(result(**fields))[1])

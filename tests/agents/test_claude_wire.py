@@ -1,0 +1,257 @@
+"""Claude Code's wire, line by line: noise, surrogates, vectors, and the shape of every event."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cuggino.agents.claude_events import to_events
+from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
+from cuggino.events import (
+    AgentMessage,
+    PingEvent,
+    RateLimited,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    dump_event,
+    parse_event,
+)
+from tests.agents.vectors import not_followed
+from tests.vectors import matches, rows
+
+NOW = 1_700_000_000.5
+NOT_FOLLOWED = not_followed("provider_events")
+ROWS = {row["id"]: row for row in rows("provider_events") if row["provider"] == "claude"}
+SUCCESS = b'{"type":"result","subtype":"success","is_error":false,"result":"ok"}\n'
+
+
+def line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def assistant(*content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "assistant", "message": {"id": "msg_1", "content": list(content)}, **fields}
+
+
+def follows(row: dict[str, Any]) -> bool:
+    """True when the row's events come out, and its error (or none) at the end of the run."""
+    session = ClaudeSession()
+    raw = row["raw"]
+    events = session.feed(line(raw), now=NOW)
+    if not (isinstance(raw, dict) and raw.get("type") == "result"):
+        session.feed(SUCCESS, now=NOW)
+    _, error = session.end(exit_code=0, stderr_tail="", duration=1.0)
+    expected = row["events"] or []
+    return (
+        len(expected) == len(events)
+        and all(map(matches, expected, events))
+        and row["error"] == (error.message if error else None)
+    )
+
+
+@pytest.mark.parametrize("row_id", sorted(set(ROWS) - set(NOT_FOLLOWED)))
+def test_vectors(row_id: str) -> None:
+    """Every line of the vectors means what they say."""
+    assert follows(ROWS[row_id])
+
+
+@pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
+def test_not_followed(row_id: str) -> None:
+    """A row that is listed as not followed exists, and really is not followed."""
+    assert row_id in ROWS
+    assert not follows(ROWS[row_id])
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"",
+        b"\n",
+        b"   \r\n",
+        b"Debugger attached.\n",
+        b"5\n",
+        b'"text"\n',
+        b"[1]\n",
+        b"null\n",
+        b'{"type":"assistant"',
+        b"{} trailing",
+        b"\xff\xfe\x00",
+        b'{"a":' * 100_000,
+        b'{"a":' + b"9" * 5000 + b"}",
+    ],
+    ids=lambda noise: repr(noise[:20]),
+)
+def test_noise(noise: bytes) -> None:
+    """A line that is no JSON object is noise, however it is broken."""
+    assert parse_json_line(noise) is None
+    assert ClaudeSession().feed(noise, now=NOW) == []
+
+
+def test_invalid_utf8_is_replaced() -> None:
+    """A byte that is no UTF-8 becomes U+FFFD and takes nothing else with it."""
+    assert parse_json_line(b'{"text":"a\xffb"}\r\n') == {"text": "a\ufffdb"}
+
+
+@pytest.mark.parametrize(
+    ("escaped", "expected"),
+    [
+        (rb"\ud83d", "\ufffd"),
+        (rb"\uD83D alone", "\ufffd alone"),
+        (rb"\ude00", "\ufffd"),
+        (rb"\ud83d\ude00", "\U0001f600"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud83d", "\\ud83d"),
+        (rb"\u00e8", "è"),
+    ],
+)
+def test_surrogates(escaped: bytes, expected: str) -> None:
+    """Half of a surrogate pair becomes U+FFFD in every value and key; whole pairs stay."""
+    parsed = parse_json_line(b'{"a":["%s",{"%s":1}]}' % (escaped, escaped))
+    assert {"a": [expected, {expected: 1}]} == parsed
+
+
+def test_surrogates_never_reach_an_event() -> None:
+    """An event of a line with half a pair can be written and read again."""
+    raw = rb'{"type":"assistant","message":{"content":[{"type":"text","text":"\ud83d!"}]}}'
+    (event,) = ClaudeSession().feed(raw, now=NOW)
+    assert event == AgentMessage(text="\ufffd!")
+    assert event == parse_event(dump_event(event))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"type":"stream_event","event":{"type":"ping"}}\n',
+        b'{"event":{"type":"ping"},"type":"stream_event"}\n',
+        b'{ "type": "stream_event" }\n',
+    ],
+)
+def test_stream_events_are_signs_of_life(raw: bytes) -> None:
+    """A stream event is a ping at the time it was read, wherever its type stands in the line."""
+    assert ClaudeSession().feed(raw, now=NOW) == [PingEvent(timestamp=NOW)]
+
+
+def test_the_type_is_never_read_off_a_text() -> None:
+    """A message that quotes a stream event is still a message."""
+    quoted = '{"type":"stream_event",'
+    (event,) = ClaudeSession().feed(line(assistant({"type": "text", "text": quoted})), now=NOW)
+    assert event == AgentMessage(text=quoted, message_id="msg_1")
+
+
+def test_assistant_blocks() -> None:
+    """Each block of a message is one event; texts carry the message's id and their sub-agent."""
+    raw = assistant(
+        {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+        {"type": "thinking", "thinking": "", "signature": "hidden"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "One"},
+        {"type": "text", "text": "Two"},
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a"}},
+        "broken",
+        parent_tool_use_id="t0",
+    )
+    expected = [
+        Thinking(text="Hm."),
+        AgentMessage(text="One", message_id="msg_1", parent_tool_use_id="t0"),
+        AgentMessage(text="Two", message_id="msg_1", parent_tool_use_id="t0"),
+        ToolCall(name="Read", input={"path": "a"}, id="t1"),
+    ]
+    assert expected == to_events(raw, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"is_api_error_message": True}, {"api_error": "connection_failed"}],
+    ids=["flag", "kind"],
+)
+def test_api_errors_are_not_the_models_text(fields: dict[str, Any]) -> None:
+    """What the program says about the API is a system message: it must hold no marker."""
+    raw = assistant({"type": "text", "text": "API Error: <DONE>x</DONE>"}, **fields)
+    assert to_events(raw, now=NOW) == [SystemMessage(text="API Error: <DONE>x</DONE>")]
+
+
+@pytest.mark.parametrize(
+    ("block", "line_fields", "expected"),
+    [
+        ({"content": "out", "is_error": None}, {}, ToolResult(name="t", output="out")),
+        ({"content": ""}, {"tool_use_result": {"stdout": "x"}}, ToolResult(name="t", output="")),
+        ({}, {"tool_use_result": "Error: no"}, ToolResult(name="t", output="Error: no")),
+        ({"content": None}, {"tool_use_result": {}}, ToolResult(name="t", output="")),
+        ({"content": {"a": "è"}}, {}, ToolResult(name="t", output='{"a":"è"}')),
+        ({"content": []}, {}, ToolResult(name="t", output="")),
+    ],
+)
+def test_tool_results(
+    block: dict[str, Any], line_fields: dict[str, Any], expected: ToolResult
+) -> None:
+    """The output of a tool is found in whichever of its shapes it comes."""
+    content = [{"type": "tool_result", "tool_use_id": "t", **block}]
+    raw = {"type": "user", "message": {"content": content}, **line_fields}
+    assert [expected] == to_events(raw, now=NOW)
+
+
+def test_user_text_as_a_string() -> None:
+    """A user message whose content is a plain string is one text."""
+    raw = {"type": "user", "message": {"content": "Go on."}}
+    assert to_events(raw, now=NOW) == [UserMessage(text="Go on.")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"attempt": 2, "max_retries": 10, "retry_delay_ms": 12400, "error_status": 429}
+            | {"error": "rate_limit"},
+            "Retrying (attempt 2 of 10, in 12s): rate limit (429)",
+        ),
+        (
+            {"attempt": 1, "max_retries": 10, "retry_delay_ms": 540, "error_status": None}
+            | {"error": "unknown"},
+            "Retrying (attempt 1 of 10, in 1s): no answer from the API",
+        ),
+        ({}, "Retrying (attempt ? of ?): no answer from the API"),
+    ],
+)
+def test_retries_are_told(fields: dict[str, Any], expected: str) -> None:
+    """A retry of the program is a system message with its count, its wait and its reason."""
+    raw = {"type": "system", "subtype": "api_retry", **fields}
+    assert [SystemMessage(text=expected)] == to_events(raw, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        (
+            {"status": "rejected", "resetsAt": 1_795_300_000, "rateLimitType": "five_hour"},
+            RateLimited(
+                status="rejected",
+                resets_at=datetime(2026, 11, 21, 22, 26, 40, tzinfo=UTC),
+                limit="five_hour",
+            ),
+        ),
+        ({"status": "allowed", "resetsAt": None}, RateLimited(status="allowed")),
+        ({"status": "rejected", "resetsAt": 1e300}, RateLimited(status="rejected")),
+        ({"status": "rejected", "resetsAt": 1e14}, RateLimited(status="rejected")),
+        ({}, RateLimited(status="unknown")),
+    ],
+)
+def test_usage_limits(info: dict[str, Any], expected: RateLimited) -> None:
+    """A usage limit tells its status, its kind, and when it is lifted, as a time with a zone."""
+    raw = {"type": "rate_limit_event", "rate_limit_info": info}
+    assert [expected] == to_events(raw, now=NOW)
+
+
+def test_deep_input_of_a_tool_becomes_text() -> None:
+    """Input nested deeper than an event can hold is passed on as its JSON text."""
+    deep: dict[str, Any] = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    block = {"type": "tool_use", "id": "t1", "name": "X", "input": deep}
+    (event,) = ClaudeSession().feed(line(assistant(block)), now=NOW)
+    assert event == ToolCall(name="X", input=json.dumps(deep, separators=(",", ":")), id="t1")

@@ -1,0 +1,69 @@
+"""Whatever Claude Code prints: no line breaks a session."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.events import dump_event, parse_event
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = [
+    "id",
+    "text",
+    "name",
+    "input",
+    "thinking",
+    "tool_use_id",
+    "content",
+    "is_error",
+    "parent_tool_use_id",
+    "api_error",
+    "tool_use_result",
+    "session_id",
+    "usage",
+    "model_usage_since_last_result",
+    "num_turns",
+    "total_cost_usd",
+    "errors",
+    "result",
+    "terminal_reason",
+    "api_error_status",
+    "rate_limit_info",
+    "attempt",
+    "retry_delay_ms",
+    "error",
+]
+SUBTYPES = st.sampled_from(["init", "api_retry", "success", "error_max_turns"])
+BLOCK_TYPES = st.sampled_from(["text", "thinking", "tool_use", "tool_result"])
+LINE_TYPES = st.sampled_from(["assistant", "user", "system", "result", "rate_limit_event"])
+BLOCKS: st.SearchStrategy[Any] = st.builds(
+    dict, st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5), type=BLOCK_TYPES
+)
+MESSAGES = JSON | st.fixed_dictionaries({"content": JSON | st.lists(JSON | BLOCKS, max_size=3)})
+LINES: st.SearchStrategy[Any] = st.builds(
+    dict,
+    st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5),
+    type=LINE_TYPES,
+    subtype=SUBTYPES,
+    message=MESSAGES,
+)
+
+
+@given(st.lists(LINES | JSON, max_size=5))
+def test_no_line_breaks_the_session(values: list[Any]) -> None:
+    """Whatever JSON comes, the session goes on, has an end, and every event can be written."""
+    session = ClaudeSession()
+    for value in values:
+        for event in session.feed(json.dumps(value).encode(), now=0.0):
+            assert event == parse_event(dump_event(event))
+    ended, error = session.end(exit_code=1, stderr_tail="", duration=0.0)
+    assert (ended.outcome == "completed") == (error is None)

@@ -1,0 +1,218 @@
+"""The small operators that RxPY's own cannot serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+
+from cuggino.operators import (
+    acquire_release,
+    interrupt_when,
+    mapcat,
+    merge_now,
+    until_terminal,
+)
+from cuggino.testing import Marbles
+
+
+class TestMapcat:
+    def test_emits_every_item_at_once(self) -> None:
+        """Each value becomes the items of its list, in order, in the same instant."""
+        t = Marbles(a="xy", b="", c="z", x="x", y="y", z="z")
+        source = t.cold("-a-b-c|")
+        t.check(source.pipe(mapcat(list)), "-(xy) --- z|".replace(" ", ""))
+        t.check_subscriptions(source, "^-----!")
+
+    def test_an_exception_of_the_function_is_the_streams_error(self) -> None:
+        """The error comes at the value that caused it, and the source is released."""
+        t = Marbles(a=1, b=0, error=ZeroDivisionError())
+        source = t.cold("a-b-a|")
+        seen = t.record(source.pipe(mapcat(lambda n: [n // n])))
+        assert [
+            (kind, type(value).__name__ if kind == "error" else value) for _, kind, value in seen
+        ] == [("next", 1), ("error", "ZeroDivisionError")]
+        t.check_subscriptions(source, "^-!")
+
+    def test_nothing_is_emitted_after_disposal(self) -> None:
+        """A subscriber that leaves in the middle of a list stops the list."""
+        pulled: list[int] = []
+
+        def numbers(_: Any) -> Any:
+            for n in range(5):
+                pulled.append(n)
+                yield n
+
+        t = Marbles(a=1)
+        seen = t.record(t.cold("-a|").pipe(mapcat(numbers), ops.take(2)))
+        assert [value for _, kind, value in seen if kind == "next"] == [0, 1]
+        assert len(pulled) <= 3
+
+
+class TestMergeNow:
+    def test_merges_without_a_hop(self) -> None:
+        """Events of all sources come at their own instant; it completes with the last source."""
+        t = Marbles(a="a", b="b", c="c")
+        one, two = t.cold("a---b--|"), t.cold("(c|)")
+        t.check(merge_now(one, two), "(ac)---b--|")
+        t.check_subscriptions(one, "^------!")
+        t.check_subscriptions(two, "(^!)")
+
+    def test_the_first_error_ends_all(self) -> None:
+        """An error releases the other sources and is the stream's error."""
+        t = Marbles(a="a")
+        one, two = t.cold("a------"), t.cold("--#")
+        t.check(merge_now(one, two), "a-#")
+        t.check_subscriptions(one, "^-!")
+
+    def test_serves_the_first_value_inside_publish(self) -> None:
+        """The value that `reactivex.merge` loses inside `publish` is there."""
+        t = Marbles(a=1, b=2)
+        both = ops.publish(lambda shared: merge_now(shared, shared.pipe(ops.map(lambda n: n + 1))))
+        t.check(t.cold("(a|)").pipe(both), "(ab|)")
+
+    def test_nothing_to_merge_completes(self) -> None:
+        """Without sources it completes at once."""
+        Marbles().check(merge_now(), "|")
+
+
+class TestInterruptWhen:
+    def test_ends_the_source_before_the_farewell(self) -> None:
+        """The source is released, then the farewell is said, then it completes."""
+        t = Marbles(a="a", b="b", X="X", n=0)
+        order: list[str] = []
+        source, notifier = t.cold("a--b--a--a"), t.hot("-----n")
+        stream = source.pipe(
+            ops.finally_action(lambda: order.append("released")),
+            interrupt_when(notifier, "X"),
+            ops.do_action(lambda event: order.append(event)),
+        )
+        t.check(stream, "a--b-(X|)")
+        assert order == ["a", "b", "released", "X"]
+        t.check_subscriptions(source, "^----!")
+        t.check_subscriptions(notifier, "^----!")
+
+    def test_a_source_that_ends_first_is_not_interrupted(self) -> None:
+        """Completion and error of the source release the notifier, without a farewell."""
+        t = Marbles(a="a", n=0)
+        notifier = t.hot("---------n")
+        t.check(t.cold("a-|").pipe(interrupt_when(notifier, "X")), "a-|")
+        t.check_subscriptions(notifier, "^-!")
+        other = Marbles(a="a", n=0)
+        other.check(other.cold("a-#").pipe(interrupt_when(other.hot("-----n"), "X")), "a-#")
+
+    def test_the_notifier_is_subscribed_first(self) -> None:
+        """A notifier that fires in its subscription keeps the source from being started."""
+        t = Marbles(a="a", X="X")
+        source = t.cold("a-a|")
+
+        def at_once(observer: Any, _scheduler: Any = None) -> Any:
+            observer.on_next(1)
+            return Disposable()
+
+        t.check(source.pipe(interrupt_when(rx.create(at_once), "X")), "(X|)")
+        assert source.subscriptions == []
+
+    def test_a_notifier_that_only_completes_interrupts_nothing(self) -> None:
+        """Completion of the notifier is no event; its error is the stream's error."""
+        t = Marbles(a="a", b="b")
+        t.check(t.cold("a--b|").pipe(interrupt_when(t.hot("-|"), "X")), "a--b|")
+        other = Marbles(a="a", b="b")
+        other.check(other.cold("a--b|").pipe(interrupt_when(other.hot("-#"), "X")), "a#")
+
+
+class TestUntilTerminal:
+    def operator(self) -> Any:
+        return until_terminal(str.isupper, linger=5, settle=lambda event: event == "s")
+
+    def test_the_terminal_event_comes_last(self) -> None:
+        """What settles passes, the rest is swallowed, and the terminal event ends the stream."""
+        t = Marbles(a="a", T="T", s="s", x="x")
+        source = t.cold("a-T-x-s|")
+        t.check(source.pipe(self.operator()), "a-----s(T|)")
+        t.check_subscriptions(source, "^------!")
+
+    def test_a_source_that_lingers_is_ended(self) -> None:
+        """After `linger` seconds the source is released, before the terminal event is emitted."""
+        t = Marbles(a="a", T="T", x="x")
+        order: list[str] = []
+        source = t.cold("a-T-x-x-x-x-x-x")
+        stream = source.pipe(
+            ops.finally_action(lambda: order.append("released")),
+            self.operator(),
+            ops.do_action(lambda event: order.append(event)),
+        )
+        t.check(stream, "a------(T|)")
+        assert order == ["a", "released", "T"]
+        t.check_subscriptions(source, "^------!")
+
+    def test_what_comes_after_the_terminal_event_is_not_seen(self) -> None:
+        """A second terminal event and an error after the first one do not count."""
+        t = Marbles(T="T", U="U")
+        t.check(t.cold("T-U|").pipe(self.operator()), "---(T|)")
+        t = Marbles(T="T")
+        t.check(t.cold("T-#").pipe(self.operator()), "--(T|)")
+
+    def test_a_source_without_a_terminal_event_ends_as_it_does(self) -> None:
+        """Completion and error pass through."""
+        t = Marbles(a="a")
+        t.check(t.cold("a-|").pipe(self.operator()), "a-|")
+        t = Marbles(a="a")
+        t.check(t.cold("a-#").pipe(self.operator()), "a-#")
+
+    def test_disposal_while_lingering_releases_all(self) -> None:
+        """Disposed after its terminal event, nothing is emitted and the source is released."""
+        t = Marbles(a="a", T="T")
+        source = t.cold("a-T----")
+        t.check(source.pipe(self.operator()), "a", dispose_at=4)
+        t.check_subscriptions(source, "^---!")
+
+
+class TestAcquireRelease:
+    def play(self, use: Any, **kwargs: Any) -> tuple[list[str], list[Any]]:
+        order: list[str] = []
+        t = Marbles(a="a")
+        stream = acquire_release(
+            lambda: order.append("acquired") or "resource",
+            lambda resource: use(t, resource),
+            lambda resource: order.append(f"released {resource}"),
+        )
+        return order, t.record(stream, **kwargs)
+
+    def test_releases_on_completion_error_and_disposal(self) -> None:
+        """However the stream ends, the resource is released once."""
+        for diagram, dispose_at in (("a-|", None), ("a-#", None), ("a----", 2)):
+            order, _ = self.play(lambda t, _r, d=diagram: t.cold(d), dispose_at=dispose_at)
+            assert order == ["acquired", "released resource"]
+
+    def test_releases_when_use_raises(self) -> None:
+        """An exception in `use` is the stream's error, after the release."""
+
+        def use(_t: Any, _resource: Any) -> Any:
+            raise ValueError("use")
+
+        order, seen = self.play(use)
+        assert order == ["acquired", "released resource"]
+        assert [(when, kind, str(value)) for when, kind, value in seen] == [(0, "error", "use")]
+
+    def test_releases_when_the_subscription_raises(self) -> None:
+        """An exception while subscribing releases the resource."""
+
+        def subscribe(_observer: Any, _scheduler: Any = None) -> Any:
+            raise ValueError("subscribe")
+
+        order, seen = self.play(lambda _t, _r: rx.create(subscribe))
+        assert order == ["acquired", "released resource"]
+        assert [kind for _, kind, _ in seen] == ["error"]
+
+    def test_each_subscription_has_its_own_resource(self) -> None:
+        """Two subscriptions acquire and release twice."""
+        order: list[str] = []
+        stream = acquire_release(
+            lambda: order.append("acquired"), lambda _: rx.of(1), lambda _: order.append("released")
+        )
+        stream.subscribe()
+        stream.subscribe()
+        assert order == ["acquired", "released"] * 2

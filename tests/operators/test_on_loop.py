@@ -1,0 +1,191 @@
+"""The lane: `LoopScheduler`, `serial`, and the boundary `on_loop`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.scheduler import (
+    CurrentThreadScheduler,
+    EventLoopScheduler,
+    ImmediateScheduler,
+    NewThreadScheduler,
+    ThreadPoolScheduler,
+)
+from reactivex.testing import TestScheduler
+
+from cuggino.operators import LoopScheduler, default_scheduler, on_loop, serial
+from cuggino.testing import Marbles, no_leaks
+
+WAIT = 10.0
+
+
+def test_a_lane_outlives_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An action that raises is reported to `threading.excepthook`, and the next one runs."""
+    reported: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    with no_leaks():
+        lane, ran = LoopScheduler(), threading.Event()
+        lane.schedule(lambda *_: 1 / 0)
+        lane.schedule(lambda *_: ran.set())
+        assert ran.wait(WAIT)
+        lane.close()
+    assert [ZeroDivisionError] == [report.exc_type for report in reported]
+
+
+def test_close_ends_the_thread() -> None:
+    """After `close` the lane's thread has ended."""
+    lane, ran = LoopScheduler(), threading.Event()
+    lane.schedule(lambda *_: ran.set())
+    assert ran.wait(WAIT)
+    thread = lane._thread
+    lane.close()
+    assert isinstance(thread, threading.Thread)
+    assert not thread.is_alive()
+
+
+def test_serial_replaces_what_is_not_serial() -> None:
+    """Schedulers that run actions side by side become the default lane; serial ones stay."""
+    pool = ThreadPoolScheduler(1)
+    for scheduler in (
+        None,
+        NewThreadScheduler(),
+        ImmediateScheduler(),
+        CurrentThreadScheduler(),
+        pool,
+    ):
+        assert default_scheduler() is serial(scheduler)
+    pool.executor.shutdown()
+    for scheduler in (TestScheduler(), LoopScheduler(), EventLoopScheduler()):
+        assert scheduler is serial(scheduler)
+
+
+def test_serial_makes_asyncio_thread_safe() -> None:
+    """An `AsyncIOScheduler` becomes the thread-safe one of the same loop."""
+    from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
+
+    loop = asyncio.new_event_loop()
+    try:
+        safe = serial(AsyncIOScheduler(loop))
+        assert isinstance(safe, AsyncIOThreadSafeScheduler)
+        assert loop is safe._loop
+        assert safe is serial(safe)
+    finally:
+        loop.close()
+
+
+def test_in_virtual_time_nothing_is_delayed() -> None:
+    """The boundary costs no virtual time, and subscriptions are as drawn."""
+    t = Marbles(a="a", b="b")
+    source = t.cold("-a-b|")
+    t.check(on_loop(source), "-a-b|")
+    t.check_subscriptions(source, "^---!")
+
+
+def test_all_notifications_come_on_one_thread() -> None:
+    """A source that emits on threads of its own is delivered on the lane, in order."""
+    threads: set[int] = set()
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Any:
+        def emit() -> None:
+            for n in range(100):
+                observer.on_next(n)
+            observer.on_completed()
+
+        threading.Thread(target=emit).start()
+        return Disposable()
+
+    def on_next(value: int) -> None:
+        threads.add(threading.get_ident())
+        seen.append(value)
+
+    with no_leaks():
+        lane = LoopScheduler()
+        on_loop(rx.create(subscribe)).subscribe(on_next, None, ended.set, scheduler=lane)
+        assert ended.wait(WAIT)
+        lane.close()
+    assert list(range(100)) == seen
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_upstream_is_released_before_the_end_is_delivered() -> None:
+    """`finally_action` has run when `on_completed` or `on_error` is called."""
+    for diagram in ("a|", "a#"):
+        t = Marbles(a="a")
+        order: list[str] = []
+        stream = on_loop(t.cold(diagram).pipe(ops.finally_action(lambda: order.append("released"))))
+        stream.subscribe(
+            None,
+            lambda _e: order.append("ended"),
+            lambda: order.append("ended"),
+            scheduler=t.scheduler,
+        )
+        t.scheduler.advance_to(10)
+        assert order == ["released", "ended"]
+
+
+def test_the_subscribers_exception_reaches_its_on_error() -> None:
+    """An exception in `on_next` releases upstream and comes back as the error."""
+    t = Marbles(a="a")
+    order: list[str] = []
+    source = t.cold("a-a-a|")
+
+    def fail(_value: str) -> None:
+        raise ValueError("mine")
+
+    on_loop(source.pipe(ops.finally_action(lambda: order.append("released")))).subscribe(
+        fail, lambda error: order.append(str(error)), scheduler=t.scheduler
+    )
+    t.scheduler.advance_to(10)
+    assert order == ["released", "mine"]
+    t.check_subscriptions(source, "(^!)")
+
+
+def test_dispose_from_another_thread_waits_for_the_release() -> None:
+    """When `dispose` returns, upstream has been released, on the lane's thread."""
+    released: list[int] = []
+    started = threading.Event()
+    with no_leaks():
+        lane = LoopScheduler()
+        source = rx.never().pipe(
+            ops.do_action(on_completed=None),
+            ops.finally_action(lambda: released.append(threading.get_ident())),
+        )
+        subscription = on_loop(source).subscribe(scheduler=lane)
+        lane.schedule(lambda *_: started.set())
+        assert started.wait(WAIT)
+        subscription.dispose()
+        assert len(released) == 1
+        assert threading.get_ident() not in released
+        lane.close()
+
+
+def test_dispose_before_the_start_starts_nothing() -> None:
+    """A subscription disposed before its lane came to it never subscribes the source."""
+    t = Marbles(a="a")
+    source = t.cold("a|")
+    on_loop(source).subscribe(scheduler=t.scheduler).dispose()
+    t.scheduler.advance_to(10)
+    assert source.subscriptions == []
+
+
+def test_dispose_after_the_lane_has_ended_still_releases() -> None:
+    """With its lane closed, `dispose` releases upstream itself instead of waiting for ever."""
+    released = threading.Event()
+    started = threading.Event()
+    lane = LoopScheduler()
+    source = rx.never().pipe(ops.finally_action(released.set))
+    subscription = on_loop(source).subscribe(scheduler=lane)
+    lane.schedule(lambda *_: started.set())
+    assert started.wait(WAIT)
+    lane.close()
+    subscription.dispose()
+    assert released.is_set()
