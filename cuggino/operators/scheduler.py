@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from reactivex import abc
 from reactivex.disposable import Disposable
+from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
     EventLoopScheduler,
@@ -60,12 +62,26 @@ class LoopScheduler(EventLoopScheduler):
             )
             return Disposable()
 
+    def dispose(self) -> None:
+        """Abandon what is scheduled and end the thread, from whichever thread.
+
+        The stock one only wakes a thread that waits: disposed while an action runs, it would wait
+        for ever afterwards. The last action therefore ends the thread itself.
+        """
+        with suppress(DisposedException):
+            self.schedule(_end_thread)
+        super().dispose()
+
     def close(self) -> None:
-        """Abandon what is scheduled and end the thread; returns when it has ended."""
+        """`dispose`, and wait until the thread has ended (unless it is the present one)."""
         self.dispose()
         thread = self._thread
         if isinstance(thread, threading.Thread) and thread is not threading.current_thread():
             thread.join()
+
+
+def _end_thread(_scheduler: abc.SchedulerBase, _state: object = None) -> NoReturn:
+    raise SystemExit
 
 
 @cache

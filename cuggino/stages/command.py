@@ -29,7 +29,9 @@ Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
     """Run the command line in `/bin/sh`; what it leaves running in the background stays."""
-    return process_lines(["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, sweep=False)
+    return process_lines(
+        ["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, sweep=False, keep_ends=True
+    )
 
 
 def command_stage(

@@ -30,7 +30,11 @@ class TestMapcat:
         """The error comes at the value that caused it, and the source is released."""
         t = Marbles(a=1, b=0, error=ZeroDivisionError())
         source = t.cold("a-b-a|")
-        seen = t.record(source.pipe(mapcat(lambda n: [n // n])))
+
+        def by_itself(n: int) -> list[int]:
+            return [n // n]
+
+        seen = t.record(source.pipe(mapcat(by_itself)))
         assert [
             (kind, type(value).__name__ if kind == "error" else value) for _, kind, value in seen
         ] == [("next", 1), ("error", "ZeroDivisionError")]
@@ -70,7 +74,11 @@ class TestMergeNow:
     def test_serves_the_first_value_inside_publish(self) -> None:
         """The value that `reactivex.merge` loses inside `publish` is there."""
         t = Marbles(a=1, b=2)
-        both = ops.publish(lambda shared: merge_now(shared, shared.pipe(ops.map(lambda n: n + 1))))
+
+        def with_next(shared: rx.Observable[int]) -> rx.Observable[int]:
+            return merge_now(shared, shared.pipe(ops.map(lambda n: n + 1)))
+
+        both = ops.publish(with_next)
         t.check(t.cold("(a|)").pipe(both), "(ab|)")
 
     def test_nothing_to_merge_completes(self) -> None:
@@ -87,7 +95,7 @@ class TestInterruptWhen:
         stream = source.pipe(
             ops.finally_action(lambda: order.append("released")),
             interrupt_when(notifier, "X"),
-            ops.do_action(lambda event: order.append(event)),
+            ops.do_action(order.append),
         )
         t.check(stream, "a--b-(X|)")
         assert order == ["a", "b", "released", "X"]
@@ -142,7 +150,7 @@ class TestUntilTerminal:
         stream = source.pipe(
             ops.finally_action(lambda: order.append("released")),
             self.operator(),
-            ops.do_action(lambda event: order.append(event)),
+            ops.do_action(order.append),
         )
         t.check(stream, "a------(T|)")
         assert order == ["a", "released", "T"]
@@ -174,8 +182,13 @@ class TestAcquireRelease:
     def play(self, use: Any, **kwargs: Any) -> tuple[list[str], list[Any]]:
         order: list[str] = []
         t = Marbles(a="a")
+
+        def acquire() -> str:
+            order.append("acquired")
+            return "resource"
+
         stream = acquire_release(
-            lambda: order.append("acquired") or "resource",
+            acquire,
             lambda resource: use(t, resource),
             lambda resource: order.append(f"released {resource}"),
         )

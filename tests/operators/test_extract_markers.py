@@ -64,10 +64,7 @@ ROWS = rows("markers")
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_recorded_case(row: dict[str, Any]) -> None:
     """Every recorded case is followed, or listed with its reason and then really differs."""
-    tags = {
-        tag: (lambda content, cls=MARKERS[tag]: cls(content=content))  # type: ignore[misc]
-        for tag in row["tags"]
-    }
+    tags = {tag: (lambda content, cls=MARKERS[tag]: cls(content=content)) for tag in row["tags"]}
     seen = cut(*map(event_of, row["input"]), tags=tags)
     expected = row["expected"]
     for event in expected:

@@ -1,0 +1,138 @@
+"""A command line with all that is needed to start it, and the child that it becomes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from errno import EINVAL
+from typing import IO
+
+import psutil
+
+from cuggino.errors import SpawnFailed
+from cuggino.sources.guardian_client import GUARDIAN
+from cuggino.sources.process_tree import COOKIE, Ladder, ProcessTree
+
+REAP_LIMIT = 1.0
+"""Seconds to wait for the exit status of a child that SIGKILL could not end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What `process_lines` was asked for; see there."""
+
+    argv: tuple[str, ...]
+    cwd: str | None
+    env: Mapping[str, str] | None
+    stdin: bytes | None
+    merge_stderr: bool
+    keep_ends: bool
+    sweep: bool
+    max_line: int
+    stderr_tail: int
+    grace: float
+
+    @property
+    def argv0(self) -> str:
+        return self.argv[0]
+
+    def spawn(self) -> Child:
+        """Start the process, leader of a session and group of its own.
+
+        Raises SpawnFailed if the program, the folder or the input cannot be used.
+        """
+        env = dict(os.environ if self.env is None else self.env)
+        cookie = GUARDIAN.cookie()
+        if self.sweep:
+            env[COOKIE] = cookie
+        try:
+            with self._input() as source:
+                process = subprocess.Popen(
+                    self.argv,
+                    bufsize=0,
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT if self.merge_stderr else subprocess.PIPE,
+                    cwd=self.cwd,
+                    env=env,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            if self.cwd is not None and error.filename == self.cwd:
+                error = OSError(error.errno, f"{error.strerror}: {self.cwd}")
+            raise SpawnFailed(self.argv0, error) from error
+        except ValueError as error:  # a NUL in an argument or the environment
+            raise SpawnFailed(self.argv0, OSError(EINVAL, str(error))) from error
+        return Child(process, ProcessTree([process.pid], cookie if self.sweep else None))
+
+    def _input(self) -> IO[bytes]:
+        """Standard input as a file: a child that does not read it can block nobody."""
+        if self.stdin is None:
+            return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
+        source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        try:
+            source.write(self.stdin)
+            source.seek(0)
+        except OSError:
+            source.close()
+            raise
+        return source
+
+
+class Child:
+    """A started process: its pipes, its tree, its exit.
+
+    It stays a zombie until `close`: as long as it is not reaped, its id, which is also that of its
+    group, cannot be given to a stranger.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree) -> None:
+        self._process = process
+        self._tree = tree
+        self.pid = process.pid
+        # A SIGKILL of this Python process between start and this line leaves the guardian with
+        # the cookie only, which is all that it needs unless `sweep` is off.
+        GUARDIAN.add(self.pid)
+        self.pidfd = _pidfd(self.pid)
+        self.stdout = _descriptor(process.stdout)
+        self.stderr = _descriptor(process.stderr)
+
+    def exited(self) -> bool:
+        """Whether the process itself has ended, asked without reaping it."""
+        try:
+            return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:  # somebody else in this process has reaped it
+            return True
+
+    def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
+        """End the whole tree, see `ProcessTree.end`."""
+        self._tree.end(ladder, pause)
+
+    def close(self) -> int | None:
+        """Reap the process and release all descriptors: its exit code, None if it is stuck."""
+        GUARDIAN.remove(self.pid)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=REAP_LIMIT)
+        return self._process.returncode
+
+
+def _descriptor(stream: IO[bytes] | None) -> int | None:
+    return None if stream is None else stream.fileno()
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when `pid` ends; Linux only, and not in every sandbox."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None

@@ -1,0 +1,76 @@
+"""git as a source: its commands as streams, its state through GitPython.
+
+Commands that may take long, run hooks or ask something go through `process_lines`, so that they
+are bounded, disposable and end with everything they started. What is only read goes through
+GitPython.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactivex import Observable
+
+from cuggino.sources.process import process_lines
+
+_QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+"""No editor, no password question, no other language: nobody is there to answer."""
+
+
+def git_lines(*args: str, cwd: Path, stdin: str | None = None) -> Observable[bytes]:
+    """Run `git args...`; emits its output lines, standard error among them.
+
+    It has no terminal, so that a question fails instead of waiting.
+    """
+    env = {**os.environ, **_QUIET}
+    env.pop("GPG_TTY", None)
+    return process_lines(["git", *args], cwd=cwd, env=env, stdin=stdin, merge_stderr=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryState:
+    """What `git` knows of a folder."""
+
+    root: Path
+    branch: str | None
+    """None when HEAD is detached."""
+    head: str | None
+    """None before the first commit."""
+    dirty: bool
+    """Tracked files are changed."""
+
+
+def repository_state(folder: Path) -> RepositoryState | None:
+    """The state of the repository that `folder` is in; None when it is in none.
+
+    Raises:
+        FileNotFoundError: git itself is not installed.
+    """
+    # GitPython costs 85 ms to import, and runs git at import.
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    import git
+
+    try:
+        repo = git.Repo(folder, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        return None
+    try:
+        with repo:
+            return RepositoryState(
+                root=Path(repo.working_tree_dir or folder),
+                branch=None if repo.head.is_detached else repo.head.ref.name,
+                head=repo.head.commit.hexsha if repo.head.is_valid() else None,
+                dirty=repo.is_dirty(),
+            )
+    except git.GitCommandNotFound as error:
+        raise FileNotFoundError("git") from error

@@ -1,0 +1,118 @@
+"""The guarded side of `guardian.py`: one guardian a Python process, started at the first child."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from cuggino.sources import guardian
+from cuggino.sources.process_tree import COOKIE
+
+
+class GuardianClient:
+    """Hands out cookies and tells the guardian which process groups are alive.
+
+    A guardian that cannot be started, or was killed, is no reason not to work: dispose and the
+    exit handler remain, and the next child tries again.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run = ""
+        self._count = 0
+        self._hooked = False
+
+    def cookie(self) -> str:
+        """A new cookie, and a running guardian that knows its beginning.
+
+        It continues the cookie that this process itself was started with, so that whoever ends
+        this process finds its children too. The closing slash keeps `x.1/` apart from `x.12/`.
+        """
+        with self._lock:
+            if not self._run:
+                self._run = f"{os.environ.get(COOKIE, '')}{uuid.uuid4().hex}."
+            self._ensure()
+            self._count += 1
+            return f"{self._run}{self._count}/"
+
+    def add(self, group: int) -> None:
+        """The process group `group` is alive."""
+        with self._lock:
+            self._groups.add(group)
+            self._tell(f"+ {group}\n")
+
+    def remove(self, group: int) -> None:
+        """`group` is done with; to be called before its leader is reaped and its id is free."""
+        with self._lock:
+            self._groups.discard(group)
+            self._tell(f"- {group}\n")
+
+    def close(self) -> None:
+        """Nothing is left to guard: send the guardian home and wait for it."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None or process.stdin is None:
+                return
+            if not self._groups:
+                with suppress(OSError):
+                    process.stdin.write(b"quit\n")
+            process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1.0)
+
+    def _tell(self, line: str) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):  # it was killed; `_ensure` starts another one
+                self._process.stdin.write(line.encode())
+
+    def _ensure(self) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process = None
+        if not sys.executable:  # an embedded interpreter does not know its program
+            return
+        if not self._hooked:
+            self._hooked = True
+            os.register_at_fork(after_in_child=self._forked)
+        folders = [Path(guardian.__file__).parents[2], Path(psutil.__file__).parents[1]]
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", guardian.__file__, self._run, *folders],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd="/",
+                start_new_session=True,
+            )
+        for group in self._groups:
+            self._tell(f"+ {group}\n")
+
+    def _forked(self) -> None:
+        """In a forked copy of this process: the guardian is the original's, and stays that."""
+        if self._process is not None:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process.returncode = 0  # not our child: nothing to wait for
+        hooked = self._hooked
+        self._reset()
+        self._hooked = hooked
+
+
+GUARDIAN = GuardianClient()
+"""The guardian of this process; nothing is started before the first cookie is asked for."""

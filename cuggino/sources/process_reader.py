@@ -1,0 +1,215 @@
+"""The thread beside a process: it starts it, reads its pipes, ends its tree, and never waits.
+
+All waiting is one poll over stdout, stderr, a wake pipe and the process itself, so that disposal
+is noticed at once and the pipes are read while the process is being ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import termios
+import time
+from typing import Protocol
+
+from cuggino.errors import LineTooLong, ProcessFailed
+from cuggino.sources.command import Child, Command
+from cuggino.sources.line_splitter import LineSplitter
+
+CHUNK = 1 << 16
+"""Bytes per read: what a pipe holds."""
+
+DRAIN = 1.0
+"""Seconds that others may hold the pipes open after the process has ended."""
+
+LEFTOVER_GRACE = 0.5
+"""Seconds of SIGTERM for what a process leaves behind when it ends by itself."""
+
+TICK = 0.05
+"""Seconds between two looks at a process that cannot be polled (no pidfd: macOS)."""
+
+FIRST_TICK = 0.0005
+"""The same for the first look after its pipes have ended; doubled up to TICK."""
+
+
+class Port(Protocol):
+    """What a reader needs from its subscription; all of it is safe to call from the thread."""
+
+    wake_fd: int
+    """Becomes readable when `cancelled` or `has_room` has changed."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants any more lines."""
+
+    def has_room(self) -> bool:
+        """Whether another chunk may be posted; if not, a wake-up follows when it may."""
+
+    def post(self, lines: list[bytes]) -> None:
+        """Send `lines` to the subscriber."""
+
+
+class ProcessReader:
+    """One run of `command`, from start to reaped."""
+
+    def __init__(self, command: Command, port: Port) -> None:
+        self._command = command
+        self._port = port
+
+    def run(self) -> Exception | None:
+        """Run it to its end: None for exit code 0 and for disposal, otherwise the error."""
+        if self._port.cancelled:
+            return None
+        try:
+            reading = _Reading(self._command, self._command.spawn(), self._port)
+        except Exception as error:
+            return error
+        return reading.run()
+
+
+class _Reading:
+    def __init__(self, command: Command, child: Child, port: Port) -> None:
+        self._command = command
+        self._child = child
+        self._port = port
+        self._splitter = LineSplitter(command.max_line, keep_ends=command.keep_ends)
+        self._tail = bytearray()
+        self._exited_at: float | None = None
+        self._tick = FIRST_TICK
+        self._open = {fd for fd in (child.stdout, child.stderr) if fd is not None}
+        self._owed = dict.fromkeys(self._open, 0)
+        """Bytes per pipe that were in it when the process ended: its own, not to be lost."""
+
+    def run(self) -> Exception | None:
+        failure: Exception | None = None
+        finished = False
+        try:
+            finished = self._read()
+            if self._splitter.overflow:
+                failure = LineTooLong(self._command.argv0, self._command.max_line)
+        except Exception as error:  # the tree must not outlive a defect in here
+            failure = error
+        try:
+            self._end_tree(finished)
+        except Exception as error:
+            failure = failure or error
+        code = self._child.close()
+        if failure is not None or not finished:
+            return failure
+        if rest := self._splitter.rest():
+            self._port.post(rest)
+        if code == 0:
+            return None
+        self._trim_tail()
+        return ProcessFailed(
+            self._command.argv0,
+            -signal.SIGKILL if code is None else code,
+            self._tail.decode(errors="replace"),
+        )
+
+    def _end_tree(self, finished: bool) -> None:
+        grace = self._command.grace
+        if not finished:
+            self._child.end(((signal.SIGINT, grace), (signal.SIGTERM, grace)), self._drain)
+        elif self._command.sweep:
+            self._child.end(((signal.SIGTERM, min(grace, LEFTOVER_GRACE)),), self._drain)
+
+    def _read(self) -> bool:
+        """Post lines until the process has ended and its pipes are empty: True; else False."""
+        while self._open or self._exited_at is None:
+            if self._port.cancelled:
+                return False
+            has_room = self._port.has_room()
+            ready = self._poll(self._timeout(), stdout=has_room)
+            if self._port.wake_fd in ready:
+                os.read(self._port.wake_fd, CHUNK)
+            if self._exited_at is None and self._ended(ready):
+                self._exited_at = time.monotonic()
+                self._owed = {fd: _pending(fd) for fd in self._open}
+            if self._child.stderr in ready:
+                self._read_stderr(self._child.stderr)
+            if self._child.stdout in ready and (chunk := self._take(self._child.stdout)):
+                if lines := self._splitter.feed(chunk):
+                    self._port.post(lines)
+                if self._splitter.overflow:
+                    return False
+            if self._drained():
+                return True
+        return True
+
+    def _ended(self, ready: set[int]) -> bool:
+        if self._child.pidfd is not None:
+            return self._child.pidfd in ready
+        return self._child.exited()
+
+    def _timeout(self) -> float | None:
+        if self._exited_at is not None:
+            left = self._exited_at + DRAIN - time.monotonic()
+            return left if left > 0 else None  # then it is room that is waited for
+        if self._child.pidfd is not None:
+            return None
+        if self._open:
+            return TICK
+        self._tick = min(self._tick * 2, TICK)  # without output the end is near
+        return self._tick
+
+    def _drained(self) -> bool:
+        """Whether the process has ended, its own output is read, and others had their time."""
+        return (
+            self._exited_at is not None
+            and time.monotonic() >= self._exited_at + DRAIN
+            and all(self._owed.get(fd, 0) <= 0 for fd in self._open)
+        )
+
+    def _poll(self, timeout: float | None, *, stdout: bool, wake: bool = True) -> set[int]:
+        poll = select.poll()
+        for fd in self._open:
+            if stdout or fd != self._child.stdout:
+                poll.register(fd, select.POLLIN)
+        if wake:
+            poll.register(self._port.wake_fd, select.POLLIN)
+        if self._child.pidfd is not None and self._exited_at is None:
+            poll.register(self._child.pidfd, select.POLLIN)
+        return {fd for fd, _ in poll.poll(None if timeout is None else timeout * 1000)}
+
+    def _take(self, fd: int) -> bytes:
+        """What there is to read; nothing means that the pipe has ended."""
+        chunk = os.read(fd, CHUNK)
+        self._owed[fd] -= len(chunk)
+        if not chunk:
+            self._open.discard(fd)
+        return chunk
+
+    def _read_stderr(self, fd: int) -> None:
+        self._tail += self._take(fd)
+        if len(self._tail) > 2 * self._command.stderr_tail + CHUNK:
+            self._trim_tail()
+
+    def _trim_tail(self) -> None:
+        del self._tail[: max(0, len(self._tail) - self._command.stderr_tail)]
+
+    def _drain(self, seconds: float) -> None:
+        """Keep the pipes of the dying empty for `seconds`, at most until the leader has ended.
+
+        Programs that write synchronously (node) cannot handle a signal while a pipe is full.
+        """
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            ready = self._poll(left, stdout=True, wake=False)
+            for fd in ready & self._open:
+                if fd == self._child.stderr:
+                    self._read_stderr(fd)
+                else:
+                    self._take(fd)
+            if self._child.pidfd in ready:
+                self._exited_at = time.monotonic()
+                return
+
+
+def _pending(fd: int) -> int:
+    """Bytes in a pipe."""
+    size: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+    return size

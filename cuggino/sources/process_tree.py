@@ -1,0 +1,188 @@
+"""A tree of processes, found in full and ended politely.
+
+A child's tree is more than its process group: coding agents start every tool in a session of its
+own, and whatever such a tool leaves behind loses its parent too. So a member is whoever is in the
+group, descends from a member, or carries the cookie that was put into the child's environment
+(AUT-021). A member is a process id *and* its start time: an id that was given out again is never
+signalled.
+
+The guardian imports this module after its parent's death: nothing but the standard library and
+psutil may be imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import psutil
+
+COOKIE = "CUGGINO_CHILD"
+"""The environment variable that marks the processes of a tree."""
+
+SETTLE = 0.2
+"""Seconds that the rest of the group gets after its leader has ended on SIGINT."""
+
+KILL_LIMIT = 10.0
+"""Seconds after which a process that survives SIGKILL (stuck in the kernel) is given up."""
+
+Ladder = Sequence[tuple[signal.Signals, float]]
+"""Signals to send before SIGKILL, each with the seconds it is given to work."""
+
+
+class ProcessTree:
+    """The processes in `groups`, their descendants, and all whose cookie starts with `cookie`.
+
+    `groups` are ids of process groups whose leader has the same id.
+    """
+
+    def __init__(self, groups: Iterable[int], cookie: str | None = None) -> None:
+        self.groups = frozenset(groups)
+        self.cookie = cookie
+        self._known: set[psutil.Process] = set()
+        self._untouchable: set[psutil.Process] = set()
+
+    def members(self) -> set[psutil.Process]:
+        """All members alive now. Those seen once stay members when they lose their parent."""
+        for pid in _search(self.groups, self.cookie):
+            with suppress(psutil.Error):
+                self._known.add(psutil.Process(pid))
+        living = _living(self._known)
+        covered: set[psutil.Process] = set()
+        for member in sorted(living, key=psutil.Process.create_time):  # ancestors first
+            if member not in covered:
+                with suppress(psutil.Error):
+                    covered.update(member.children(recursive=True))
+        living |= _living(covered - living)
+        living = {process for process in living if process.pid != os.getpid()}
+        self._known = set(living)
+        return living - self._untouchable
+
+    def end(self, ladder: Ladder, pause: Callable[[float], object] = time.sleep) -> None:
+        """End all members; return when none is left.
+
+        `pause` is called with the seconds to wait between two looks, so that the caller can keep
+        the pipes of the dying empty.
+        """
+        for sign, seconds in ladder:
+            living = self.members()
+            if not living:
+                return
+            self._signal(living, sign)
+            if sign is signal.SIGINT:
+                self._await_groups(living, seconds, pause)
+            else:
+                _await(living, seconds, pause)
+        deadline = time.monotonic() + KILL_LIMIT
+        while (living := self.members()) and time.monotonic() < deadline:
+            self._signal(living, signal.SIGKILL)
+            _await(living, 0.1, pause)
+
+    def _signal(self, living: set[psutil.Process], sign: signal.Signals) -> None:
+        """Signal groups as a whole, which no fork can slip through, and all others one by one.
+
+        SIGINT goes to the groups only: it asks the leader to put its own house in order.
+        """
+        groups = self.groups & {_group(process.pid) for process in living}
+        for group in groups:
+            with suppress(OSError):
+                os.killpg(group, sign)
+        if sign is signal.SIGINT:
+            return
+        for process in living:
+            if _group(process.pid) in groups:
+                continue
+            try:
+                process.send_signal(sign)
+            except psutil.NoSuchProcess:
+                pass
+            except psutil.AccessDenied:  # it changed its user; nobody here can end it
+                self._untouchable.add(process)
+
+    def _await_groups(
+        self, living: set[psutil.Process], seconds: float, pause: Callable[[float], object]
+    ) -> None:
+        """Wait for the groups that got SIGINT, for their rest only shortly once leaders ended.
+
+        Shells start background jobs with SIGINT ignored: they need not be waited for in full.
+        """
+        members = {process for process in living if _group(process.pid) in self.groups}
+        leaders = {process for process in members if process.pid in self.groups}
+        started = time.monotonic()
+        _await(leaders, seconds, pause)
+        left = seconds - (time.monotonic() - started)
+        _await(members, min(left, SETTLE), pause)
+
+
+def _await(
+    processes: set[psutil.Process], seconds: float, pause: Callable[[float], object]
+) -> None:
+    """Wait until all of `processes` have ended, at most `seconds`."""
+    deadline = time.monotonic() + seconds
+    delay = 0.002
+    while (processes := _living(processes)) and (left := deadline - time.monotonic()) > 0:
+        pause(min(delay, left))
+        delay = min(delay * 1.5, 0.05)
+
+
+def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
+    """Those which still run; a zombie has ended, whether its parent has noticed or not."""
+    living = set()
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            ended = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+            if process.is_running() and process.status() not in ended:
+                living.add(process)
+    return living
+
+
+def _search(groups: frozenset[int], cookie: str | None) -> Iterator[int]:
+    """Ids of the processes that are in one of `groups` or carry the cookie."""
+    own = os.getpid()
+    mark = None if cookie is None else f"\0{COOKIE}={cookie}".encode()
+    for pid in psutil.pids():
+        if pid != own and (
+            _group(pid) in groups or (mark is not None and mark in _environment(pid))
+        ):
+            yield pid
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _proc_environment(pid: int) -> bytes:
+    """The environment that `pid` was started with, each variable behind a NUL; empty if hidden."""
+    parts = [b"\0"]
+    try:
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        while part := os.read(descriptor, 1 << 17):
+            parts.append(part)
+    except OSError:  # it ended meanwhile
+        return b""
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def _psutil_environment(pid: int) -> bytes:
+    """The same where there is no /proc; macOS hides it for other users and system programs."""
+    try:
+        value = psutil.Process(pid).environ().get(COOKIE)
+    except (psutil.Error, OSError):
+        return b""
+    return b"" if value is None else f"\0{COOKIE}={value}".encode()
+
+
+# Read directly, a look at all environments takes a fraction of the time (every run pays it).
+_environment = _proc_environment if sys.platform == "linux" else _psutil_environment

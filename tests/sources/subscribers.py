@@ -1,0 +1,120 @@
+"""A subscriber that waits and remembers, and looks at what processes are there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+from reactivex import Observable, abc
+
+LIMIT = 20.0
+"""Seconds after which something that should have happened is taken for lost."""
+
+
+class Recorder:
+    """Subscribes to `stream` and keeps what it is told."""
+
+    def __init__(
+        self,
+        stream: Observable[Any],
+        *,
+        on_next: Callable[[Any], None] | None = None,
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> None:
+        self.items: list[Any] = []
+        self.threads: set[threading.Thread] = set()
+        self.error: Exception | None = None
+        self.completed = False
+        self.first = threading.Event()
+        self.ended = threading.Event()
+        self._on_next = on_next
+        self.subscription = stream.subscribe(
+            self._next, self._error, self._completed, scheduler=scheduler
+        )
+
+    def _next(self, item: Any) -> None:
+        self.threads.add(threading.current_thread())
+        self.items.append(item)
+        self.first.set()
+        if self._on_next is not None:
+            self._on_next(item)
+
+    def _error(self, error: Exception) -> None:
+        self.error = error
+        self.ended.set()
+
+    def _completed(self) -> None:
+        self.completed = True
+        self.ended.set()
+
+    def wait(self, limit: float = LIMIT) -> Recorder:
+        """Wait for the end of the stream."""
+        assert self.ended.wait(limit), "the stream did not end"
+        return self
+
+    def wait_first(self) -> Any:
+        """Wait for the first item."""
+        assert self.first.wait(LIMIT), "the stream gave nothing"
+        return self.items[0]
+
+
+def python(code: str) -> list[str]:
+    """The command line that runs `code` in a bare interpreter."""
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def eventually(condition: Callable[[], bool], limit: float = LIMIT) -> bool:
+    """Whether `condition` comes true within `limit` seconds."""
+    deadline = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(0.01)
+    return True
+
+
+def wait_for(event: threading.Event) -> None:
+    """Block until `event` is set."""
+    assert event.wait(LIMIT), "it was never let go"
+
+
+def alive(pid: int) -> bool:
+    """Whether `pid` runs (a zombie does not)."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def children() -> set[int]:
+    """Children of this process, zombies included, without the guardian, which stays."""
+    return {
+        child.pid
+        for child in psutil.Process().children()
+        if not any(word.endswith("guardian.py") for word in _command_line(child))
+    }
+
+
+def descriptors() -> set[int]:
+    """The open descriptors of this process."""
+    return {number for number in range(1024) if _is_open(number)}
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

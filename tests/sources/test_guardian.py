@@ -1,0 +1,203 @@
+"""Children of a Python process die with it, whatever it dies of."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cuggino.sources import process_lines
+from cuggino.sources.guardian_client import GuardianClient
+from tests.sources.subscribers import Recorder, alive, eventually
+
+PARENT = """
+import sys, threading
+from cuggino.sources import process_lines
+
+def say(line):
+    print(line.decode(), flush=True)
+
+child, sweep = sys.argv[1:]
+stream = process_lines([sys.executable, "-I", "-S", "-c", child], sweep=sweep == "sweep")
+subscription = stream.subscribe(say, lambda error: say(repr(error).encode()))
+sys.stdin.readline() or threading.Event().wait()
+"""
+
+CHILD = """
+import os, signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    os.write(write, b"%d" % os.getpid())
+    time.sleep(600)
+print(os.getpid(), int(os.read(read, 20)), flush=True)
+time.sleep(600)
+"""
+"""Ignores SIGINT, has a child in a session of its own, and prints both ids."""
+
+
+@pytest.fixture(params=["sweep", "no sweep"])
+def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A Python process that listens to a child, and the ids of child and grandchild."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-X", "dev", "-c", PARENT, CHILD, request.param],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(word) for word in process.stdout.readline().split()]
+        try:
+            assert [alive(pid) for pid in pids] == [True, True]
+            yield process, pids
+        finally:
+            process.kill()
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _guardian(process: subprocess.Popen[str]) -> psutil.Process:
+    (guardian,) = (
+        child
+        for child in psutil.Process(process.pid).children()
+        if any(word.endswith("guardian.py") for word in child.cmdline())
+    )
+    return guardian
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_children_die_with_a_killed_parent(
+    parent: tuple[subprocess.Popen[str], list[int]], sign: signal.Signals
+) -> None:
+    """After `kill -9` nothing of the tree, nor the guardian, is left within 10 seconds."""
+    process, pids = parent
+    guardian = _guardian(process)
+    process.send_signal(sign)
+    assert -sign == process.wait(10)
+    assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
+    assert eventually(lambda: not alive(guardian.pid), limit=5)
+
+
+def test_an_interpreter_that_exits_ends_its_children(
+    parent: tuple[subprocess.Popen[str], list[int]],
+) -> None:
+    """A normal exit without disposal ends the tree first, in silence."""
+    process, pids = parent
+    guardian = _guardian(process)
+    _, errors = process.communicate("\n", timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert [alive(pid) for pid in pids] == [False, False]
+    assert not alive(guardian.pid)
+
+
+def test_a_killed_guardian_is_replaced() -> None:
+    """The next child brings a new guardian, which knows the groups of the old one."""
+    code = f"""
+import os, signal, sys, psutil
+from cuggino.sources import process_lines
+from tests.sources.subscribers import Recorder
+child = [sys.executable, "-I", "-S", "-c", {CHILD!r}]
+first = Recorder(process_lines(child, sweep=False))
+print(first.wait_first().decode(), flush=True)
+(guardian,) = (c for c in psutil.Process().children() if "guardian.py" in " ".join(c.cmdline()))
+guardian.kill()
+guardian.wait()
+second = Recorder(process_lines(child))
+print(second.wait_first().decode(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        cwd=Path(__file__).parents[2],
+    )
+    pids = [int(word) for word in result.stdout.split()]
+    assert len(pids) == 4
+    assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
+
+
+def test_a_forked_copy_does_not_keep_the_guardian_waiting() -> None:
+    """A copy made by fork holds no pipe to the guardian: the original's end is noticed."""
+    code = f"""
+import os, signal, sys, time
+from cuggino.sources import process_lines
+from tests.sources.subscribers import Recorder
+recorder = Recorder(process_lines([sys.executable, "-I", "-S", "-c", {CHILD!r}]))
+recorder.wait_first()
+copy = os.fork()
+if copy == 0:
+    os.close(1)
+    time.sleep(600)
+print(copy, recorder.items[0].decode(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        cwd=Path(__file__).parents[2],
+    )
+    copy, *pids = (int(word) for word in result.stdout.split())
+    try:
+        assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
+        assert alive(copy)
+    finally:
+        os.kill(copy, signal.SIGKILL)
+
+
+def test_a_forked_copy_can_run_processes_of_its_own() -> None:
+    """A copy made by fork starts children, and a guardian, as if it were new."""
+    code = """
+import os
+from cuggino.sources import process_lines
+assert process_lines(["echo", "1"]).run() == b"1"
+copy = os.fork()
+if copy == 0:
+    import sys
+    sys.exit(0 if process_lines(["echo", "2"]).run() == b"2" else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30
+    )
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+def test_a_child_that_uses_this_library_is_ended_with_its_children() -> None:
+    """An inner process that ends its own children has the time to do so."""
+    recorder = Recorder(process_lines([sys.executable, "-c", PARENT, CHILD, "sweep"]))
+    pids = [int(word) for word in recorder.wait_first().split()]
+    recorder.subscription.dispose()
+    assert [alive(pid) for pid in pids] == [False, False]
+
+
+def test_a_cookie_continues_the_one_of_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks for the beginning of an outer cookie finds the inner children too."""
+    monkeypatch.setenv("CUGGINO_CHILD", "outer.1/")
+    client = GuardianClient()
+    assert client.cookie().startswith("outer.1/")
+    client.close()
+
+
+def test_a_guardian_goes_home_when_nothing_is_left() -> None:
+    """`close` returns with the guardian gone."""
+    client = GuardianClient()
+    assert client.cookie() != client.cookie()
+    guardian = client._process
+    assert guardian is not None
+    client.close()
+    assert guardian.returncode == 0
