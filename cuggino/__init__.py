@@ -68,7 +68,15 @@ if TYPE_CHECKING:
         parse_event,
     )
     from cuggino.loops import LoopRunOptions, LoopService
-    from cuggino.operators import LoopScheduler, ask, emit, extract_markers, flow, forward
+    from cuggino.operators import (
+        LoopScheduler,
+        ask,
+        emit,
+        extract_markers,
+        flow,
+        forward,
+        marker_tags,
+    )
     from cuggino.runtime import Runtime
 
 _HOMES = {
@@ -105,7 +113,15 @@ _HOMES = {
         "parse_event",
     ),
     "loops": ("LoopRunOptions", "LoopService"),
-    "operators": ("LoopScheduler", "ask", "emit", "extract_markers", "flow", "forward"),
+    "operators": (
+        "LoopScheduler",
+        "ask",
+        "emit",
+        "extract_markers",
+        "flow",
+        "forward",
+        "marker_tags",
+    ),
     "runtime": ("Runtime",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -153,6 +169,7 @@ __all__ = [
     "iterate",
     "load_config",
     "make_agent",
+    "marker_tags",
     "parse_event",
     "run",
     "save_config",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import reactivex as rx
@@ -76,7 +77,8 @@ class TestMergeNow:
         t = Marbles(a=1, b=2)
 
         def with_next(shared: rx.Observable[int]) -> rx.Observable[int]:
-            return merge_now(shared, shared.pipe(ops.map(lambda n: n + 1)))
+            next_one: Callable[[rx.Observable[int]], rx.Observable[int]] = ops.map(lambda n: n + 1)
+            return merge_now(shared, shared.pipe(next_one))
 
         both = ops.publish(with_next)
         t.check(t.cold("(a|)").pipe(both), "(ab|)")

@@ -1,0 +1,40 @@
+"""The coding loop in a project of its own: plan, implement, review, until it is approved."""
+
+from pathlib import Path
+
+import cuggino
+
+project = Path("greeter")
+(project / ".specs").mkdir(parents=True)
+(project / ".specs" / "greeting.md").write_text("greeting.txt greets the world.\n")
+
+runtime = cuggino.Runtime.live(
+    cwd=project,
+    config=cuggino.Config(check_command="cat greeting.txt", max_iterations=3),
+    agent=cuggino.ScriptedAgent(Path(__file__).with_name("coding_loop.toml")),
+)
+
+
+def show(event: cuggino.LoopEvent) -> None:
+    """Phases by their name, markers with what the agent declared."""
+    if cuggino.is_llm_marker_event(event):
+        print(f"  {event.tag}: {event.content}")
+    elif cuggino.is_loop_phase_event(event):
+        print(event.tag)
+
+
+last = cuggino.run(runtime.run(focus="the greeting"), show)
+print("approved" if cuggino.is_loop_terminal_event(last) else "not approved")
+
+# prints:
+# IterationStart
+# PlanningStart
+#   PlanComplete: One task.
+# ImplementingStart
+# CheckCommandOutput
+#   Done: Greet the world
+# ReviewingStart
+# CheckCommandOutput
+#   Approved: As specified.
+# LoopApproved
+# approved
