@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -81,6 +82,10 @@ def cli(ctx: click.Context) -> None:
 
 def main(args: list[str]) -> int:
     """Run the command line; gives the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a substitute; that is no reason to end.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     with _termination_as_exception():
         try:
             result = cli.main(args, prog_name="cuggino", standalone_mode=False)

@@ -130,15 +130,16 @@ class ClaudeAgent:
             ).stdout.decode("utf-8", "replace")
         except (OSError, subprocess.SubprocessError) as error:
             raise AgentNotFound(f"{program} --version failed: {error}", hint=_INSTALL) from error
-        version = said.split()[0] if said.split() else "unknown"
-        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-        if numbers and tuple(map(int, numbers.groups())) < MINIMUM_VERSION:
+        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+        if numbers is None:
+            raise AgentNotFound(f"{program} --version names no version", hint=_INSTALL)
+        if tuple(map(int, numbers.groups())) < MINIMUM_VERSION:
             least = ".".join(map(str, MINIMUM_VERSION))
             raise AgentNotFound(
-                f"claude {version} is too old, at least {least} is needed",
+                f"claude {numbers[0]} is too old, at least {least} is needed",
                 hint="update it with `claude update` or through npm",
             )
-        return version
+        return numbers[0]
 
 
 def _write_private(system_prompt: str | None) -> Path | None:
