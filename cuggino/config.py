@@ -106,6 +106,11 @@ def load_config(folder: Path) -> Config:
             f"{CONFIG_FILE} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})",
             hint="correct the file, or write a new one with `cuggino setup`",
         ) from error
+    except (ValueError, RecursionError) as error:  # an endless number, a bottomless nesting
+        raise ConfigError(
+            f"{CONFIG_FILE}: not usable JSON ({error})",
+            hint="correct the file, or write a new one with `cuggino setup`",
+        ) from error
     if not isinstance(raw, dict):
         raise ConfigError(
             f"{CONFIG_FILE} holds {_json_type(raw)}, but must hold an object",
@@ -154,7 +159,8 @@ def save_config(folder: Path, config: Config) -> None:
     path = config_path(folder)
     beside = path.with_name(path.name + ".tmp")
     try:
-        beside.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+        beside.write_text(text, encoding="utf-8", errors="replace")
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)

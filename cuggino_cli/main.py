@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
     epilog="""\b
 First steps:
   cuggino demo                       watch a whole run, no key needed
-  cuggino setup                      answer six questions in your project
+  cuggino setup                      answer a few questions in your project
   cuggino run --focus "add login"    work until it matches the specs""",
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")

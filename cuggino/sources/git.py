@@ -27,14 +27,16 @@ _QUIET = {
 """No editor, no password question, no other language: nobody is there to answer."""
 
 
-def git_lines(*args: str, cwd: Path, stdin: str | None = None) -> Observable[bytes]:
-    """Run `git args...`; emits its output lines, standard error among them.
+def git_lines(
+    *args: str, cwd: Path, stdin: bytes | None = None, merge_stderr: bool = False
+) -> Observable[bytes]:
+    """Run `git args...`; emits its output lines, standard error among them if it is merged.
 
     It has no terminal, so that a question fails instead of waiting.
     """
     env = {**os.environ, **_QUIET}
     env.pop("GPG_TTY", None)
-    return process_lines(["git", *args], cwd=cwd, env=env, stdin=stdin, merge_stderr=True)
+    return process_lines(["git", *args], cwd=cwd, env=env, stdin=stdin, merge_stderr=merge_stderr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class RepositoryState:
 
 
 def repository_state(folder: Path) -> RepositoryState | None:
-    """The state of the repository that `folder` is in; None when it is in none.
+    """The state of the repository that `folder` is in; None when it is in none, or a bare one.
 
     Raises:
         FileNotFoundError: git itself is not installed.
@@ -66,6 +68,8 @@ def repository_state(folder: Path) -> RepositoryState | None:
         return None
     try:
         with repo:
+            if repo.bare:
+                return None
             return RepositoryState(
                 root=Path(repo.working_tree_dir or folder),
                 branch=None if repo.head.is_detached else repo.head.ref.name,

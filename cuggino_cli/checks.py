@@ -1,0 +1,282 @@
+"""What `cuggino doctor` looks at: each check is a function that gives its findings."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cuggino.config import CONFIG_FILE, Config, config_path, load_config
+from cuggino.errors import ConfigError, CugginoError
+
+Status = Literal["ok", "note", "problem"]
+
+WORKSPACE = ".cuggino"
+
+_PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
+_SHELL_LIMIT_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found, and what to do about it."""
+
+    status: Status
+    """`note` is worth knowing and hinders nothing."""
+    what: str
+    hint: str | None = None
+
+
+def diagnose(
+    folder: Path, *, agent: str | None, env: Mapping[str, str], uid: int
+) -> Iterator[Finding]:
+    """All findings about the project in `folder`, each as soon as it is there.
+
+    With a configuration that cannot be used, only what does not depend on it is looked at.
+
+    Args:
+        agent: looked at in place of the configured one.
+        env: the environment that the agent would get.
+        uid: the user that it would run as.
+    """
+    finding, config = configuration(folder)
+    yield finding
+    name = agent or (config.agent if config else None)
+    if name is not None:
+        yield agent_program(name, folder=folder, path=config.agent_path if config else None)
+        yield agent_permissions(name, env=env, uid=uid)
+    yield workspace(folder)
+    yield from repository(folder, commit=config is not None and config.commit)
+    if config is not None:
+        yield specifications(folder, config.specs_path)
+        yield setup_command(folder, config)
+        yield check_command(folder, config)
+    yield left_overs(folder)
+
+
+def configuration(folder: Path) -> tuple[Finding, Config | None]:
+    """Whether `.cuggino.json` can be used, and what it says."""
+    try:
+        config = load_config(folder)
+    except ConfigError as error:
+        return _problem("configuration", error), None
+    source = f"{CONFIG_FILE} is valid"
+    if not config_path(folder).exists():
+        source = f"defaults, no {CONFIG_FILE}"
+    return Finding("ok", f"configuration: {source}"), config
+
+
+def agent_program(name: str, *, folder: Path, path: str | None) -> Finding:
+    """Whether the agent is there and new enough."""
+    from cuggino.agents import make_agent
+
+    try:
+        version = make_agent(name, cwd=folder, path=path).check()
+    except CugginoError as error:
+        return _problem("agent", error)
+    return Finding("ok", f"agent: {name} {version}")
+
+
+def agent_permissions(name: str, *, env: Mapping[str, str], uid: int) -> Finding:
+    """Whether the agent will work without asking for permissions.
+
+    Claude does not as root, unless the environment says that it is in a sandbox.
+    """
+    if name != "claude" or uid != 0:
+        return Finding("ok", "permissions: nothing in the way")
+    # The program takes no other value of IS_SANDBOX.
+    if env.get("IS_SANDBOX") == "1" or env.get("CLAUDE_CODE_BUBBLEWRAP"):
+        return Finding("ok", "permissions: root, in a sandbox by the environment")
+    return Finding(
+        "problem",
+        "permissions: claude refuses to skip permissions as root",
+        "run as a normal user, or set IS_SANDBOX=1 inside a container",
+    )
+
+
+def workspace(folder: Path) -> Finding:
+    """Whether the workspace folder can be written, or made."""
+    place = folder / WORKSPACE
+    inside = (place / name for name in ("wip", "spec-issues", "backlog", "tbd"))
+    parts = [place, *inside] if place.exists() else [folder]
+    for part in parts:
+        if part.exists() and not (part.is_dir() and os.access(part, os.W_OK | os.X_OK)):
+            reason = "cannot be written" if part.is_dir() else "is no folder"
+            hint = "check the owner and permissions of the folder"
+            if not part.is_dir():
+                hint = "move that file to another place"
+            return Finding("problem", f"workspace: {part} {reason}", hint)
+    return Finding("ok", f"workspace: {parts[0]} can be written")
+
+
+def repository(folder: Path, *, commit: bool) -> Iterator[Finding]:
+    """What git says of the folder; whether it can commit there when `commit` is on."""
+    off = f'or set "commit" to false in {CONFIG_FILE}'
+    if shutil.which("git") is None:
+        yield _needed(commit, "git: not installed", f"install git, {off}")
+        return
+    from cuggino.sources.git import repository_state
+
+    try:
+        state = repository_state(folder)
+    except Exception as error:  # GitPython has many, and a diagnosis must not end here
+        said = re.search(r"(?:fatal|error): (.+)", str(error))
+        reason = said[1] if said else type(error).__name__
+        yield _needed(commit, f"git: {reason}", "see what `git status` says here")
+        return
+    if state is None:
+        yield _needed(commit, "git: no repository here", f"run `git init`, {off}")
+        return
+    branch = f"branch {state.branch}" if state.branch else "no branch (detached HEAD)"
+    yield Finding("ok", f"git: repository {state.root}, {branch}")
+    if state.head is None:
+        yield Finding("note", "git: no commit yet", "commit once, so that changes can be compared")
+    if state.dirty:
+        hint = "a run commits them together with its own" if commit else None
+        yield Finding("note", "git: uncommitted changes", hint)
+    if commit:
+        yield committer(folder)
+
+
+def committer(folder: Path) -> Finding:
+    """Whether git knows in whose name to commit: by configuration, environment or guess."""
+    set_it = "run `git config user.name NAME` and `git config user.email ADDRESS`"
+    given = _identity(folder, guess=False)
+    if given is not None:
+        return Finding("ok", f"git: commits as {given}")
+    guessed = _identity(folder, guess=True)
+    if guessed is not None:
+        return Finding("note", f"git: commits as {guessed}, which git guessed", set_it)
+    return Finding("problem", "git: no user.name and user.email to commit with", set_it)
+
+
+def _identity(folder: Path, *, guess: bool) -> str | None:
+    import git
+
+    with git.Repo(folder, search_parent_directories=True) as repo:
+        options = {} if guess else {"c": "user.useConfigOnly=true"}
+        try:
+            # Both are needed, and git alone knows all the places that they may come from.
+            repo.git(**options).var("GIT_AUTHOR_IDENT")
+            identity = str(repo.git(**options).var("GIT_COMMITTER_IDENT"))
+        except git.GitCommandError:
+            return None
+    return identity[: identity.rfind(">") + 1]
+
+
+def specifications(folder: Path, specs_path: str) -> Finding:
+    """Whether there is anything to work by."""
+    place = folder / specs_path
+    hint = f"write the specifications there, or set specsPath in {CONFIG_FILE}"
+    if not place.is_dir():
+        state = "is no folder" if place.exists() else "does not exist"
+        return Finding("problem", f"specs: {place} {state}", hint)
+    if not os.access(place, os.R_OK | os.X_OK):
+        return Finding("problem", f"specs: {place} cannot be read", "check its permissions")
+    if not any(files for _, _, files in os.walk(place, followlinks=True)):
+        return Finding("problem", f"specs: {place} holds no file", hint)
+    return Finding("ok", f"specs: {specs_path}")
+
+
+def setup_command(folder: Path, config: Config) -> Finding:
+    """Whether the program of the setup command is there."""
+    if config.setup_command is None:
+        return Finding("ok", "setup command: none")
+    return _shell_command("setup command", config.setup_command, folder=folder)
+
+
+def check_command(folder: Path, config: Config) -> Finding:
+    """Whether the program of the check command is there, and what the command decides."""
+    if config.check_command is None:
+        return Finding(
+            "ok", "check command: none", "with one, an approval can depend on it (`cuggino setup`)"
+        )
+    found = _shell_command("check command", config.check_command, folder=folder)
+    if found.status == "problem":
+        return found
+    if config.gate == "block":
+        return Finding("ok", f"{found.what} (an approval counts only if it passes)")
+    return Finding(
+        "ok", found.what, f'set "gate" to "block" in {CONFIG_FILE} to approve only if it passes'
+    )
+
+
+def _shell_command(name: str, command: str, *, folder: Path) -> Finding:
+    word = command.split()[0]
+    # Paths, assignments and other syntax are for the shell to judge when it runs them.
+    if _PLAIN_NAME.fullmatch(word) and shutil.which(word) is None and not _in_shell(word, folder):
+        return Finding(
+            "problem",
+            f"{name}: {word} was not found",
+            f"install it, or correct the command in {CONFIG_FILE}: {command}",
+        )
+    return Finding("ok", f"{name}: {command}")
+
+
+def _in_shell(word: str, folder: Path) -> bool:
+    """Whether it is a word of the shell itself."""
+    with suppress(OSError, subprocess.SubprocessError):
+        return (
+            subprocess.run(
+                ["/bin/sh", "-c", 'command -v "$1"', "sh", word],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_SHELL_LIMIT_S,
+                check=False,
+            ).returncode
+            == 0
+        )
+    return False
+
+
+def left_overs(folder: Path) -> Finding:
+    """How many session files a run left that could not remove them any more."""
+    wip = folder / WORKSPACE / "wip"
+    try:
+        names = [path.name for path in wip.iterdir() if path.is_file()]
+    except OSError:
+        names = []
+    if not names:
+        return Finding("ok", "session files: none left over")
+    running = _running(folder)
+    if running is not None:
+        return Finding("ok", f"session files: in use by process {running}")
+    runs = len({name.partition(".")[0] for name in names})
+    return Finding(
+        "note",
+        f"session files: {_count(len(names), 'file')} of {_count(runs, 'ended run')} left in {wip}",
+        "they are safe to delete",
+    )
+
+
+def _running(folder: Path) -> int | None:
+    """The process that works in the folder, by the word of the lock's owner file."""
+    try:
+        pid = int((folder / WORKSPACE / "lock.pid").read_text(encoding="utf-8"))
+        os.kill(pid, 0)
+    except PermissionError:
+        return pid
+    except (OSError, ValueError, OverflowError):
+        return None
+    return pid
+
+
+def _needed(commit: bool, what: str, hint: str) -> Finding:
+    """A problem when commits are wanted."""
+    return Finding("problem", what, hint) if commit else Finding("ok", f"{what} (commit is off)")
+
+
+def _problem(what: str, error: CugginoError) -> Finding:
+    return Finding("problem", f"{what}: {error.message}", error.hint)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,70 @@
+"""The project and the keyboard that the tests of the commands share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput, Output
+
+from cuggino.config import Config, save_config
+from cuggino_cli.commands import setup
+from cuggino_cli.main import main
+from tests.cli.keyboard import Setup
+
+SCENARIO = """\
+[[planning]]
+steps = [{ say = "hello" }]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, which is the present folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".specs").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
+    """Runs the command at a terminal where the keys are typed; gives the exit code."""
+
+    def run(keys: str, *args: str, output: Output | None = None) -> int:
+        monkeypatch.setattr(setup, "on_terminal", lambda: True)
+        with (
+            create_pipe_input() as keyboard,
+            create_app_session(input=keyboard, output=output or DummyOutput()),
+        ):
+            keyboard.send_text(keys)
+            return main(["setup", *args])
+
+    return run
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a specification and an agent, which is the present folder."""
+    folder = tmp_path / "project"
+    (folder / ".specs").mkdir(parents=True)
+    (folder / ".specs" / "login.md").write_text("# Login\n", encoding="utf-8")
+    (folder / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
+    save_config(folder, Config(agent="scripted:scenario.toml"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git knows nobody, and guesses nobody either."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n", encoding="utf-8")
+    for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_CONFIG"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("EMAIL", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

@@ -1,0 +1,267 @@
+"""`cuggino doctor`: each check by itself, and the command with its exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cuggino._version import __version__
+from cuggino.config import Config
+from cuggino_cli import checks
+from cuggino_cli.checks import Finding
+from cuggino_cli.commands.doctor import finding_fragments
+from cuggino_cli.main import main
+from cuggino_cli.output.theme import paint
+
+
+def fake_claude(folder: Path, version: str) -> str:
+    """A program that says it is Claude Code of that version; gives its path."""
+    program = folder / "claude"
+    program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n", encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_configuration_valid(ready: Path) -> None:
+    """A file that can be used is said to be valid, and its settings are given."""
+    finding, config = checks.configuration(ready)
+    assert Finding("ok", "configuration: .cuggino.json is valid") == finding
+    assert Config(agent="scripted:scenario.toml") == config
+
+
+def test_configuration_absent(tmp_path: Path) -> None:
+    """No file means the defaults, which is fine."""
+    finding, config = checks.configuration(tmp_path)
+    assert Finding("ok", "configuration: defaults, no .cuggino.json") == finding
+    assert Config() == config
+
+
+def test_configuration_broken(ready: Path) -> None:
+    """A file that cannot be used is a problem with the error's sentence and hint."""
+    (ready / ".cuggino.json").write_text('{"comit": true}', encoding="utf-8")
+    expected = Finding(
+        "problem",
+        'configuration: .cuggino.json: unknown key "comit"',
+        'did you mean "commit"?',
+    )
+    assert (expected, None) == checks.configuration(ready)
+
+
+def test_agent_found(tmp_path: Path) -> None:
+    """An agent that is there is told with its version."""
+    program = fake_claude(tmp_path, "2.9.1")
+    found = checks.agent_program("claude", folder=tmp_path, path=program)
+    assert Finding("ok", "agent: claude 2.9.1") == found
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("claude", "agent: the agent program .*/missing was not found"),
+        ("nobody", 'agent: unknown agent "nobody"'),
+        ("scripted:missing.toml", "agent: scenario .*missing.toml cannot be read"),
+    ],
+)
+def test_agent_missing(name: str, reason: str, tmp_path: Path) -> None:
+    """An agent that cannot be used is a problem."""
+    found = checks.agent_program(name, folder=tmp_path, path=str(tmp_path / "missing"))
+    assert "problem" == found.status
+    assert re.match(reason, found.what)
+
+
+def test_agent_too_old(tmp_path: Path) -> None:
+    """An agent that is too old is a problem with the way to update it."""
+    found = checks.agent_program("claude", folder=tmp_path, path=fake_claude(tmp_path, "1.0.0"))
+    assert "problem" == found.status
+    assert "too old" in found.what
+    assert found.hint is not None
+    assert "update" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "uid", "env", "expected"),
+    [
+        ("claude", 1000, {}, "ok"),
+        ("claude", 0, {"IS_SANDBOX": "1"}, "ok"),
+        ("claude", 0, {"CLAUDE_CODE_BUBBLEWRAP": "1"}, "ok"),
+        ("scripted:a.toml", 0, {}, "ok"),
+        ("claude", 0, {}, "problem"),
+        ("claude", 0, {"IS_SANDBOX": "true"}, "problem"),
+        ("claude", 0, {"IS_SANDBOX": ""}, "problem"),
+    ],
+)
+def test_permissions(name: str, uid: int, env: dict[str, str], expected: str) -> None:
+    """Only claude as root, without the exact word that it is in a sandbox, is a problem."""
+    found = checks.agent_permissions(name, env=env, uid=uid)
+    assert expected == found.status
+    assert (expected == "problem") == (found.hint is not None)
+
+
+def test_workspace_fine(ready: Path) -> None:
+    """A folder that can be written is fine, whether the workspace is there or not."""
+    assert Finding("ok", f"workspace: {ready} can be written") == checks.workspace(ready)
+    (ready / ".cuggino" / "wip").mkdir(parents=True)
+    expected = Finding("ok", f"workspace: {ready / '.cuggino'} can be written")
+    assert expected == checks.workspace(ready)
+
+
+@pytest.mark.parametrize("name", [".cuggino", ".cuggino/wip"])
+def test_workspace_is_a_file(name: str, ready: Path) -> None:
+    """A file in the place of a workspace folder is a problem."""
+    (ready / name).parent.mkdir(exist_ok=True)
+    (ready / name).write_text("", encoding="utf-8")
+    found = checks.workspace(ready)
+    assert ("problem", f"workspace: {ready / name} is no folder") == (found.status, found.what)
+
+
+def test_workspace_protected(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that may not be written is a problem."""
+    monkeypatch.setattr(os, "access", lambda *_args, **_options: False)
+    found = checks.workspace(ready)
+    assert ("problem", f"workspace: {ready} cannot be written") == (found.status, found.what)
+
+
+def test_specifications(ready: Path) -> None:
+    """A file anywhere in the specs folder is enough; none, or no folder, is a problem."""
+    assert Finding("ok", "specs: .specs") == checks.specifications(ready, ".specs")
+    deep = ready / "docs" / "a" / "b"
+    deep.mkdir(parents=True)
+    found = checks.specifications(ready, "docs")
+    expected = ("problem", f"specs: {ready / 'docs'} holds no file")
+    assert expected == (found.status, found.what)
+    (deep / "spec.md").write_text("", encoding="utf-8")
+    assert "ok" == checks.specifications(ready, "docs").status
+    missing = checks.specifications(ready, "nothing")
+    expected = ("problem", f"specs: {ready / 'nothing'} does not exist")
+    assert expected == (missing.status, missing.what)
+    file = checks.specifications(ready, "scenario.toml")
+    expected = ("problem", f"specs: {ready / 'scenario.toml'} is no folder")
+    assert expected == (file.status, file.what)
+
+
+def test_commands_absent(ready: Path) -> None:
+    """Commands that are not configured are fine; for the check it is said what one is good for."""
+    assert Finding("ok", "setup command: none") == checks.setup_command(ready, Config())
+    found = checks.check_command(ready, Config())
+    assert ("ok", "check command: none") == (found.status, found.what)
+    assert found.hint is not None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -c 'exit 1'",
+        "cd src && make",
+        "if true; then :; fi",
+        ". ./env",
+        "CI=1 unheard-of",
+        "./unheard-of",
+        "bin/unheard-of",
+        '"unheard of" a',
+        "(unheard-of)",
+        "unheard-of; true",
+    ],
+)
+def test_command_found(command: str, ready: Path) -> None:
+    """A program on PATH, a word of the shell, and what only the shell can judge are fine."""
+    expected = Finding("ok", f"setup command: {command}")
+    assert expected == checks.setup_command(ready, Config(setup_command=command))
+
+
+def test_command_missing(ready: Path) -> None:
+    """A plain name that nobody knows is a problem, for both commands."""
+    config = Config(setup_command="unheard-of a", check_command="unheard-of b", gate="block")
+    for name, found in (
+        ("setup", checks.setup_command(ready, config)),
+        ("check", checks.check_command(ready, config)),
+    ):
+        expected = ("problem", f"{name} command: unheard-of was not found")
+        assert expected == (found.status, found.what)
+
+
+def test_gate_advice(ready: Path) -> None:
+    """A check command that decides nothing comes with the advice to let it."""
+    loose = checks.check_command(ready, Config(check_command="true"))
+    assert ("ok", "check command: true") == (loose.status, loose.what)
+    assert loose.hint is not None
+    assert '"gate" to "block"' in loose.hint
+    strict = checks.check_command(ready, Config(check_command="true", gate="block"))
+    assert strict == Finding("ok", "check command: true (an approval counts only if it passes)")
+
+
+def test_left_overs(ready: Path) -> None:
+    """Session files are counted by file and run; files in use are no left-overs."""
+    none = Finding("ok", "session files: none left over")
+    assert none == checks.left_overs(ready)
+    wip = ready / ".cuggino" / "wip"
+    wip.mkdir(parents=True)
+    assert none == checks.left_overs(ready)
+    for name in ("a.md", "a.plan.md", "b.md"):
+        (wip / name).write_text("", encoding="utf-8")
+    expected = Finding(
+        "note", f"session files: 3 files of 2 ended runs left in {wip}", "they are safe to delete"
+    )
+    assert expected == checks.left_overs(ready)
+    owner = ready / ".cuggino" / "lock.pid"
+    owner.write_text("no number", encoding="utf-8")
+    assert expected == checks.left_overs(ready)
+    owner.write_text(f"{os.getpid()}\n", encoding="utf-8")
+    in_use = Finding("ok", f"session files: in use by process {os.getpid()}")
+    assert in_use == checks.left_overs(ready)
+
+
+def test_fragments() -> None:
+    """A finding is a line, its hint an indented second one, and nothing in them acts."""
+    finding = Finding("problem", "specs: \x1b[2Jgone", "write them\nor not")
+    expected = "problem  specs: ␛[2Jgone\n         write them\n         or not"
+    assert expected == paint(finding_fragments(finding), color=False)
+    assert "\x1b[1m\x1b[31mproblem" in paint(finding_fragments(finding), color=True)
+
+
+def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A project that can be worked in exits with 0, and plainly when nobody watches."""
+    assert 0 == main(["doctor"])
+    expected = [
+        "ok       configuration: .cuggino.json is valid",
+        f"ok       agent: scripted:scenario.toml {__version__}",
+        "ok       permissions: nothing in the way",
+        f"ok       workspace: {ready} can be written",
+        "ok       git: no repository here (commit is off)",
+        "ok       specs: .specs",
+        "ok       setup command: none",
+        "ok       check command: none",
+        "         with one, an approval can depend on it (`cuggino setup`)",
+        "ok       session files: none left over",
+        "",
+        "No problems.",
+    ]
+    assert expected == capsys.readouterr().out.splitlines()
+
+
+def test_command_with_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Problems exit with 1 and are counted; `--agent` is looked at in place of the configured."""
+    (ready / ".specs" / "login.md").unlink()
+    assert 1 == main(["doctor", "--agent", "nobody"])
+    lines = capsys.readouterr().out.splitlines()
+    assert 'problem  agent: unknown agent "nobody"' in lines
+    assert "2 problems." == lines[-1]
+
+
+def test_command_with_broken_configuration(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a broken configuration only what does not depend on it is looked at."""
+    (ready / ".cuggino.json").write_text("{nope", encoding="utf-8")
+    assert 1 == main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    topics = [line[9:].partition(":")[0] for line in lines if line[:1].strip() and ":" in line]
+    assert ["configuration", "workspace", "git", "session files"] == topics
+    assert "1 problem." == lines[-1]
+
+
+def test_nothing_is_written(ready: Path) -> None:
+    """A diagnosis leaves no file behind."""
+    before = sorted(ready.rglob("*"))
+    main(["doctor"])
+    assert before == sorted(ready.rglob("*"))

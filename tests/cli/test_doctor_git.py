@@ -1,0 +1,129 @@
+"""What `cuggino doctor` says of git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import git
+import pytest
+
+from cuggino_cli import checks
+from cuggino_cli.checks import Finding
+
+pytestmark = pytest.mark.usefixtures("no_identity")
+
+
+@pytest.fixture
+def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no programs on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+
+
+def make_repository(folder: Path, *, commit: bool = True) -> git.Repo:
+    """A repository with one commit."""
+    repo = git.Repo.init(folder, initial_branch="main")
+    if commit:
+        actor = git.Actor("A", "a@example.org")
+        repo.index.add(["scenario.toml"])
+        repo.index.commit("first", author=actor, committer=actor)
+    return repo
+
+
+def statuses(findings: list[Finding]) -> list[tuple[str, str]]:
+    """Each finding's status and the words before its details."""
+    return [(finding.status, finding.what) for finding in findings]
+
+
+def test_repository_missing(ready: Path) -> None:
+    """No repository is a problem only when commits are wanted."""
+    [wanted] = checks.repository(ready, commit=True)
+    assert ("problem", "git: no repository here") == (wanted.status, wanted.what)
+    [unwanted] = checks.repository(ready, commit=False)
+    assert Finding("ok", "git: no repository here (commit is off)") == unwanted
+
+
+@pytest.mark.usefixtures("no_git")
+def test_git_missing(ready: Path) -> None:
+    """git that is not installed is a problem only when commits are wanted."""
+    [wanted] = checks.repository(ready, commit=True)
+    assert ("problem", "git: not installed") == (wanted.status, wanted.what)
+    [unwanted] = checks.repository(ready, commit=False)
+    assert Finding("ok", "git: not installed (commit is off)") == unwanted
+
+
+def test_repository_clean(ready: Path) -> None:
+    """A repository is told with its branch."""
+    make_repository(ready)
+    expected = [("ok", f"git: repository {ready}, branch main")]
+    assert expected == statuses(list(checks.repository(ready, commit=False)))
+
+
+def test_repository_without_commit(ready: Path) -> None:
+    """A missing first commit is a note."""
+    make_repository(ready, commit=False)
+    found = list(checks.repository(ready, commit=False))
+    assert ("note", "git: no commit yet") == statuses(found)[1]
+
+
+def test_repository_detached(ready: Path) -> None:
+    """Being on no branch is told."""
+    repo = make_repository(ready)
+    repo.head.reference = repo.head.commit
+    expected = [("ok", f"git: repository {ready}, no branch (detached HEAD)")]
+    assert expected == statuses(list(checks.repository(ready, commit=False)))
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_uncommitted_changes(commit: bool, ready: Path) -> None:
+    """Changes are a note, with what a run does with them when it commits."""
+    make_repository(ready)
+    (ready / "scenario.toml").write_text("changed", encoding="utf-8")
+    found = list(checks.repository(ready, commit=commit))[1]
+    assert ("note", "git: uncommitted changes") == (found.status, found.what)
+    assert commit == (found.hint is not None)
+
+
+def test_git_refuses(ready: Path) -> None:
+    """What git itself says of a repository that it cannot use is told."""
+    make_repository(ready)
+    (ready / ".git" / "index").write_bytes(b"no index")
+    [found] = checks.repository(ready, commit=True)
+    assert "problem" == found.status
+    assert "index" in found.what
+    assert "see what `git status` says here" == found.hint
+
+
+def test_committer_by_configuration(ready: Path) -> None:
+    """A configured committer is told."""
+    with make_repository(ready).config_writer() as writer:
+        writer.set_value("user", "name", "Ada L").set_value("user", "email", "ada@example.org")
+    expected = [Finding("ok", "git: commits as Ada L <ada@example.org>")]
+    assert expected == list(checks.repository(ready, commit=True))[1:]
+
+
+def test_committer_by_environment(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A committer that the environment names is as good."""
+    make_repository(ready)
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    assert Finding("ok", "git: commits as Ada <ada@example.org>") == checks.committer(ready)
+
+
+def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A committer that git can only guess is a note."""
+    make_repository(ready)
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\n\tname = Ada\n", encoding="utf-8")
+    monkeypatch.setenv("EMAIL", "ada@example.org")
+    found = checks.committer(ready)
+    expected = ("note", "git: commits as Ada <ada@example.org>, which git guessed")
+    assert expected == (found.status, found.what)
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_committer_missing(commit: bool, ready: Path) -> None:
+    """Nobody to commit as is a problem when commits are wanted, and not looked at otherwise."""
+    make_repository(ready)
+    rest = statuses(list(checks.repository(ready, commit=commit))[1:])
+    expected = [("problem", "git: no user.name and user.email to commit with")]
+    assert (expected if commit else []) == rest

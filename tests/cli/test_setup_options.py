@@ -1,0 +1,139 @@
+"""`cuggino setup` without questions, and what it never destroys."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from cuggino.config import Config, load_config, save_config
+from cuggino_cli.commands import setup
+from cuggino_cli.existing import keep_beside
+from cuggino_cli.main import main
+from tests.cli.conftest import SCENARIO
+from tests.cli.keyboard import ENTER, Setup, saved
+
+
+def test_yes_takes_the_defaults(project: Path) -> None:
+    """`--yes` asks nothing and saves the defaults in an empty project."""
+    assert 0 == main(["setup", "--yes"])
+    assert Config() == load_config(project)
+    assert {"specsPath", "maxIterations", "commit", "audit"} == saved(project).keys()
+
+
+def test_yes_puts_options_over_the_file(project: Path) -> None:
+    """With `--yes`, options win over the file, and the file over the defaults."""
+    save_config(project, Config(max_iterations=3, commit=True, model="fast"))
+    args = ["--no-commit", "--check-command", " true ", "--gate", "block"]
+    assert 0 == main(["setup", "-y", *args])
+    expected = Config(max_iterations=3, model="fast", check_command="true", gate="block")
+    assert expected == load_config(project)
+
+
+@pytest.mark.parametrize(
+    ("check", "missing"),
+    [("", "--audit/--no-audit"), ("true", "--gate, --audit/--no-audit")],
+)
+def test_nobody_to_ask(
+    check: str, missing: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a terminal an open question is wrong usage: the options that miss are named."""
+    given = ["--specs-path", "docs", "--max-iterations", "2", "--setup-command", "", "--commit"]
+    assert 2 == main(["setup", *given, "--check-command", check])
+    expected = f"Nobody can be asked without a terminal: add --yes, or give {missing}."
+    assert expected in capsys.readouterr().err
+    assert not (project / ".cuggino.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["--specs-path", " "], '"specsPath"'),
+        (["--max-iterations", "0"], "--max-iterations"),
+        (["--max-iterations", "12abc"], "--max-iterations"),
+        (["--gate", "block"], 'needs a "checkCommand"'),
+        (["--gate", "always"], "--gate"),
+        (["--agent", "nobody"], 'unknown agent "nobody"'),
+        (["--agent", "scripted:missing.json"], "missing.json"),
+        (["--setup-command", "\udcff"], "setupCommand"),
+    ],
+)
+def test_unusable_options(
+    args: list[str], reason: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that cannot be used exits with 2, says why, and leaves everything as it was."""
+    (project / ".cuggino.json").write_text("{nope", encoding="utf-8")
+    assert 2 == main(["setup", "--yes", *args])
+    assert reason in capsys.readouterr().err
+    assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
+    assert "{nope" == (project / ".cuggino.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("way", ["typed", "yes"])
+@pytest.mark.parametrize("content", [b"{nope", b'{"maxIteration": 3}', b"\xff\xfe"])
+def test_broken_file_is_kept(
+    content: bytes, way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that cannot be used is kept byte by byte under a free name, and both is said."""
+    (project / ".cuggino.json").write_bytes(content)
+    (project / ".cuggino.json.bak").write_text("older", encoding="utf-8")
+    assert 0 == (type_in(ENTER * 6) if way == "typed" else main(["setup", "--yes"]))
+    assert Config() == load_config(project)
+    assert content == (project / ".cuggino.json.bak.1").read_bytes()
+    assert "older" == (project / ".cuggino.json.bak").read_text(encoding="utf-8")
+    said = capsys.readouterr().err
+    assert "; the defaults take its place.\n" in said
+    assert "is kept as .cuggino.json.bak.1.\n" in said
+
+
+def test_names_of_kept_files(project: Path) -> None:
+    """Kept files are counted on and none replaces another."""
+    names = [keep_beside(project, bytes([number])).name for number in range(3)]
+    assert [".cuggino.json.bak", ".cuggino.json.bak.1", ".cuggino.json.bak.2"] == names
+    assert [b"\0", b"\1", b"\2"] == [(project / name).read_bytes() for name in names]
+
+
+def test_configuration_that_is_no_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder in the file's place is an error, as it could not be kept."""
+    (project / ".cuggino.json").mkdir()
+    assert 2 == main(["setup", "--yes"])
+    assert "cannot be read" in capsys.readouterr().err
+    assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
+
+
+def test_missing_specs_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the summary a missing specs folder is the next step, and is not made."""
+    assert 0 == main(["setup", "--yes", "--specs-path", "docs"])
+    expected = "\n\nNext: write the specifications in the folder docs, which does not exist yet.\n"
+    assert capsys.readouterr().out.endswith(expected)
+    assert not (project / "docs").exists()
+
+
+def test_summary_is_inert() -> None:
+    """Control characters of a value show as pictures, and its further lines are aligned."""
+    text = setup.summary(Config(setup_command="a\x1b[31m\nb"))
+    assert "  setupCommand:   a␛[31m\n" + " " * 18 + "b\n" in text
+
+
+def test_agent_is_saved(project: Path) -> None:
+    """`--agent` is saved when the agent can be made; its scenario is looked for in the project."""
+    (project / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
+    assert 0 == main(["setup", "--yes", "--agent", "scripted:scenario.toml"])
+    assert "scripted:scenario.toml" == load_config(project).agent
+
+
+@pytest.mark.parametrize("streams", [("stdin",), ("stdout",), ("stdin", "stdout")])
+def test_terminal_needs_both_streams(
+    streams: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody can be asked only when input and output both are a terminal."""
+
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, name, Tty() if name in streams else io.StringIO())
+    assert (len(streams) == 2) == setup.on_terminal()
