@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -19,12 +19,10 @@ from cuggino.errors import ConfigError
 CONFIG_FILE = ".cuggino.json"
 
 
-class Config(BaseModel):
-    """The settings of a project. Keys in the file are in camelCase."""
+class LoopSettings(BaseModel):
+    """What the coding loop can be told, by a project's configuration or by a caller."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     specs_path: str = ".specs"
     """The folder with the specifications, relative to the project."""
@@ -44,14 +42,6 @@ class Config(BaseModel):
     """`block`: an approval counts only if the check command before that review exited with 0."""
     commit: bool = False
     """Commit after each task."""
-    commit_timeout: float = Field(default=600.0, gt=0)
-    """Seconds that a commit may take, its hooks and signature included."""
-    audit: bool = False
-    """Run the audit agent in the idle time of `watch`."""
-    agent: str = "claude"
-    """The agent: a name, or `scripted:FILE`."""
-    agent_path: str | None = None
-    """The agent's program, if it is not the one found on PATH."""
     model: str | None = None
     """The model that the agent is asked to use; absent means the agent's own default."""
 
@@ -60,7 +50,7 @@ class Config(BaseModel):
     def _blank_is_absent(cls, value: str | None) -> str | None:
         return (value or "").strip() or None
 
-    @field_validator("specs_path", "agent", mode="after")
+    @field_validator("specs_path", mode="after")
     @classmethod
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
@@ -68,10 +58,25 @@ class Config(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _gate_needs_a_check(self) -> Config:
+    def _gate_needs_a_check(self) -> Self:
         if self.gate == "block" and self.check_command is None:
             raise ValueError('"gate": "block" needs a "checkCommand", else no approval could count')
         return self
+
+
+class Config(LoopSettings):
+    """The settings of a project. Keys in the file are in camelCase."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
+
+    commit_timeout: float = Field(default=600.0, gt=0)
+    """Seconds that a commit may take, its hooks and signature included."""
+    audit: bool = False
+    """Run the audit agent in the idle time of `watch`."""
+    agent: str = Field(default="claude", pattern=r"\S")
+    """The agent: a name, or `scripted:FILE`."""
+    agent_path: str | None = None
+    """The agent's program, if it is not the one found on PATH."""
 
 
 def config_path(folder: Path) -> Path:

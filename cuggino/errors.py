@@ -130,7 +130,9 @@ class LineTooLong(ProcessError):
     """The program printed a line longer than `limit` bytes."""
 
     def __init__(self, argv0: str, limit: int) -> None:
-        super().__init__(argv0, f"{argv0} printed a line longer than {limit // (1024 * 1024)} MiB")
+        mib = limit / (1024 * 1024)
+        size = f"{mib:g} MiB" if mib >= 1 else f"{limit} bytes"
+        super().__init__(argv0, f"{argv0} printed a line longer than {size}")
         self.limit = limit
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from reactivex import Observable
 
 from cuggino.agents import LlmAgent, make_agent
-from cuggino.config import CONFIG_FILE, Config, load_config
+from cuggino.config import CONFIG_FILE, Config, LoopSettings, load_config
 from cuggino.errors import ConfigError
 from cuggino.events import LoopEvent
 from cuggino.loops import LoopRunOptions, LoopService
@@ -72,22 +72,9 @@ class Runtime:
         Raises:
             ConfigError: the focus is blank, or its file cannot be read.
         """
-        config = self.config
+        settings = {name: getattr(self.config, name) for name in LoopSettings.model_fields}
         return LoopRunOptions(
-            focus=read_focus(focus, self.cwd),
-            cwd=self.cwd,
-            specs_path=config.specs_path,
-            review=review,
-            max_iterations=config.max_iterations,
-            max_tasks_per_plan=config.max_tasks_per_plan,
-            setup_command=config.setup_command,
-            check_command=config.check_command,
-            setup_strict=config.setup_strict,
-            command_timeout=config.command_timeout,
-            gate=config.gate,
-            commit=config.commit,
-            slow=slow,
-            model=config.model,
+            focus=read_focus(focus, self.cwd), cwd=self.cwd, review=review, slow=slow, **settings
         )
 
     def run(

@@ -40,8 +40,9 @@ _INSTALL = (
 class ClaudeAgent:
     """The installed Claude Code CLI.
 
-    `path` is the program, looked up on PATH when it is a bare name. `env` replaces the whole
-    environment that the program gets, which is otherwise that of this process.
+    `path` is the program, looked up on PATH when it is a bare name; any other path is that of the
+    present working directory. `env` replaces the whole environment that the program gets, which is
+    otherwise that of this process.
     """
 
     name = "claude"
@@ -50,7 +51,9 @@ class ClaudeAgent:
     def __init__(
         self, *, path: str | os.PathLike[str] = "claude", env: Mapping[str, str] | None = None
     ) -> None:
-        self._path = os.fspath(path)
+        name = os.fspath(path)
+        # Sessions run in folders of their own, from where a relative path would mean another file.
+        self._path = str(Path.cwd() / name) if os.sep in name else name
         self._env = env
         self._version: str | None = None
 
@@ -146,6 +149,10 @@ def _write_private(system_prompt: str | None) -> Path | None:
     if system_prompt is None:
         return None
     handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=".md")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(system_prompt)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(system_prompt)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
     return Path(name)

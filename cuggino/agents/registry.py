@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cuggino.agents.protocol import LlmAgent
@@ -14,7 +15,8 @@ AGENT_NAMES = ("claude", "scripted:FILE")
 def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
     """The agent of that name; `path` is its program, if it is not the usual one.
 
-    `scripted:FILE` plays a scenario; the file is relative to `cwd`.
+    `scripted:FILE` plays a scenario; the file is relative to `cwd`, and so is a `path` that is not
+    a bare name.
 
     Raises:
         ConfigError: there is no such agent, or its scenario cannot be used.
@@ -24,7 +26,8 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
         case "claude" if not argument:
             from cuggino.agents.claude import ClaudeAgent
 
-            return ClaudeAgent(path=path or "claude")
+            program = path or "claude"
+            return ClaudeAgent(path=cwd / program if os.sep in program else program)
         case "scripted" if argument:
             from cuggino.agents.scripted import ScriptedAgent
 

@@ -61,7 +61,9 @@ def stream_json(
                 case _:
                     observer.on_error(error)
 
-        return process_lines(argv, cwd=cwd, env=env, stdin=stdin).subscribe(
+        # Halves of surrogate pairs (from a command line that is no UTF-8) cannot be encoded.
+        words = stdin.encode("utf-8", "replace")
+        return process_lines(argv, cwd=cwd, env=env, stdin=words).subscribe(
             on_next, on_error, lambda: end(0, ""), scheduler=lane
         )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc, empty, throw, timer
 from reactivex import operators as ops
 
-from cuggino.errors import ProcessFailed, SpawnFailed
+from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.operators import acquire_release, interrupt_when
 from cuggino.sources.process import process_lines
+from cuggino.storage import storing
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output lines with their ends, fails as
@@ -22,6 +24,7 @@ OUTPUT_LIMIT = 30_000
 """Characters of a command's output that are kept in the event and given to an agent."""
 
 CANNOT_START = 127
+UNREADABLE = 126
 TIMED_OUT = 124
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
@@ -46,9 +49,12 @@ def command_stage(
 ) -> Observable[Output]:
     """Run the command to its end and emit one event: its output and exit code.
 
-    It never fails: a command that exits with another code than 0, cannot be started (127) or runs
-    longer than `timeout` seconds (124, and its processes are ended) is told by the event. The
-    whole output goes to `output_file`, the event carries its last 30,000 characters.
+    A command that exits with another code than 0, cannot be started (127), runs longer than
+    `timeout` seconds (124, and its processes are ended) or prints a line without end (126, and the
+    same) is no error: the event tells it. The whole output goes to `output_file`, the event
+    carries its last 30,000 characters.
+
+    Errors: `StorageError` when `output_file` cannot be written.
     """
 
     def collect(output: _Output) -> Observable[Output]:
@@ -88,7 +94,8 @@ class _Output:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("wb")
+        with storing("write output", path):
+            self._file = path.open("wb")
         self._tail = bytearray()
         self._size = 0
         self._exit_code = 0
@@ -98,7 +105,8 @@ class _Output:
         if isinstance(line, int):
             self._exit_code = line
             return
-        self._file.write(line)
+        with storing("write output", self._path):
+            self._file.write(line)
         self._size += len(line)
         self._tail += line
         # UTF-8 takes at most four bytes a character.
@@ -112,14 +120,20 @@ class _Output:
             case SpawnFailed():
                 self._exit_code = CANNOT_START
                 self._problem = error.message
+            case LineTooLong():
+                self._exit_code = UNREADABLE
+                self._problem = error.message
             case _:
                 return throw(error)
         return empty()
 
     def event(self, kind: type[Output], *, iteration: int, timeout: float | None) -> Output:
-        self._file.flush()
+        with storing("write output", self._path):
+            self._file.flush()
         whole = bytes(self._tail).decode("utf-8", "replace")
         text = whole[-OUTPUT_LIMIT:]
+        if self._problem and text.strip():
+            text = f"{text.rstrip()}\n{self._nothing(kind, timeout)}"
         return kind(
             iteration=iteration,
             output=text if text.strip() else self._nothing(kind, timeout),
@@ -140,4 +154,5 @@ class _Output:
         return f"{name} command completed successfully with no output."
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what could not be written was told by `event`
+            self._file.close()

@@ -48,11 +48,11 @@ class GitRepository:
     def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
         self._cwd = cwd
         self._timeout = timeout
-        relative = (os.path.relpath(cwd / path, cwd) for path in exclude)
+        relative = (Path(os.path.relpath(cwd / path, cwd)) for path in exclude)
         # A path outside of the folder is not committed anyway, and git refuses to name it.
         self._paths = [
             ".",
-            *(f":(exclude,literal){path}" for path in relative if not path.startswith("..")),
+            *(f":(exclude,literal){path}" for path in relative if path.parts[:1] != ("..",)),
         ]
 
     def head(self) -> Observable[str | None]:
@@ -66,14 +66,19 @@ class GitRepository:
 
     def _commit(self, message: str) -> Flow[None]:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is
-        # ignored, which `.cuggino` often is.
+        # ignored, which `.cuggino` often is, and on a removed one that somebody has staged.
         status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
         changed = yield from ask(self._text(*status, "--", *self._paths))
-        entries = [entry[3:] for entry in (changed or "").split("\0") if entry]
+        entries = [entry for entry in (changed or "").split("\0") if entry]
         if not entries:
             return
-        add = ("--literal-pathspecs", "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
-        yield from ask(self._text(*add, stdin="\0".join(entries)))
+        # `status` names paths from the top of the repository, `add` takes them from the folder.
+        prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
+        unstaged = [entry[3:].removeprefix(prefix) for entry in entries if entry[1] != " "]
+        if unstaged:
+            add = ("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+            names = os.fsencode("\0".join(unstaged))
+            yield from ask(self._text("--literal-pathspecs", *add, stdin=names))
         try:
             diff = self._text("diff", "--cached", "--quiet", "--", *self._paths)
             yield from ask(diff)
@@ -82,32 +87,39 @@ class GitRepository:
             if difference.child_exit_code != 1:
                 raise
         text = commit_message(message)
-        commit = self._text("commit", "--only", "-F", "-", "--", *self._paths, stdin=text)
+        # `whitespace`: a line that begins with `#` is no comment.
+        command = ("commit", "--only", "--cleanup=whitespace", "-F", "-", "--", *self._paths)
+        stdin = text.encode("utf-8", "replace")
+        commit = self._text(*command, stdin=stdin, merge_stderr=True)
         done = yield from ask(commit.pipe(interrupt_when(timer(self._timeout), _LATE)))
         if done is _LATE:
             raise ProcessError("git", f"git commit was ended after {self._timeout:g} s")
         short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
-        yield from emit(Commit(hash=short or "", message=text.splitlines()[0]))
+        yield from emit(Commit(hash=short or "", message=text.partition("\n")[0]))
 
-    def _text(self, *args: str, stdin: str | None = None) -> Observable[str]:
+    def _text(
+        self, *args: str, stdin: bytes | None = None, merge_stderr: bool = False
+    ) -> Observable[str]:
         """The whole output of a git command; its failure says what git said."""
         command = args[1] if args[0].startswith("-") else args[0]
 
-        def fail(error: Exception, said: str) -> Exception:
+        def fail(error: ProcessError, said: str) -> ProcessError:
             if not isinstance(error, ProcessFailed):
                 return error
             failure = ProcessFailed("git", error.child_exit_code, said)
             failure.message = f"git {command} exited with code {error.child_exit_code}"
-            failure.message += f": {_last_lines(said)}" if said.strip() else ""
+            failure.message += f": {_gist(said)}" if said.strip() else ""
             return failure
 
         def run() -> Flow[None]:
             said: list[bytes] = []
-            lines = git_lines(*args, cwd=self._cwd, stdin=stdin)
+            lines = git_lines(*args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr)
             try:
                 yield from ask(lines.pipe(ops.do_action(said.append)))
             except ProcessError as error:
-                raise fail(error, b"\n".join(said).decode("utf-8", "replace")) from error
+                output = b"\n".join(said).decode("utf-8", "replace")
+                errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
+                raise fail(error, f"{output}\n{errors}") from error
             yield from emit(b"\n".join(said).decode("utf-8", "surrogateescape"))
 
         return flow(run)
@@ -152,5 +164,9 @@ def commit_message(text: str) -> str:
     return f"{cut.rstrip()} …\n\n{text}\n"
 
 
-def _last_lines(text: str, count: int = 3) -> str:
-    return " / ".join(line.strip() for line in text.strip().splitlines()[-count:])
+def _gist(text: str, count: int = 3) -> str:
+    """What git or a hook said, in few words: from its `fatal:` line on, else the last lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    fatal = (n for n, line in enumerate(lines) if line.startswith("fatal:"))
+    start = next(fatal, max(len(lines) - count, 0))
+    return " / ".join(lines[start : start + count])
