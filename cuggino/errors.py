@@ -86,6 +86,8 @@ class SessionError(StorageError):
 class WorkspaceLocked(CugginoError):
     """Another process works in this workspace; `pid` is its process id when it is known."""
 
+    exit_code = 2
+
     def __init__(self, folder: str, pid: int | None) -> None:
         owner = f"process {pid}" if pid is not None else "another process"
         super().__init__(
