@@ -14,7 +14,7 @@ from reactivex import Observable, defer
 
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
-from cuggino.errors import AgentNotFound
+from cuggino.errors import AgentNotFound, StorageError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
 
@@ -111,9 +111,15 @@ class ClaudeAgent:
             argv.append("--dangerously-skip-permissions")
         if options.system_prompt is not None:
             argv += ["--append-system-prompt", options.system_prompt]
-        return subprocess.run(
-            argv, cwd=options.cwd, env=dict(self._environment()), check=False
-        ).returncode
+        with subprocess.Popen(argv, cwd=options.cwd, env=dict(self._environment())) as process:
+            while True:
+                try:
+                    return process.wait()
+                except KeyboardInterrupt:
+                    continue  # Ctrl-C is meant for the program, which knows what to do with it
+                except BaseException:
+                    process.terminate()
+                    raise
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ if self._env is None else self._env
@@ -148,11 +154,18 @@ class ClaudeAgent:
 def _write_private(system_prompt: str | None) -> Path | None:
     if system_prompt is None:
         return None
-    handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=".md")
+    path: Path | None = None
     try:
+        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=".md")
+        path = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
             file.write(system_prompt)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
+    except OSError as error:
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise StorageError(
+            "write system prompt",
+            f"no temporary file for the system prompt: {error.strerror or error}",
+            hint="check the folder for temporary files (TMPDIR)",
+        ) from error
+    return path

@@ -1,0 +1,234 @@
+"""`ClaudeAgent`: how it calls its program, and how it finds it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.errors import AgentNotFound
+from cuggino.events import AgentMessage, SessionEnded
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from tests.agents.fake_claude import fake_claude, tell_all, told
+
+FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
+FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Every test ends without a process, thread or file of its own."""
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+def options(cwd: Path, **changes: Any) -> SpawnOptions:
+    return SpawnOptions(**{"prompt": "Go.", "cwd": cwd, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"session_id": "new"}, ["--session-id", "new"]),
+        ({"resume_session_id": "old"}, ["--resume", "old"]),
+        ({"session_id": "new", "resume_session_id": "old"}, ["--resume", "old"]),
+        ({"model": "opus"}, ["--model", "opus"]),
+        ({"dangerously_skip_permissions": True}, ["--dangerously-skip-permissions"]),
+        (
+            {"dangerously_skip_permissions": True, "model": "opus", "session_id": "new"},
+            ["--dangerously-skip-permissions", "--model", "opus", "--session-id", "new"],
+        ),
+    ],
+)
+def test_the_command_line(tmp_path: Path, changes: dict[str, Any], expected: list[str]) -> None:
+    """Each option has its flag; the prompt is no argument, and resuming beats a new session."""
+    agent = ClaudeAgent(path="/opt/claude")
+    argv = agent.arguments(options(tmp_path, **changes), None)
+    assert ["/opt/claude", *FLAGS, FORBIDDEN, *expected] == argv
+
+
+def test_the_system_prompt_is_a_private_file(tmp_path: Path) -> None:
+    """The program reads the system prompt from a file that nobody else can read."""
+    system = "You are è, 漢 and \U0001f600.\n" * 20_000
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    last = cuggino.run(agent.spawn(options(tmp_path, system_prompt=system)))
+    assert isinstance(last, SessionEnded)
+    seen = told(tmp_path)
+    assert system == seen["system"]
+    assert 0o600 == seen["mode"]
+    file = Path(seen["argv"][seen["argv"].index("--append-system-prompt-file") + 1])
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("/compact the plan", b" /compact the plan"),
+        ("Look at /etc/hosts", b"Look at /etc/hosts"),
+        ("--help", b"--help"),
+        ("è 漢 \U0001f600\r\n", "è 漢 \U0001f600\r\n".encode()),
+        ("half \ud83d of a pair", b"half ? of a pair"),
+        ("", b""),
+    ],
+)
+def test_the_prompt_goes_to_standard_input(tmp_path: Path, prompt: str, expected: bytes) -> None:
+    """A prompt arrives as it is, but one that begins with a slash is kept from being a command."""
+    events: list[Any] = []
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)), events.append)
+    seen = told(tmp_path)
+    assert expected == seen["stdin"].encode("latin-1")
+    assert [*FLAGS, FORBIDDEN] == seen["argv"]
+    assert ["AgentMessage", "SessionEnded"] == [event.tag for event in events]
+
+
+def test_a_prompt_of_five_megabytes_arrives_whole(tmp_path: Path) -> None:
+    """A prompt may be longer than any argument or pipe."""
+    prompt = "0123456789abcde\n" * (5 * 1024 * 1024 // 16)
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)))
+    assert prompt == told(tmp_path)["stdin"]
+
+
+def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program gets this process's environment, the agent's variables and the session's."""
+    monkeypatch.setenv("FROM_OUTSIDE", "1")
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    cuggino.run(agent.spawn(options(tmp_path, env={"CUGGINO_ROLE": "planning"})))
+    env = told(tmp_path)["env"]
+    assert ("1", "planning") == (env["FROM_OUTSIDE"], env["CUGGINO_ROLE"])
+    assert "1" == env["CLAUDE_CODE_DISABLE_FILE_MENTIONS"]
+    assert "1" == env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"]
+
+
+def test_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with `env` gives that to its program, and nothing of this process."""
+    monkeypatch.setenv("FROM_OUTSIDE", "1")
+    agent = ClaudeAgent(path=tell_all(tmp_path), env={"PATH": os.defpath, "MINE": "2"})
+    cuggino.run(agent.spawn(options(tmp_path)))
+    env = told(tmp_path)["env"]
+    assert "2" == env["MINE"]
+    assert "FROM_OUTSIDE" not in env
+
+
+def test_a_missing_program(tmp_path: Path) -> None:
+    """Without the program the stream fails at once, says how to install it, and emits nothing."""
+    events: list[Any] = []
+    agent = ClaudeAgent(path="claude", env={"PATH": str(tmp_path)})
+    with pytest.raises(AgentNotFound, match="the agent program claude was not found") as caught:
+        cuggino.run(agent.spawn(options(tmp_path, system_prompt="x")), events.append)
+    assert [] == events
+    assert 2 == caught.value.code
+    assert "npm install -g @anthropic-ai/claude-code" in (caught.value.hint or "")
+    assert "agentPath" in (caught.value.hint or "")
+
+
+def test_a_program_that_is_too_old(tmp_path: Path) -> None:
+    """A version that was never tried is refused, and both versions are named."""
+    program = fake_claude(tmp_path, "", version="2.0.1 (Claude Code)")
+    agent = ClaudeAgent(path=program)
+    with pytest.raises(AgentNotFound) as caught:
+        cuggino.run(agent.spawn(options(tmp_path)))
+    assert "claude 2.0.1 is too old, at least 2.1.197 is needed" == caught.value.message
+    assert "claude update" in (caught.value.hint or "")
+    assert 2 == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("2.1.197 (Claude Code)", "2.1.197"),
+        ("2.2.0", "2.2.0"),
+        ("10.0.0-beta.1 (Claude Code)", "10.0.0"),
+    ],
+)
+def test_versions_that_will_do(tmp_path: Path, said: str, version: str) -> None:
+    """The least version and newer ones will do."""
+    assert version == ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
+
+
+@pytest.mark.parametrize("said", ["Claude Code", ""])
+def test_a_program_without_a_version(tmp_path: Path, said: str) -> None:
+    """A program that names no version is not the one that was looked for."""
+    with pytest.raises(AgentNotFound, match="names no version"):
+        ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
+
+
+def test_a_program_that_does_not_start(tmp_path: Path) -> None:
+    """A program that fails at `--version` is as good as none."""
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(AgentNotFound, match="--version failed"):
+        ClaudeAgent(path=program).check()
+
+
+def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
+    """A file without the permission to execute it is not found."""
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(AgentNotFound, match="was not found"):
+        ClaudeAgent(path=program).check()
+
+
+def test_the_version_is_asked_once(tmp_path: Path) -> None:
+    """Any number of sessions ask for the version once."""
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    for _ in range(3):
+        cuggino.run(agent.spawn(options(tmp_path)))
+    assert "2.1.329" == agent.check()
+    assert "asked\n" == (tmp_path / "version_calls").read_text()
+
+
+def test_a_spawn_is_cold(tmp_path: Path) -> None:
+    """Nothing is started before the subscription; each subscription is a session."""
+    seen: list[Any] = []
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    stream = agent.spawn(options(tmp_path, system_prompt="x"))
+    assert [] == [path.name for path in tmp_path.iterdir() if path.name != "claude"]
+    for _ in range(2):
+        ended = threading.Event()
+        stream.subscribe(seen.append, on_completed=ended.set)
+        assert ended.wait(20)
+    assert ["told", "told"] == [event.text for event in seen if isinstance(event, AgentMessage)]
+
+
+def test_a_relative_path_is_that_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`agentPath` with a slash is found from the project's folder, wherever the caller stands."""
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    (project / "bin").mkdir(parents=True)
+    elsewhere.mkdir()
+    tell_all(project / "bin")
+    monkeypatch.chdir(elsewhere)
+    agent = make_agent("claude", cwd=project, path="bin/claude")
+    cuggino.run(agent.spawn(options(elsewhere)))
+    assert "" != told(elsewhere)["stdin"]
+    monkeypatch.chdir(project)
+    cuggino.run(ClaudeAgent(path="bin/claude").spawn(options(tmp_path)))
+    assert "Go." == told(tmp_path)["stdin"]
+
+
+def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
+    """Ctrl-C while a person talks to the program is the program's, which gives the exit code."""
+    body = """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert sys.argv[1:] == ["--append-system-prompt", "You are."]
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(0.5)
+    sys.exit(7)
+    """
+    agent = ClaudeAgent(path=fake_claude(tmp_path, body))
+    code = agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt="You are."))
+    assert 7 == code

@@ -1,0 +1,262 @@
+"""All the ways in which a run can be ended while an agent's tool works, for any agent.
+
+`Endings` is a contract: a subclass gives the `project` whose first agent runs `tool.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+from reactivex import Observable, timer
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+import cuggino
+from cuggino import Config, LlmAgent, LoopEvent, Runtime, save_config
+from cuggino.storage import Workspace
+from tests.sources.subscribers import LIMIT, alive, eventually
+
+WITHIN = 10.0
+"""Seconds after which nothing of a run may be left."""
+
+RUN_TOOL = '"$CUGGINO_PYTHON" tool.py'
+"""The command of the agent: it says when it has begun, and takes longer than any test waits."""
+
+_TOOL = """
+import os, pathlib, signal, time
+
+# An orphan in a session of its own, which nothing but SIGKILL ends.
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.write(write, str(os.getpid()).encode())
+        time.sleep(120)
+    os._exit(0)
+os.wait()
+orphan = int(os.read(read, 20))
+pathlib.Path("started.tmp").write_text(f"{os.getpid()} {orphan}")
+os.rename("started.tmp", "started")
+time.sleep(120)
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project with a specification and the tool, and an agent that will run it."""
+
+    folder: Path
+    agent: LlmAgent
+    """The agent, for runs in this process."""
+    env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment of the command line."""
+
+    @classmethod
+    def make(
+        cls, folder: Path, agent: LlmAgent, config: Config, env: dict[str, str] | None = None
+    ) -> Project:
+        """Write its files; `config` leads the command line to the same agent."""
+        (folder / ".specs").mkdir(parents=True)
+        (folder / "tool.py").write_text(_TOOL)
+        save_config(folder, config)
+        return cls(folder, agent) if env is None else cls(folder, agent, env)
+
+    def stream(self) -> Observable[LoopEvent]:
+        """A run in this process."""
+        return Runtime.live(cwd=self.folder, agent=self.agent).run(focus="the tool")
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the tool works."""
+        return (self.folder / "started").exists()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another run could begin."""
+        with Workspace(self.folder).lock():
+            return True
+
+    @property
+    def session_files(self) -> list[str]:
+        """What is left of the session."""
+        return sorted(path.name for path in (self.folder / ".cuggino" / "wip").iterdir())
+
+
+class Tree:
+    """The processes of a run, as they were when its tool worked."""
+
+    def __init__(self, project: Project, root: int) -> None:
+        tool, orphan = (int(pid) for pid in (project.folder / "started").read_text().split())
+        of_root = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
+        self._processes = [p for p in of_root if p.pid != os.getpid() and not _is_own_guardian(p)]
+        self._processes += [psutil.Process(pid) for pid in (tool, orphan)]
+        self._cookies = {cookie for p in self._processes if (cookie := _cookie(p))}
+        assert {tool, orphan} <= self.living
+        assert self._cookies
+
+    @property
+    def living(self) -> set[int]:
+        """Those which still run, and whoever has joined them."""
+        known = {p.pid for p in self._processes if p.is_running() and alive(p.pid)}
+        return known | {p.pid for p in psutil.process_iter() if _cookie(p) in self._cookies}
+
+
+def _cookie(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get("CUGGINO_CHILD")
+    except (psutil.Error, OSError):
+        return None
+
+
+def _is_own_guardian(process: psutil.Process) -> bool:
+    """The guardian of this process stays; that of another is a part of its tree."""
+    return process.ppid() == os.getpid() and any("guardian.py" in w for w in process.cmdline())
+
+
+class Endings:
+    """However a run ends, nothing of it is left."""
+
+    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_a_signal_to_the_command(
+        self, project: Project, signum: signal.Signals, code: int
+    ) -> None:
+        """SIGINT and SIGTERM end the command with their exit codes, and all that it started."""
+        with _Command(project) as command:
+            tree = Tree(project, command.pid)
+            command.send_signal(signum)
+            assert code == command.wait(WITHIN)
+        assert eventually(lambda: not tree.living, limit=1)
+        assert project.is_free
+        assert [] == project.session_files
+
+    def test_a_command_that_is_killed(self, project: Project) -> None:
+        """After a SIGKILL of the command its processes end all the same, and the lock is free."""
+        with _Command(project) as command:
+            tree = Tree(project, command.pid)
+            command.kill()
+            assert -signal.SIGKILL == command.wait(WITHIN)
+        assert eventually(lambda: not tree.living, limit=WITHIN)
+        assert project.is_free
+
+    def test_a_reader_that_leaves(self, project: Project) -> None:
+        """When the reader of the output is gone the next event ends the run, as an error."""
+        with _Command(project) as command:
+            tree = Tree(project, command.pid)
+            assert command.stdout is not None
+            command.stdout.close()
+            for pid in (int(word) for word in (project.folder / "started").read_text().split()):
+                psutil.Process(pid).kill()  # the tool fails, which the agent then says
+            assert 1 == command.wait(2 * WITHIN)
+        assert eventually(lambda: not tree.living, limit=1)
+        assert project.is_free
+        assert [] == project.session_files
+
+    def test_disposal_from_another_thread(self, project: Project) -> None:
+        """When `dispose` returns, the run has gone."""
+        seen: list[LoopEvent] = []
+        subscription = project.stream().subscribe(seen.append)
+        tree = _tree_here(project)
+        other = threading.Thread(target=subscription.dispose)
+        other.start()
+        other.join(WITHIN)
+        assert not other.is_alive()
+        self._all_gone(project, tree)
+        assert "ToolCall" in {event.tag for event in seen}
+
+    def test_take_until_a_subject(self, project: Project) -> None:
+        """A subject that fires on a thread of its own ends the run; `run` returns when it has."""
+        stop: Subject[None] = Subject()
+        trees: list[Tree] = []
+
+        def wait_and_stop() -> None:
+            trees.append(_tree_here(project))
+            stop.on_next(None)
+
+        other = threading.Thread(target=wait_and_stop)
+        other.start()
+        cuggino.run(project.stream().pipe(ops.take_until(stop)))
+        other.join(WITHIN)
+        assert not other.is_alive()
+        self._all_gone(project, trees[0])
+
+    def test_take_until_a_timer(self, project: Project) -> None:
+        """A timer ends the run."""
+        trees: list[Tree] = []
+
+        def looked(_event: object) -> None:
+            trees.append(_tree_here(project))
+
+        ends = timer(0.05, 0.05).pipe(
+            ops.filter(lambda _: project.has_started), ops.do_action(looked)
+        )
+        cuggino.run(project.stream().pipe(ops.take_until(ends)))
+        self._all_gone(project, trees[0])
+
+    def test_a_subscriber_that_fails(self, project: Project) -> None:
+        """An exception in `on_next` ends the run and is raised by `run`."""
+        trees: list[Tree] = []
+
+        def fail(event: LoopEvent) -> None:
+            if event.tag == "ToolCall":
+                trees.append(_tree_here(project))
+                raise LookupError("in the subscriber")
+
+        with pytest.raises(LookupError, match="in the subscriber"):
+            cuggino.run(project.stream(), fail)
+        self._all_gone(project, trees[0])
+
+    @staticmethod
+    def _all_gone(project: Project, tree: Tree) -> None:
+        assert set() == tree.living
+        assert project.is_free
+        assert [] == project.session_files
+
+
+def _tree_here(project: Project) -> Tree:
+    assert eventually(lambda: project.has_started, limit=3 * LIMIT), "the tool was not started"
+    return Tree(project, os.getpid())
+
+
+class _Command:
+    """`cuggino run --json` in the project, as soon as its tool works; it is killed on leaving."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._stderr = project.folder.parent / "stderr"
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        self._errors = self._stderr.open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "cuggino_cli", "run", "--focus", "the tool", "--json"],
+            cwd=self._project.folder,
+            env=self._project.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        started = eventually(
+            lambda: self._project.has_started or self._process.poll() is not None, limit=3 * LIMIT
+        )
+        if not started or not self._project.has_started:
+            self.__exit__()
+            pytest.fail(f"the tool was not started: {self._stderr.read_text()}")
+        return self._process
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._errors.close()
