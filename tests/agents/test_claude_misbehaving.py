@@ -262,7 +262,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     agent = ClaudeAgent(path=fake_claude(tmp_path, "line(**RESULT)"))
     stream = agent.spawn(SpawnOptions(prompt="", cwd=tmp_path, system_prompt="You are."))
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
+    with monkeypatch.context() as patched, pytest.raises(StorageError, match="No space left"):
         patched.setattr("cuggino.agents.claude.os.fdopen", full)
         cuggino.run(stream)
 
