@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,6 +18,8 @@ from pydantic.alias_generators import to_camel
 from cuggino.errors import ConfigError
 
 CONFIG_FILE = ".cuggino.json"
+_LONGEST = 366 * 24 * 3600.0
+"""Seconds that a limit may have: timers cannot wait for any number."""
 
 
 class LoopSettings(BaseModel):
@@ -36,7 +39,7 @@ class LoopSettings(BaseModel):
     """Run before each implementing agent and before the review, in a shell. Blank is absent."""
     setup_strict: bool = False
     """End the run when the setup command fails."""
-    command_timeout: float | None = Field(default=None, gt=0)
+    command_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
     """Seconds that a setup or check command may take; absent means no limit."""
     gate: Literal["context", "block"] = "context"
     """`block`: an approval counts only if the check command before that review exited with 0."""
@@ -69,7 +72,7 @@ class Config(LoopSettings):
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
 
-    commit_timeout: float = Field(default=600.0, gt=0)
+    commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit may take, its hooks and signature included."""
     audit: bool = False
     """Run the audit agent in the idle time of `watch`."""
@@ -102,10 +105,11 @@ def load_config(folder: Path) -> Config:
         ) from error
     except OSError as error:
         raise ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
+    text = text.removeprefix("\ufeff")
     if not text.strip():
         return Config()
     try:
-        raw = json.loads(text.removeprefix("\ufeff"))
+        raw = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{CONFIG_FILE} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})",
@@ -168,7 +172,8 @@ def save_config(folder: Path, config: Config) -> None:
         beside.write_text(text, encoding="utf-8", errors="replace")
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise ConfigError(
             f"{CONFIG_FILE} cannot be written in {folder}: {error.strerror}",
             hint="check the permissions of the folder",

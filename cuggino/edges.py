@@ -28,17 +28,24 @@ def run(
     """Subscribe and block until the stream has ended; gives its last event, None if it had none.
 
     `on_next` is called with each event, on the scheduler's thread. The stream's error is raised,
-    and so is an exception of `on_next`. `KeyboardInterrupt`, or whatever else a signal handler
-    raises here, disposes the stream first and is then raised again.
+    and so is an exception of `on_next`, `SystemExit` included. `KeyboardInterrupt`, or whatever
+    else a signal handler raises here, disposes the stream first and is then raised again.
     """
     ended = threading.Event()
     last: list[T] = []
-    failure: list[Exception] = []
+    failure: list[BaseException] = []
 
     def receive(event: T) -> None:
         last[:] = [event]
-        if on_next is not None:
+        if on_next is None or failure:
+            return
+        try:
             on_next(event)
+        except Exception:
+            raise
+        except BaseException as leaving:  # `sys.exit`: the lane would die of it, unheard
+            failure.append(leaving)
+            ended.set()
 
     def fail(error: Exception) -> None:
         failure.append(error)
@@ -111,9 +118,11 @@ def iterate(stream: Observable[T], *, scheduler: abc.SchedulerBase | None = None
             raise item.error
     finally:
         handover.leave()
-        subscription.dispose()
-        if isinstance(lane, LoopScheduler) and scheduler is None:
-            lane.close()
+        try:
+            subscription.dispose()
+        finally:
+            if isinstance(lane, LoopScheduler) and scheduler is None:
+                lane.close()
 
 
 async def aiterate(stream: Observable[T]) -> AsyncIterator[T]:

@@ -96,6 +96,7 @@ class Runtime:
     def _checked(self, focus: str, review: str | None, *, slow: bool) -> LoopRunOptions:
         options = self.loop_options(focus=focus, review=review, slow=slow)
         check_project(self.cwd, self.config, self.agent)
+        self.loop.check()
         return options
 
 

@@ -1,1 +1,1 @@
-"""TBD."""
+"""What is true, without time or disk."""

@@ -30,7 +30,7 @@ from cuggino.events import (
     TaskLimitReached,
 )
 from cuggino.loops.options import LoopRunOptions
-from cuggino.loops.roles import Roles
+from cuggino.loops.roles import Roles, check_prompts
 from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import Repository, Shell, act, command_stage, commit_stage, shell_lines
@@ -54,6 +54,10 @@ class LoopService:
         self._repository = repository
         self._prompts = prompts or Prompts()
         self._shell = shell
+
+    def check(self) -> None:
+        """Look whether the agents could be told what to do (`check_prompts`)."""
+        check_prompts(self._prompts)
 
     def run(self, options: LoopRunOptions) -> Observable[LoopEvent]:
         """Run the loop. Cold; each subscription is a run, with a session and a lock of its own.

@@ -33,6 +33,24 @@ ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
 }
 """Which markers a role may emit (CUG-017); in its text any other tag is text."""
 
+_PATHS = ("specs_path", "plan_path", "session_path", "review_path")
+ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
+    "planning": (*_PATHS, "focus", "review"),
+    "implementing": (*_PATHS, "focus", "check"),
+    "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
+}
+"""Which variables the template of a role may use."""
+
+
+def check_prompts(prompts: Prompts) -> None:
+    """Render every role's template once, so that a bad one is known before an agent works.
+
+    Raises:
+        ConfigError: a template uses a variable that its role does not have, or is unreadable.
+    """
+    for role, names in ROLE_VARIABLES.items():
+        prompts.render(role, dict.fromkeys(names, ""))
+
 
 class Roles:
     """Spawns the agents of one run. Each method gives the terminal marker of its agent."""

@@ -26,6 +26,19 @@ _QUIET = {
 }
 """No editor, no password question, no other language: nobody is there to answer."""
 
+_ELSEWHERE = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GPG_TTY",
+)
+"""Where somebody else's git works, such as the one whose hook or alias has started this program."""
+
 
 def git_lines(
     *args: str, cwd: Path, stdin: bytes | None = None, merge_stderr: bool = False
@@ -34,8 +47,7 @@ def git_lines(
 
     It has no terminal, so that a question fails instead of waiting.
     """
-    env = {**os.environ, **_QUIET}
-    env.pop("GPG_TTY", None)
+    env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE} | _QUIET
     return process_lines(["git", *args], cwd=cwd, env=env, stdin=stdin, merge_stderr=merge_stderr)
 
 

@@ -40,7 +40,7 @@ def agent_stage(
     Each marker is given to `on_marker` as it is emitted. After the terminal marker the agent has
     `linger` seconds to end by itself (its cost comes with its result), then its processes are
     ended. An agent that ends without a terminal marker is asked once more, in the same session
-    if the agent can resume one, for exactly one of its markers.
+    if the agent can resume one, for exactly one of its terminal markers.
 
     Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or with the words
     of CUG-034 when there was no terminal marker.
@@ -99,7 +99,8 @@ class _AgentSession:
         return self._agent.can_resume and self._session_id is not None
 
     def _reminder(self) -> SpawnOptions:
-        tags = ", ".join(f"<{tag}>...</{tag}>" for tag in self._tags)
+        endings = (t for t, make in self._tags.items() if is_llm_terminal_marker_event(make("")))
+        tags = ", ".join(f"<{tag}>...</{tag}>" for tag in endings)
         return replace(
             self._options,
             prompt=(

@@ -18,6 +18,7 @@ from cuggino.sources.git import git_lines
 SUBJECT_LIMIT = 72
 EMPTY_MESSAGE = "cuggino: progress"
 _LATE = "(took too long)"
+_UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +68,31 @@ class GitRepository:
     def _commit(self, message: str) -> Flow[None]:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is
         # ignored, which `.cuggino` often is, and on a removed one that somebody has staged.
-        status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-        changed = yield from ask(self._text(*status, "--", *self._paths))
-        entries = [entry for entry in (changed or "").split("\0") if entry]
-        if not entries:
-            return
+        command: tuple[str, ...]
+        command = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+        status = yield from ask(self._text(*command, "--", *self._paths))
         # `status` names paths from the top of the repository, `add` takes them from the folder.
         prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
-        unstaged = [entry[3:].removeprefix(prefix) for entry in entries if entry[1] != " "]
-        if unstaged:
-            add = ("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
-            names = os.fsencode("\0".join(unstaged))
-            yield from ask(self._text("--literal-pathspecs", *add, stdin=names))
-        try:
-            diff = self._text("diff", "--cached", "--quiet", "--", *self._paths)
-            yield from ask(diff)
+        entries = [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
+        if unmerged := [path for state, path in entries if state in _UNMERGED]:
+            raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
+        # Removed ones first: a file may have become a folder, or a folder a link.
+        if removed := [path for state, path in entries if state[1] == "D"]:
+            command = ("update-index", "--force-remove", "-z", "--stdin")
+            yield from ask(self._text(*command, stdin=_joined(removed)))
+        if others := [path for state, path in entries if state[1] not in " D"]:
+            command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
+            yield from ask(self._text("--literal-pathspecs", *command, stdin=_joined(others)))
+        diff = ("diff", "--cached", "--name-only", "--no-relative", "-z")
+        ours = yield from ask(self._text(*diff, "--", *self._paths))
+        if not ours:
             return
-        except ProcessFailed as difference:
-            if difference.child_exit_code != 1:
-                raise
         text = commit_message(message)
         # `whitespace`: a line that begins with `#` is no comment.
-        command = ("commit", "--only", "--cleanup=whitespace", "-F", "-", "--", *self._paths)
+        command = ("commit", "--cleanup=whitespace", "-F", "-")
+        if ours != (yield from ask(self._text(*diff))):
+            # Somebody has staged what is excluded; `--only` leaves it staged.
+            command = (*command, "--only", "--", *self._paths)
         stdin = text.encode("utf-8", "replace")
         commit = self._text(*command, stdin=stdin, merge_stderr=True)
         done = yield from ask(commit.pipe(interrupt_when(timer(self._timeout), _LATE)))
@@ -164,9 +168,13 @@ def commit_message(text: str) -> str:
     return f"{cut.rstrip()} …\n\n{text}\n"
 
 
+def _joined(paths: list[str]) -> bytes:
+    return os.fsencode("\0".join(paths))
+
+
 def _gist(text: str, count: int = 3) -> str:
-    """What git or a hook said, in few words: from its `fatal:` line on, else the last lines."""
+    """What git or a hook said, in few words: from git's first error on, else the last lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    fatal = (n for n, line in enumerate(lines) if line.startswith("fatal:"))
-    start = next(fatal, max(len(lines) - count, 0))
+    errors = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:")))
+    start = next(errors, max(len(lines) - count, 0))
     return " / ".join(lines[start : start + count])

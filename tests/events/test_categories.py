@@ -1,0 +1,122 @@
+"""Categories, guards and unions: which event belongs where."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cuggino import events
+from cuggino.events import (
+    CommandOutputEvent,
+    Event,
+    LlmAgentEvent,
+    LlmMarkerEvent,
+    LlmTerminalMarkerEvent,
+    LoopEvent,
+    LoopPhaseEvent,
+    LoopTerminalEvent,
+    PrintableEvent,
+    UnknownEvent,
+    WatchEvent,
+    WatchLoopEvent,
+    event_types,
+)
+from tests.vectors import not_followed, rows
+
+ROWS = rows("event_categories")
+EVENTS = [cls for cls in event_types().values() if cls.__module__.startswith("cuggino.")]
+GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
+    "agent": (events.is_llm_agent_event, LlmAgentEvent),
+    "marker": (events.is_llm_marker_event, LlmMarkerEvent),
+    "terminal marker": (events.is_llm_terminal_marker_event, LlmTerminalMarkerEvent),
+    "phase": (events.is_loop_phase_event, LoopPhaseEvent),
+    "terminal": (events.is_loop_terminal_event, LoopTerminalEvent),
+    "command output": (events.is_command_output_event, CommandOutputEvent),
+    "watch": (events.is_watch_loop_event, WatchLoopEvent),
+}
+
+
+def sample(cls: type[Event]) -> Event:
+    """An event of the class, its fields aside."""
+    return cls.model_construct()
+
+
+def categories(cls: type[Event]) -> set[str]:
+    """The categories that the guards see, which are those of `isinstance`."""
+    event = sample(cls)
+    guarded = {name for name, (guard, _) in GUARDS.items() if guard(event)}
+    assert {name for name, (_, base) in GUARDS.items() if isinstance(event, base)} == guarded
+    return guarded
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
+    """An event is in the categories of the original, by guard and by `isinstance`."""
+    if row["id"] in not_followed():
+        assert row["name"] not in event_types()
+        return
+    found = categories(event_types()[row["name"]])
+    if row["kind"] == "marker_category":
+        assert (row["is_marker"], row["is_terminal"], row["is_agent"]) == (
+            "marker" in found,
+            "terminal marker" in found,
+            "agent" in found,
+        )
+    else:
+        names = ("agent", "marker", "phase", "terminal", "watch")
+        assert {name for name in names if row[name]} == found & set(names)
+
+
+@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+def test_every_event_has_one_main_category(cls: type[Event]) -> None:
+    """An event is one of these: an agent's words, a marker, a move of the loop or the watch."""
+    found = categories(cls)
+    assert 1 == len(found & {"agent", "marker", "phase", "watch"})
+    assert "terminal marker" not in found or "marker" in found
+    assert not found & {"terminal", "command output"} or "phase" in found
+
+
+@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+def test_unions(cls: type[Event]) -> None:
+    """The loop's union is agent, marker and phase; the watch's and the printable one add watch."""
+    event, found = sample(cls), categories(cls)
+    in_loop = bool(found & {"agent", "marker", "phase"})
+    for union, guard, expected in (
+        (LoopEvent, events.is_loop_event, in_loop),
+        (WatchEvent, events.is_watch_event, True),
+        (PrintableEvent, events.is_printable_event, True),
+    ):
+        assert expected == guard(event)
+        assert expected == isinstance(event, typing.get_args(union))
+
+
+@pytest.mark.parametrize("thing", [None, "Note", {"_tag": "Note"}, Event, UnknownEvent(raw={})])
+def test_what_is_no_event_is_in_no_category(thing: object) -> None:
+    """Guards take anything, and refuse what is no event of the vocabulary."""
+    unions = (events.is_loop_event, events.is_watch_event, events.is_printable_event)
+    assert not any(guard(thing) for guard, _ in GUARDS.values())
+    assert not any(guard(thing) for guard in unions)
+
+
+def test_an_event_of_ones_own_is_in_the_vocabulary() -> None:
+    """A subclass of a category is an event like any other: guarded, tagged, read back."""
+
+    class Mine(LoopPhaseEvent):
+        words: str
+
+    try:
+        event = Mine(iteration=1, words="x")
+        assert events.is_loop_event(event)
+        assert event == events.parse_event(events.dump_event(event))
+    finally:
+        del Event.registry["Mine"]
+
+
+def test_the_public_names_are_all_there() -> None:
+    """`cuggino.events` publishes every event and every guard, sorted."""
+    assert sorted(events.__all__) == events.__all__
+    assert {cls.__name__ for cls in EVENTS} <= set(events.__all__)
+    assert {name for name in dir(events) if name.startswith("is_")} <= set(events.__all__)

@@ -1,0 +1,107 @@
+"""A git repository for a test, out of reach of the machine's configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cuggino import run
+from cuggino.events import CommitFailed, CommitPerformed
+from cuggino.stages import GitRepository, commit_stage
+
+
+def isolate_git(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Give git no configuration but the repository's own, and no repository from outside."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "GPG_", "GNUPG"))]:
+        monkeypatch.delenv(name)
+    home.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(home.parent))
+
+
+class GitProject:
+    """A repository at `root`, with an author, read through git itself."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("config", "user.name", "Tester")
+        self.git("config", "user.email", "tester@example.org")
+
+    def git(self, *args: str, cwd: Path | None = None) -> str:
+        ran = subprocess.run(
+            ["git", *args], cwd=cwd or self.root, capture_output=True, check=True, timeout=30
+        )
+        return ran.stdout.decode("utf-8", "surrogateescape")
+
+    def write(self, path: str, text: str = "text\n") -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def hook(self, name: str, script: str) -> None:
+        """Install a hook with the lines of a shell script."""
+        file = self.write(f".git/hooks/{name}", f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+
+    def committed(self) -> set[str]:
+        """The files of the present commit."""
+        return set(self.git("ls-tree", "-rz", "--name-only", "HEAD").split("\0")) - {""}
+
+    def message(self) -> str:
+        """The message of the present commit, as it was stored."""
+        return self.git("log", "-1", "--format=%B").rstrip("\n") + "\n"
+
+    def count(self) -> int:
+        return int(self.git("rev-list", "--count", "--all"))
+
+
+EXCLUDED = (Path(".specs"), Path(".cuggino"))
+
+
+def commit(
+    project: GitProject, message: str = "work", *, cwd: Path | None = None, timeout: float = 60
+) -> CommitPerformed | CommitFailed | None:
+    """What the commit stage ends with."""
+    repository = GitRepository(cwd or project.root, exclude=EXCLUDED, timeout=timeout)
+    return run(commit_stage(repository, message, iteration=2))
+
+
+def failure(project: GitProject, *, cwd: Path | None = None, timeout: float = 60) -> str:
+    """The words of the commit that fails."""
+    event = commit(project, cwd=cwd, timeout=timeout)
+    assert isinstance(event, CommitFailed)
+    assert 2 == event.iteration
+    return event.message
+
+
+def merging(project: GitProject) -> None:
+    """Leave the project within a merge that has a conflict in the file `a`."""
+    project.write("a", "base\n")
+    commit(project)
+    project.git("checkout", "--quiet", "-b", "other")
+    project.write("a", "theirs\n")
+    commit(project)
+    project.git("checkout", "--quiet", "main")
+    project.write("a", "ours\n")
+    commit(project)
+    with suppress(subprocess.CalledProcessError):
+        project.git("merge", "other")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; one that nobody has reaped yet does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

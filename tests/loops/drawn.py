@@ -1,0 +1,169 @@
+"""The coding loop with everything around it drawn: agents, commands, commits, time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, from_iterable, throw
+
+from cuggino.agents.protocol import Role
+from cuggino.errors import ProcessFailed
+from cuggino.events import (
+    AgentMessage,
+    ApprovalBlocked,
+    Approved,
+    CheckCommandOutput,
+    CommitFailed,
+    CommitPerformed,
+    Done,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    LoopEvent,
+    LoopMaxIterations,
+    NoMoreWork,
+    Note,
+    PlanComplete,
+    PlanningStart,
+    Progress,
+    RequestChanges,
+    ReviewingStart,
+    SessionEnded,
+    SetupCommandOutput,
+    TaskLimitReached,
+)
+from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.prompts import Prompts
+from cuggino.stages import Commit
+from cuggino.storage import Workspace
+from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
+
+PLAN = "# Plan\n\n## Task 1\n"
+
+
+def says(tag: str, content: str = "") -> AgentMessage:
+    return AgentMessage(text=f"<{tag}>{content}</{tag}>")
+
+
+def marbles(**events: Any) -> Marbles:
+    """Small letters are what agents say, capitals and digits what the loop makes of it."""
+    return Marbles(
+        **{
+            "a": AgentMessage(text="working"),
+            "s": SessionEnded(outcome="completed", cost_usd=0.5),
+            "c": says("PLAN_COMPLETE", "planned"),
+            "g": says("PROGRESS", "one"),
+            "d": says("DONE", "all"),
+            "w": says("NO_MORE_WORK", "nothing"),
+            "n": says("NOTE", "mind"),
+            "y": says("APPROVED", "yes"),
+            "r": says("REQUEST_CHANGES", "redo"),
+            "i": says("SPEC_ISSUE", "unclear"),
+            "I": IterationStart(iteration=1, max_iterations=10),
+            "P": PlanningStart(iteration=1),
+            "C": PlanComplete(content="planned"),
+            "M": ImplementingStart(iteration=1),
+            "N": Note(content="mind"),
+            "G": Progress(content="one"),
+            "D": Done(content="all"),
+            "W": NoMoreWork(content="nothing"),
+            "V": ReviewingStart(iteration=1),
+            "Y": Approved(content="yes"),
+            "R": RequestChanges(content="redo"),
+            "T": TaskLimitReached(iteration=1, max_tasks=2),
+            "K": CommitPerformed(iteration=1, commit_hash="abc", message="one"),
+            "F": CommitFailed(iteration=1, message="hook"),
+            "B": ApprovalBlocked(iteration=1, exit_code=1),
+            "L": LoopApproved(iteration=1),
+            "2": IterationStart(iteration=2, max_iterations=10),
+            "Q": PlanningStart(iteration=2),
+            "X": LoopMaxIterations(iteration=1, max_iterations=1),
+            **events,
+        }
+    )
+
+
+class DrawnRepository:
+    """Each commit plays the next stream; `messages` has what was to be committed."""
+
+    def __init__(self, *commits: Observable[Any]) -> None:
+        self._commits = iter(commits)
+        self.messages: list[str] = []
+
+    def head(self) -> Observable[str | None]:
+        return from_iterable(["base"])
+
+    def commit(self, message: str) -> Observable[Commit]:
+        self.messages.append(message)
+        return next(self._commits)
+
+
+class DrawnLoop:
+    """A coding loop in `folder` whose agents and commands are the streams given."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        planning: list[Observable[Any]],
+        implementing: list[Observable[Any]] | None = None,
+        reviewing: list[Observable[Any] | AgentRun] | None = None,
+        commands: dict[str, list[Observable[Any]]] | None = None,
+        commits: list[Observable[Any]] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.workspace = Workspace(folder)
+        runs: dict[Role, list[Any]] = {
+            "planning": [AgentRun(stream, plan=PLAN) for stream in planning],
+            "implementing": implementing or [],
+            "reviewing": reviewing or [],
+        }
+        self.agent = InMemoryAgent(runs)
+        self.repository = DrawnRepository(*(commits or ()))
+        self.ran: list[str] = []
+        self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
+
+    def run(self, **options: Any) -> Observable[LoopEvent]:
+        """The loop; commands are named `setup` and `check`."""
+        service = LoopService(
+            agent=self.agent,
+            workspace=self.workspace,
+            repository=self.repository,
+            prompts=Prompts(),
+            shell=self._shell,
+        )
+        return service.run(LoopRunOptions(focus="the page", cwd=self.folder, **options))
+
+    def told(self, role: Role) -> list[str]:
+        """The system prompts that the agents of the role were started with."""
+        return [o.system_prompt or "" for o in self.agent.spawned if o.role == role]
+
+    def assert_released(self) -> None:
+        """Assert that no session file is left and the workspace is free."""
+        assert [] == list(self.workspace.wip.iterdir())
+        with self.workspace.lock():
+            pass
+
+    def _shell(self, command: str, _cwd: Path) -> Observable[bytes]:
+        self.ran.append(command)
+        return next(self._commands[command])
+
+
+def fails(code: int) -> Observable[Any]:
+    """A command that prints nothing and exits with the code."""
+    return throw(ProcessFailed("sh", code, ""))
+
+
+def tags(seen: list[Seen]) -> str:
+    """The names of the events, for a story in which times do not matter."""
+    return " ".join(value.tag for _, kind, value in seen if kind == "next")
+
+
+def outputs(seen: list[Seen]) -> list[tuple[str, int | None]]:
+    """The command outputs of a story: which, and with what code."""
+    return [
+        (value.tag, value.exit_code)
+        for _, kind, value in seen
+        if kind == "next" and isinstance(value, CheckCommandOutput | SetupCommandOutput)
+    ]

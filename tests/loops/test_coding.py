@@ -1,0 +1,199 @@
+"""The transitions of the coding loop in virtual time, drawn as marbles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reactivex import empty, throw
+
+from cuggino.errors import (
+    ProcessError,
+)
+from cuggino.stages import Commit
+from cuggino.testing import AgentRun, no_leaks
+from tests.loops.drawn import DrawnLoop, marbles
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    """Plan, two tasks and the review follow each other, each agent gone before the next starts."""
+    t = marbles()
+    planner = t.cold("-a-c|")
+    first, second = t.cold("-n-g--|"), t.cold("-d|")
+    reviewer = t.cold("--y-s|")
+    loop = DrawnLoop(
+        tmp_path, planning=[planner], implementing=[first, second], reviewing=[reviewer]
+    )
+    with no_leaks():
+        t.check(loop.run(), "(IP)a--(CM)N----(GM)-(DV)---s(YL|)")
+    t.check_subscriptions(planner, "^---!")
+    t.check_subscriptions(first, "----^-----!")
+    t.check_subscriptions(second, "----------^-!")
+    t.check_subscriptions(reviewer, "------------^----!")
+    loop.assert_released()
+
+
+def test_agents_that_linger(tmp_path: Path) -> None:
+    """An agent that does not end after its marker is ended, at most `linger` seconds later."""
+    t = marbles()
+    planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
+    loop = DrawnLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
+    t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s(YL|)")
+    t.check_subscriptions(planner, "^-----!")
+    t.check_subscriptions(worker, "------^----!")
+    t.check_subscriptions(reviewer, "-----------^----!")
+
+
+def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
+    """Requested changes open the next round; its planner is told the marker's words."""
+    t = marbles()
+    loop = DrawnLoop(
+        tmp_path,
+        planning=[t.cold("-c|"), t.cold("-i|")],
+        implementing=[t.cold("-d|")],
+        reviewing=[t.cold("-r|")],
+    )
+    seen = t.record(loop.run())
+    assert seen[:9] == t.parse("(IP)-(CM)-(DV)-(R2Q)")[:9]
+    assert ["SpecIssue", "LoopSpecIssue"] == [value.tag for _, kind, value in seen[9:11]]
+    assert [False, True] == ["redo" in told for told in loop.told("planning")]
+    issues = list(loop.workspace.spec_issues.iterdir())
+    assert ["unclear"] == [file.read_text() for file in issues]
+    assert issues[0].name == seen[10][2].filename
+    loop.assert_released()
+
+
+def test_the_rounds_are_used_up(tmp_path: Path) -> None:
+    """After the last round that is sent back the loop ends with its number of rounds."""
+    t = marbles()
+    t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
+    loop = DrawnLoop(
+        tmp_path,
+        planning=[t.cold("c|")],
+        implementing=[t.cold("d|")],
+        reviewing=[t.cold("r|")],
+    )
+    t.check(loop.run(max_iterations=1), "(IP)(CM)(DV)(RX|)")
+
+
+class TestTasks:
+    def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
+        """With `slow` an approval of unfinished work goes on with the next task."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), t.cold("d|")],
+            reviewing=[t.cold("y|"), t.cold("y|")],
+        )
+        t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
+        assert [True, False] == ["not finished yet" in told for told in loop.told("reviewing")]
+
+    def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
+        """With `slow`, changes requested after the first task open the next round."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|"), t.cold("-")],
+            implementing=[t.cold("g|")],
+            reviewing=[t.cold("r|")],
+        )
+        t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
+
+    def test_the_task_limit_goes_to_review(self, tmp_path: Path) -> None:
+        """`max_tasks_per_plan` agents on one plan are followed by the review."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), t.cold("g|"), t.cold("g|")],
+            reviewing=[t.cold("y|")],
+        )
+        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(GTV)(YL|)")
+
+    def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
+        """A plan that is done with its last allowed task has not met the limit."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), t.cold("d|")],
+            reviewing=[t.cold("y|")],
+        )
+        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(DV)(YL|)")
+
+
+class TestCommits:
+    def test_each_task_is_committed_before_the_next_starts(self, tmp_path: Path) -> None:
+        """The commit stands between two agents, takes its time, and is told."""
+        t = marbles(k=Commit(hash="abc", message="one"))
+        commit = t.cold("--k|")
+        second = t.cold("-d|")
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), second],
+            reviewing=[t.cold("y|")],
+            commits=[commit, empty()],
+        )
+        t.check(loop.run(commit=True), "(IP)(CM)G--(KM)-(DV)(YL|)")
+        t.check_subscriptions(commit, "--^--!")
+        t.check_subscriptions(second, "-----^-!")
+        assert ["one", "all"] == loop.repository.messages
+        assert "`git diff base..HEAD`" in loop.told("reviewing")[0]
+
+    def test_a_failed_commit_does_not_stop_the_loop(self, tmp_path: Path) -> None:
+        """A commit that fails is an event."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commits=[throw(ProcessError("git", "hook"))],
+        )
+        t.check(loop.run(commit=True), "(IP)(CM)(DFV)(YL|)")
+
+    def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
+        """`NO_MORE_WORK` goes to the review without a commit."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("w|")],
+            reviewing=[t.cold("y|")],
+        )
+        t.check(loop.run(commit=True), "(IP)(CM)(WV)(YL|)")
+        assert [] == loop.repository.messages
+
+    def test_without_commit_the_repository_is_left_alone(self, tmp_path: Path) -> None:
+        """Without `commit` nothing is committed and the reviewer gets no baseline."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("d|")],
+            reviewing=[t.cold("y|")],
+        )
+        t.check(loop.run(), "(IP)(CM)(DV)(YL|)")
+        assert [] == loop.repository.messages
+        assert "git diff" not in loop.told("reviewing")[0]
+
+
+class TestReview:
+    def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
+        """`review` is told to the first planner; the second is told the reviewer's."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|"), t.cold("i|")],
+            implementing=[t.cold("d|")],
+            reviewing=[AgentRun(t.cold("r|"), review="the file's words")],
+        )
+        t.record(loop.run(review="by a person"))
+        first, second = loop.told("planning")
+        assert ("by a person" in first, "the file's words" in first) == (True, False)
+        assert ("by a person" in second, "the file's words" in second) == (False, True)
+        assert "redo" not in second
+        assert not any(
+            "by a person" in o for o in loop.told("implementing") + loop.told("reviewing")
+        )

@@ -1,0 +1,144 @@
+"""Setup, check and gate of the coding loop in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reactivex import of
+
+from cuggino.errors import (
+    LoopError,
+)
+from tests.loops.drawn import DrawnLoop, fails, marbles, outputs, tags
+
+
+class TestCommands:
+    def test_setup_once_a_plan_and_check_before_each_agent(self, tmp_path: Path) -> None:
+        """Setup runs after planning, check before each implementing agent and the review."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commands={"setup": [of(b"ok")], "check": [fails(1), fails(2), of(b"ok")]},
+        )
+        seen = t.record(loop.run(setup_command="setup", check_command="check"))
+        assert (
+            "IterationStart PlanningStart PlanComplete SetupCommandOutput "
+            "ImplementingStart CheckCommandOutput Progress "
+            "ImplementingStart CheckCommandOutput Done "
+            "ReviewingStart CheckCommandOutput Approved LoopApproved"
+        ) == tags(seen)
+        assert ["setup", "check", "check", "check"] == loop.ran
+        assert [0, 1, 2, 0] == [code for _, code in outputs(seen)]
+        for code, told in zip((1, 2), loop.told("implementing"), strict=True):
+            assert f"exited with code {code}" in told
+
+    def test_a_failed_setup_goes_on(self, tmp_path: Path) -> None:
+        """Without `setup_strict` a setup command that fails does not stop the loop."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commands={"setup": [fails(3)]},
+        )
+        assert tags(t.record(loop.run(setup_command="setup"))).endswith("LoopApproved")
+
+    @pytest.mark.parametrize("code", [1, 127, 124])
+    def test_a_failed_setup_ends_a_strict_loop(self, tmp_path: Path, code: int) -> None:
+        """With `setup_strict` the output is emitted, then the loop fails in its setup phase."""
+        t = marbles()
+        loop = DrawnLoop(tmp_path, planning=[t.cold("c|")], commands={"setup": [fails(code)]})
+        seen = t.record(loop.run(setup_command="setup", setup_strict=True))
+        assert [("SetupCommandOutput", code)] == outputs(seen)
+        error = seen[-1][2]
+        assert isinstance(error, LoopError)
+        assert f"Loop error in setup phase: the setup command exited with code {code}" == str(error)
+        assert 1 == len(loop.agent.spawned)
+        loop.assert_released()
+
+    def test_a_strict_loop_goes_on_after_a_good_setup(self, tmp_path: Path) -> None:
+        """With `setup_strict` a setup command that exits with 0 changes nothing."""
+        t = marbles()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commands={"setup": [of(b"ok")]},
+        )
+        seen = t.record(loop.run(setup_command="setup", setup_strict=True))
+        assert tags(seen).endswith("LoopApproved")
+
+    def test_the_time_limit_holds_for_each_command(self, tmp_path: Path) -> None:
+        """A command above `command_timeout` is ended with 124, and the loop goes on."""
+        t = marbles()
+        setup, check = t.cold("-" * 20), t.cold("-" * 20)
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("a----")],
+            commands={"setup": [setup], "check": [check]},
+        )
+        stream = loop.run(setup_command="setup", check_command="check", command_timeout=5)
+        seen = t.record(stream, dispose_at=12)
+        assert [("SetupCommandOutput", 124), ("CheckCommandOutput", 124)] == outputs(seen)
+        t.check_subscriptions(setup, "-^----!")
+        t.check_subscriptions(check, "------^----!")
+
+
+class TestGate:
+    def gated(self, tmp_path: Path, *checks: int, reviews: str = "yy") -> DrawnLoop:
+        t = marbles()
+        return DrawnLoop(
+            tmp_path,
+            planning=[of(t.events["c"])] * 2,
+            implementing=[of(t.events["d"])] * 2,
+            reviewing=[of(t.events[mark]) for mark in reviews],
+            commands={
+                "check": [fails(code) if code else of(b"fine") for code in checks],
+            },
+        )
+
+    def test_a_blocked_approval_is_sent_back_with_the_check(self, tmp_path: Path) -> None:
+        """An approval after a failed check does not count: its output is the next review."""
+        loop = self.gated(tmp_path, 0, 1, 0, 0)
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert (
+            "ReviewingStart CheckCommandOutput Approved ApprovalBlocked IterationStart"
+        ) in tags(seen)
+        assert tags(seen).endswith("Approved LoopApproved")
+        blocked = next(value for _, _, value in seen if value and value.tag == "ApprovalBlocked")
+        assert (1, 1) == (blocked.iteration, blocked.exit_code)
+        first, second = loop.told("planning")
+        assert "Make the check pass" not in first
+        assert "Check command failed with exit code 1." in second
+
+    def test_only_the_check_before_the_review_counts(self, tmp_path: Path) -> None:
+        """A failed check before an implementing agent blocks no approval."""
+        loop = self.gated(tmp_path, 1, 0)
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert tags(seen).endswith("CheckCommandOutput Approved LoopApproved")
+
+    def test_the_gate_does_not_touch_other_verdicts(self, tmp_path: Path) -> None:
+        """Requested changes stay what they are when the check has failed."""
+        loop = self.gated(tmp_path, 1, 1, 1, 0, reviews="ry")
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert "ApprovalBlocked" not in tags(seen)
+        assert "redo" in loop.told("planning")[1]
+
+    def test_without_the_gate_a_failed_check_blocks_nothing(self, tmp_path: Path) -> None:
+        """With `gate: context` the reviewer decides."""
+        loop = self.gated(tmp_path, 1, 1)
+        seen = marbles().record(loop.run(check_command="check"))
+        assert tags(seen).endswith("Approved LoopApproved")
+
+    def test_blocked_in_the_last_round(self, tmp_path: Path) -> None:
+        """A blocked approval in the last round ends the loop without an approval."""
+        loop = self.gated(tmp_path, 1, 1)
+        seen = marbles().record(loop.run(check_command="check", gate="block", max_iterations=1))
+        assert tags(seen).endswith("Approved ApprovalBlocked LoopMaxIterations")

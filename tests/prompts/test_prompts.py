@@ -1,0 +1,140 @@
+"""The templates and their renderer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.agents.protocol import Role
+from cuggino.errors import ConfigError
+from cuggino.events import CheckCommandOutput
+from cuggino.loops import LoopRunOptions
+from cuggino.loops.roles import ROLE_MARKERS, ROLE_VARIABLES, Roles
+from cuggino.operators import flow
+from cuggino.prompts import Prompts, render
+from cuggino.storage import Session
+from cuggino.testing import InMemoryAgent, Marbles
+
+ROLES = tuple(ROLE_MARKERS)
+CHECK = CheckCommandOutput(iteration=1, output="3 failed", exit_code=1)
+
+
+class Recording(Prompts):
+    """Keeps what was rendered."""
+
+    def __init__(self, overrides: Path | None = None) -> None:
+        super().__init__(overrides)
+        self.variables: dict[str, str] = {}
+
+    def render(self, role: str, variables: object) -> str:
+        assert isinstance(variables, dict)
+        self.variables = variables
+        return super().render(role, variables)
+
+
+def told(role: Role, folder: Path, *, overrides: Path | None = None) -> tuple[str, dict[str, str]]:
+    """The system prompt that the loop gives to an agent of the role, and its variables."""
+    prompts, agent = Recording(overrides), InMemoryAgent({})
+    options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
+    roles = Roles(agent, prompts, Session("the-id", folder / ".cuggino/wip"), options)
+    match role:
+        case "planning":
+            story = flow(lambda: roles.plan("THE REVIEW"))
+        case "implementing":
+            story = flow(lambda: roles.implement(CHECK))
+        case _:
+            story = flow(lambda: roles.review(CHECK, "BASE", finished=False))
+
+    Marbles().record(story)
+    (spawned,) = agent.spawned
+    return spawned.system_prompt or "", prompts.variables
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_template_uses_what_its_role_gives(role: Role, tmp_path: Path) -> None:
+    """The role's prompt has no variable left, its markers and none of other roles."""
+    text, variables = told(role, tmp_path)
+    template = Prompts().template(role).read_text()
+    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(variables)
+    assert set(ROLE_VARIABLES[role]) == set(variables)
+    assert "{{" not in text
+    tags = {cls.tag_name() for cls in ROLE_MARKERS[role]}
+    assert tags == set(re.findall(r"`<([A-Z_]+)>", text))
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [
+        ("planning", ["THE FOCUS", "THE REVIEW", "docs/specs", ".cuggino/wip/the-id.plan.md"]),
+        ("implementing", ["exited with code 1", "3 failed", ".cuggino/wip/the-id.md"]),
+        (
+            "reviewing",
+            [
+                "THE FOCUS",
+                "3 failed",
+                "`git diff BASE..HEAD`",
+                "not finished yet",
+                ".cuggino/wip/the-id.review.md",
+            ],
+        ),
+    ],
+)
+def test_an_agent_is_told_all(role: Role, words: list[str], tmp_path: Path) -> None:
+    """Everything that a role's agent must know stands in its prompt."""
+    text, _ = told(role, tmp_path)
+    assert [] == [word for word in words if word not in text]
+
+
+def test_every_role_has_a_template() -> None:
+    """Each role of the loop has its file, and each file its role."""
+    folder = Prompts().template("planning").parent
+    assert set(ROLES) == {file.stem for file in folder.iterdir()} & set(get_args(Role))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_project_overrides_a_template(role: Role, tmp_path: Path) -> None:
+    """A file of the role's name in the project's folder is taken, with the same variables."""
+    (tmp_path / f"{role}.md").write_text("Mine: {{focus}} in {{ specs_path }}.")
+    assert "Mine: THE FOCUS in docs/specs." == told(role, tmp_path, overrides=tmp_path)[0]
+    other = next(name for name in ROLES if name != role)
+    assert told(other, tmp_path)[0] == told(other, tmp_path, overrides=tmp_path)[0]
+
+
+def test_an_unknown_variable_is_an_error_with_its_place(tmp_path: Path) -> None:
+    """The error names the file, the line, the variable and those which there are."""
+    file = tmp_path / "planning.md"
+    file.write_text("one {{focus}}\ntwo\nthree {{focsu}} {{other}}\n")
+    with pytest.raises(ConfigError) as caught:
+        Prompts(tmp_path).render("planning", {"specs_path": "s", "focus": "f"})
+    assert f"{file} line 3: unknown variable {{{{focsu}}}}" == caught.value.message
+    assert "variables of this role: focus, specs_path" == caught.value.hint
+
+
+def test_an_unreadable_template_is_an_error(tmp_path: Path) -> None:
+    """A template that is a folder, or no UTF-8, is an error with its path."""
+    (tmp_path / "planning.md").mkdir()
+    (tmp_path / "reviewing.md").write_bytes(b"\xff")
+    for role in ("planning", "reviewing"):
+        with pytest.raises(ConfigError, match=rf"{role}\.md cannot be read"):
+            Prompts(tmp_path).render(role, {})
+
+
+@given(st.text())
+def test_values_are_put_in_as_they_are(value: str) -> None:
+    """A value that looks like a variable, or like a pattern, stays text."""
+    value = f"{value}{{{{b}}}}\\1"
+    expected = f"-{value}-"
+    assert expected == render("-{{a}}-", {"a": value, "b": "never"}, name="t")
+
+
+@pytest.mark.parametrize(
+    "text", ["{a}", "{{}}", "{{ }}", "{{1a}}", "{{a b}}", "{{a", "{ {a}}", "$a"]
+)
+def test_what_is_no_variable_stays(text: str) -> None:
+    """Only a name between double braces is a variable."""
+    assert text == render(text, {}, name="t")

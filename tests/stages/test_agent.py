@@ -1,0 +1,286 @@
+"""One agent session as a stage, drawn in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, throw
+from reactivex import operators as ops
+
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    CugginoError,
+    LlmSessionError,
+    LoopError,
+    QuotaExceeded,
+    StorageError,
+)
+from cuggino.events import (
+    AgentMessage,
+    Done,
+    Event,
+    LlmMarkerEvent,
+    Note,
+    PingEvent,
+    Progress,
+    SessionEnded,
+    ToolCall,
+)
+from cuggino.operators import marker_tags
+from cuggino.stages import agent_stage
+from cuggino.testing import InMemoryAgent, Marbles
+
+DONE = Done(content="all")
+NOTE = Note(content="mind")
+TAGS = marker_tags(Note, Progress, Done)
+
+
+def drawn(**events: Any) -> Marbles:
+    """The marks of this file: capital letters are what comes out of the stage."""
+    return Marbles(
+        **{
+            "a": AgentMessage(text="hi"),
+            "t": ToolCall(name="Bash"),
+            "p": PingEvent(timestamp=0),
+            "n": AgentMessage(text="<NOTE>mind</NOTE>"),
+            "d": AgentMessage(text="<DONE>all</DONE>"),
+            "e": AgentMessage(text="<PROGRESS>more</PROGRESS>"),
+            "b": AgentMessage(text="so: <DONE>all</DONE> bye"),
+            "s": SessionEnded(outcome="completed", cost_usd=0.5, session_id="s-2"),
+            "f": SessionEnded(outcome="failed"),
+            "N": NOTE,
+            "D": DONE,
+            "S": AgentMessage(text="so:"),
+            **events,
+        }
+    )
+
+
+class Session:
+    """An agent stage over drawn sessions, with what it was given and gave."""
+
+    def __init__(
+        self, *streams: Observable[Any], can_resume: bool = False, linger: float = 5
+    ) -> None:
+        self.agent = InMemoryAgent({"implementing": streams}, can_resume=can_resume)
+        self.markers: list[LlmMarkerEvent] = []
+        self.stream = agent_stage(
+            self.agent,
+            SpawnOptions(
+                prompt="Do it.",
+                system_prompt="You are.",
+                cwd=Path(),
+                role="implementing",
+                session_id="s-1",
+                env={"A": "b"},
+            ),
+            phase="implementing",
+            tags=TAGS,
+            on_marker=self.markers.append,
+            linger=linger,
+        )
+
+    def error(self, t: Marbles) -> CugginoError:
+        """The error that the stage ends with."""
+        _, kind, value = t.record(self.stream)[-1]
+        assert "error" == kind
+        assert isinstance(value, CugginoError)
+        return value
+
+
+class TestEnding:
+    def test_the_terminal_marker_comes_last(self) -> None:
+        """What the agent says passes, its result too, and the marker ends the stage."""
+        t = drawn()
+        agent = t.cold("-a-t-d-s|")
+        t.check(Session(agent).stream, "-a-t---s(D|)")
+        t.check_subscriptions(agent, "^-------!")
+
+    def test_text_around_the_marker(self) -> None:
+        """Text before the marker is shown; what comes after it is not."""
+        t = drawn()
+        t.check(Session(t.cold("b-a-s|")).stream, "S---s(D|)")
+
+    def test_an_agent_that_stays_is_ended(self) -> None:
+        """After the linger time the agent's processes are ended, then the marker is emitted."""
+        t = drawn()
+        order: list[str] = []
+        agent = t.cold("a-d-a-t-a-a-a")
+        released = agent.pipe(ops.finally_action(lambda: order.append("released")))
+
+        def note(event: Event) -> None:
+            order.append(event.tag)
+
+        stream = Session(released).stream.pipe(ops.do_action(note))
+        t.check(stream, "a------(D|)")
+        assert ["AgentMessage", "released", "Done"] == order
+        t.check_subscriptions(agent, "^------!")
+
+    def test_only_the_first_terminal_marker_counts(self) -> None:
+        """A second terminal marker is not seen, nor given to `on_marker`."""
+        t = drawn()
+        session = Session(t.cold("d-e|"))
+        t.check(session.stream, "---(D|)")
+        assert [DONE] == session.markers
+
+    def test_a_failure_after_the_marker_is_not_seen(self) -> None:
+        """An agent that fails after its terminal marker has done its work."""
+        t = drawn(error=AgentFailed("crashed", reason="crash"))
+        t.check(Session(t.cold("d-f#")).stream, "--f(D|)")
+
+    def test_disposal_ends_the_agent(self) -> None:
+        """Disposed while the agent works or lingers, the agent is released at once."""
+        t = drawn()
+        agent = t.cold("a----d----")
+        t.check(Session(agent).stream, "a", dispose_at=3)
+        t.check_subscriptions(agent, "^--!")
+        t = drawn()
+        agent = t.cold("a-d-------")
+        t.check(Session(agent).stream, "a", dispose_at=4)
+        t.check_subscriptions(agent, "^---!")
+
+    def test_it_is_cold(self) -> None:
+        """Without a subscription no agent is spawned; the options go to it as they are."""
+        t = drawn()
+        session = Session(t.cold("d|"))
+        assert [] == session.agent.spawned
+        t.record(session.stream)
+        assert [("Do it.", "You are.", "s-1", {"A": "b"})] == [
+            (o.prompt, o.system_prompt, o.session_id, o.env) for o in session.agent.spawned
+        ]
+
+
+class TestMarkers:
+    def test_every_marker_is_given_away(self) -> None:
+        """`on_marker` gets notes and the ending, each as it is emitted."""
+        t = drawn()
+        session = Session(t.cold("n-n-d|"))
+        t.check(session.stream, "N-N--(D|)")
+        assert [NOTE, NOTE, DONE] == session.markers
+
+    def test_tags_of_other_roles_are_text(self) -> None:
+        """A tag that the role does not have is text."""
+        t = drawn(x=AgentMessage(text="<APPROVED>yes</APPROVED>"))
+        t.check(Session(t.cold("x-d|")).stream, "x--(D|)")
+
+    def test_a_marker_that_cannot_be_stored(self) -> None:
+        """An error of `on_marker` ends the stage with it, and the agent."""
+        t = drawn()
+        agent = t.cold("-n----")
+        session = Session(agent)
+        failure = StorageError("append marker", "the disk is full")
+
+        def refuse(_marker: LlmMarkerEvent) -> None:
+            raise failure
+
+        stream = agent_stage(
+            session.agent,
+            SpawnOptions(prompt="", cwd=Path(), role="implementing"),
+            phase="implementing",
+            tags=TAGS,
+            on_marker=refuse,
+        )
+        assert [(1, "error", failure)] == t.record(stream)
+        t.check_subscriptions(agent, "^!")
+
+
+class TestAskedOnceMore:
+    def test_an_agent_without_marker_is_asked_in_its_session(self) -> None:
+        """It is asked for one of its terminal markers, in the session that it reported."""
+        t = drawn()
+        first, second = t.cold("a--s|"), t.cold("a-d-s|")
+        session = Session(first, second, can_resume=True)
+        t.check(session.stream, "a--sa---s(D|)")
+        t.check_subscriptions(first, "^---!")
+        t.check_subscriptions(second, "----^----!")
+        reminder = session.agent.spawned[1]
+        assert (None, "s-2") == (reminder.session_id, reminder.resume_session_id)
+        assert ("implementing", {"A": "b"}) == (reminder.role, reminder.env)
+        assert "<PROGRESS>...</PROGRESS>, <DONE>...</DONE>." in reminder.prompt
+        assert "NOTE" not in reminder.prompt
+
+    def test_without_a_reported_session_its_own_id_is_resumed(self) -> None:
+        """An agent that reported no session id is resumed by the id it was started with."""
+        t = drawn()
+        session = Session(t.cold("a|"), t.cold("d|"), can_resume=True)
+        t.check(session.stream, "a-(D|)")
+        assert "s-1" == session.agent.spawned[1].resume_session_id
+
+    def test_it_is_asked_only_once(self) -> None:
+        """Without a marker in the second session either, the stage fails."""
+        t = drawn()
+        session = Session(t.cold("a|"), t.cold("t|"), t.cold("d|"), can_resume=True)
+        assert "(last event: ToolCall)" in session.error(t).message
+        assert 2 == len(session.agent.spawned)
+
+    def test_an_agent_that_cannot_resume_is_not_asked(self) -> None:
+        """Where sessions cannot be resumed, the stage fails after the first."""
+        t = drawn()
+        session = Session(t.cold("a|"), t.cold("d|"))
+        session.error(t)
+        assert 1 == len(session.agent.spawned)
+
+    def test_an_agent_that_failed_is_not_asked(self) -> None:
+        """A failed session is an error at once."""
+        t = drawn(error=AgentFailed("overloaded", reason="overloaded"))
+        session = Session(t.cold("a#"), t.cold("d|"), can_resume=True)
+        session.error(t)
+        assert 1 == len(session.agent.spawned)
+
+    def test_disposal_while_it_is_asked(self) -> None:
+        """Disposed in the second session, that one is released."""
+        t = drawn()
+        second = t.cold("-----")
+        t.check(Session(t.cold("a|"), second, can_resume=True).stream, "a", dispose_at=4)
+        t.check_subscriptions(second, "-^--!")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("diagram", "words"),
+        [
+            ("|", "Agent stream ended without emitting any marker"),
+            ("-p-s|", "Agent stream ended without emitting any marker"),
+            ("a|", "Agent stream ended without emitting a marker (last event: AgentMessage)"),
+            ("a-t-p|", "Agent stream ended without emitting a marker (last event: ToolCall)"),
+            ("a-t-s|", "Agent stream ended without emitting a marker (last event: ToolCall)"),
+            ("a-n|", "Non-terminal marker received from implementing agent (got: Note)"),
+        ],
+    )
+    def test_words_for_a_missing_marker(self, diagram: str, words: str) -> None:
+        """The error tells the phase and what came last, pings and results aside (CUG-034)."""
+        t = drawn()
+        error = Session(t.cold(diagram)).error(t)
+        assert isinstance(error, LoopError)
+        assert f"Loop error in implementing phase: {words}" == error.message
+        assert ("implementing", None, 1) == (error.phase, error.cause, error.code)
+
+    @pytest.mark.parametrize(
+        ("cause", "code"),
+        [
+            (AgentFailed("bad key", reason="auth", hint="log in"), 1),
+            (QuotaExceeded("usage limit reached"), 12),
+            (BudgetExceeded("spent"), 13),
+        ],
+    )
+    def test_a_failed_session_is_the_cause(self, cause: LlmSessionError, code: int) -> None:
+        """The session's error is the cause of the phase's, with its words, hint and exit code."""
+        t = drawn(error=cause)
+        error = Session(t.cold("a-f#")).error(t)
+        assert isinstance(error, LoopError)
+        assert f"Loop error in implementing phase: {cause.message}" == error.message
+        assert (cause, cause, cause.hint, code) == (
+            error.cause,
+            error.__cause__,
+            error.hint,
+            error.code,
+        )
+
+    def test_another_error_passes(self) -> None:
+        """An error that is not the session's own is not taken for the phase's."""
+        failure = ZeroDivisionError()
+        assert [(0, "error", failure)] == drawn().record(Session(throw(failure)).stream)

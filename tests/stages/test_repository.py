@@ -1,0 +1,255 @@
+"""Commits of a real git: what goes in, how the message looks, what happens when it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino import run
+from cuggino.events import CommitPerformed
+from cuggino.stages import GitRepository, commit_message
+from tests.git_project import EXCLUDED, GitProject, commit, merging
+
+
+class TestMessage:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Add a page", "Add a page\n"),
+            ("  Add a page \n", "Add a page\n"),
+            ("", "cuggino: progress\n"),
+            (" \n\t", "cuggino: progress\n"),
+            ("Subject\nbody", "Subject\n\nbody\n"),
+            ("Subject\n\nbody\n\nmore", "Subject\n\nbody\n\nmore\n"),
+            ("x" * 72, "x" * 72 + "\n"),
+            ("x" * 73, "x" * 70 + " …\n\n" + "x" * 73 + "\n"),
+            ("word " * 20, ("word " * 14).strip() + " …\n\n" + ("word " * 20).strip() + "\n"),
+        ],
+    )
+    def test_first_line_is_the_subject(self, text: str, expected: str) -> None:
+        """The first line is the subject, cut at a word; what is cut stands in the body."""
+        assert expected == commit_message(text)
+
+    @given(st.text())
+    def test_no_subject_is_too_long(self, text: str) -> None:
+        """Any text gives a subject of 1 to 72 characters, an empty line, and the rest."""
+        subject, _, body = commit_message(text).partition("\n")
+        assert 1 <= len(subject) <= 72
+        assert body == "" or body.startswith("\n")
+
+    @pytest.mark.parametrize("cleanup", ["default", "strip", "scissors"])
+    def test_the_message_is_stored_as_it_is(self, project: GitProject, cleanup: str) -> None:
+        """Lines with `#`, a leading dash and shell characters are stored, whatever the cleanup."""
+        project.git("config", "commit.cleanup", cleanup)
+        project.write("a.txt")
+        text = "-m $(touch x) `id` \"q\" 'q' ✓\n\n# not a comment\n# ---- >8 ----\n--amend"
+        event = commit(project, text)
+        assert (
+            CommitPerformed(
+                iteration=2,
+                commit_hash=project.git("rev-parse", "--short", "HEAD").strip(),
+                message=text.splitlines()[0],
+            )
+            == event
+        )
+        assert f"{text}\n" == project.message()
+        assert not (project.root / "x").exists()
+
+    def test_half_a_character_is_no_error(self, project: GitProject) -> None:
+        """A message that no encoding can write is committed with a replacement in its place."""
+        project.write("a.txt")
+        assert isinstance(commit(project, "half \ud83d"), CommitPerformed)
+        assert "half ?\n" == project.message()
+
+
+class TestWhatGoesIn:
+    def test_the_first_commit(self, project: GitProject) -> None:
+        """A repository without a commit gets its first one, without specs and workspace."""
+        for name in ("a.txt", "deep/er/b.txt", ".specs/s.md", ".cuggino/wip/x.md", ".specs2/s.md"):
+            project.write(name)
+        repository = GitRepository(project.root, exclude=EXCLUDED)
+        assert run(repository.head()) is None
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"a.txt", "deep/er/b.txt", ".specs2/s.md"} == project.committed()
+        assert project.git("rev-parse", "HEAD").strip() == run(repository.head())
+
+    def test_nothing_changed_is_nothing(self, project: GitProject) -> None:
+        """Without a change, or with one in the excluded folders alone, nothing is emitted."""
+        project.write("a.txt")
+        commit(project)
+        assert commit(project) is None
+        project.write(".specs/new.md")
+        project.write(".cuggino/wip/x.md")
+        assert commit(project) is None
+        assert 1 == project.count()
+
+    def test_nothing_in_an_empty_repository(self, project: GitProject) -> None:
+        """Without any file nothing is emitted and no commit is made."""
+        assert commit(project) is None
+        assert 0 == project.count()
+
+    def test_excluded_folders_may_be_ignored(self, project: GitProject) -> None:
+        """Folders that are excluded and in `.gitignore` as well, and other ignored files, stay."""
+        project.write(".gitignore", ".cuggino/\n.specs\n*.log\n")
+        for name in ("a.txt", "a.log", ".cuggino/lock", ".specs/s.md"):
+            project.write(name)
+        assert isinstance(commit(project), CommitPerformed)
+        assert {".gitignore", "a.txt"} == project.committed()
+
+    def test_what_somebody_staged_in_an_excluded_folder_stays_staged(
+        self, project: GitProject
+    ) -> None:
+        """Staged specs are neither committed nor unstaged; other staged files are committed."""
+        project.write("a.txt")
+        commit(project)
+        project.write(".specs/s.md")
+        project.write("staged.txt")
+        project.git("add", ".specs/s.md", "staged.txt")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"a.txt", "staged.txt"} == project.committed()
+        assert "A  .specs/s.md\n" == project.git("status", "--porcelain")
+        assert commit(project) is None
+
+    def test_deletion_and_rename(self, project: GitProject) -> None:
+        """Removed files are removed, renamed ones renamed, whether staged before or not."""
+        for name in ("gone", "gone-staged", "old", "old-staged", "kept"):
+            project.write(name, f"{name}\n" * 9)
+        commit(project)
+        (project.root / "gone").unlink()
+        project.git("rm", "--quiet", "gone-staged")
+        (project.root / "old").rename(project.root / "new")
+        project.git("mv", "old-staged", "new-staged")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"kept", "new", "new-staged"} == project.committed()
+        assert "" == project.git("status", "--porcelain")
+
+    def test_a_file_a_folder_and_a_link_take_turns(self, project: GitProject) -> None:
+        """A file that became a folder, and a folder that became a link, are committed as such."""
+        file = project.write("a")
+        commit(project)
+        file.unlink()
+        project.write("a/b")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"a/b"} == project.committed()
+        shutil.rmtree(file)
+        file.symlink_to("nowhere")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"a"} == project.committed()
+        assert "" == project.git("status", "--porcelain")
+
+    def test_a_new_mode(self, project: GitProject) -> None:
+        """A file that became executable is a change."""
+        file = project.write("run.sh")
+        commit(project)
+        file.chmod(0o755)
+        assert isinstance(commit(project), CommitPerformed)
+        assert project.git("ls-tree", "HEAD").startswith("100755")
+
+    def test_the_end_of_a_merge(self, project: GitProject) -> None:
+        """A merge that was resolved is committed as a merge."""
+        merging(project)
+        project.write("a", "both\n")
+        project.git("add", "a")
+        assert isinstance(commit(project), CommitPerformed)
+        assert 2 == len(project.git("log", "-1", "--format=%P").split())
+
+    def test_a_repository_of_the_environment(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The folder's repository counts, not one that a calling git has named."""
+        other = GitProject(tmp_path / "other")
+        monkeypatch.setenv("GIT_DIR", str(other.root / ".git"))
+        monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+        project.write("a")
+        assert isinstance(commit(project), CommitPerformed)
+        monkeypatch.delenv("GIT_DIR")
+        monkeypatch.delenv("GIT_INDEX_FILE")
+        assert {"a"} == project.committed()
+        assert 0 == other.count()
+
+    def test_an_added_and_removed_file(self, project: GitProject) -> None:
+        """A file that was staged and then deleted leaves nothing to commit."""
+        project.write("a.txt")
+        commit(project)
+        file = project.write("b.txt")
+        project.git("add", "b.txt")
+        file.unlink()
+        assert commit(project) is None
+        assert {"a.txt"} == project.committed()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "line\nbreak",
+            "\nfirst",
+            "last\n",
+            "späße 家 🙂",
+            "qu\"ote's",
+            "back\\slash",
+            " space ",
+            "-dash",
+            ":(exclude)x",
+            "*",
+            "!x",
+            "#x",
+            os.fsdecode(b"invalid-\xff"),
+        ],
+    )
+    def test_file_names(self, project: GitProject, name: str) -> None:
+        """A file of any name is committed, changed and removed again."""
+        file = project.root / name
+        try:
+            file.write_text("1")
+        except OSError:
+            assert b"\xff" in os.fsencode(name), "only this file system may refuse invalid UTF-8"
+            return
+        project.write("other")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {name, "other"} == project.committed()
+        file.unlink()
+        assert isinstance(commit(project), CommitPerformed)
+        assert {"other"} == project.committed()
+
+    def test_many_files(self, project: GitProject) -> None:
+        """More names than a command line can hold are one commit."""
+        for number in range(3000):
+            (project.root / f"{'long-name-' * 10}{number}").touch()
+        assert isinstance(commit(project), CommitPerformed)
+        assert 3000 == len(project.committed())
+
+    def test_a_subdirectory_commits_only_below_it(self, project: GitProject) -> None:
+        """In a subdirectory of a repository what is above or beside it is left alone."""
+        for name in ("top.txt", "other/o.txt", "sub/a.txt", "sub/.specs/s.md", "sub/.cuggino/x"):
+            project.write(name)
+        project.git("add", "top.txt")
+        project.git("config", "diff.relative", "true")
+        sub = project.root / "sub"
+        assert isinstance(commit(project, cwd=sub), CommitPerformed)
+        assert {"sub/a.txt"} == project.committed()
+        (sub / "a.txt").unlink()
+        project.write("sub/b.txt")
+        assert isinstance(commit(project, cwd=sub), CommitPerformed)
+        assert {"sub/b.txt"} == project.committed()
+        assert commit(project, cwd=sub) is None
+        assert "A  top.txt" in project.git("status", "--porcelain")
+
+    def test_an_excluded_path_outside_is_no_matter(self, project: GitProject) -> None:
+        """Specs outside of the repository are not named to git; `..x` is inside of it."""
+        project.write("a.txt")
+        project.write("..specs/s.md")
+        repository = GitRepository(project.root, exclude=(Path("../docs"), Path("..specs")))
+        assert run(repository.commit("work")) is not None
+        assert {"a.txt"} == project.committed()
+
+    def test_warnings_of_git_are_no_file_names(self, project: GitProject) -> None:
+        """What git says on standard error is not taken for its answer."""
+        project.write(".gitattributes", "!negative text\n")
+        project.write("a.txt", "1\r\n2\n")
+        project.git("config", "core.autocrlf", "input")
+        assert isinstance(commit(project), CommitPerformed)
+        assert {".gitattributes", "a.txt"} == project.committed()

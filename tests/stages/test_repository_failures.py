@@ -1,0 +1,151 @@
+"""Commits of a real git that fail, hang or are disposed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reactivex import operators as ops
+from reactivex import timer
+
+from cuggino import run
+from cuggino.events import CommitPerformed
+from cuggino.stages import GitRepository, commit_stage
+from cuggino.testing import no_leaks
+from tests.git_project import EXCLUDED, GitProject, commit, failure, is_alive, merging
+
+
+def test_a_failing_hook_tells_why(project: GitProject) -> None:
+    """The event has the hook's words, nothing is committed, the changes are kept."""
+    project.hook("pre-commit", "echo 'lint: a.txt is ugly' >&2; exit 3")
+    project.write("a.txt")
+    message = failure(project)
+    assert message.startswith("git commit exited with code 1")
+    assert "lint: a.txt is ugly" in message
+    assert 0 == project.count()
+    assert (project.root / "a.txt").exists()
+
+
+def test_a_hook_that_prints_does_not_disturb(project: GitProject) -> None:
+    """The words of a hook that passes are no part of the hash."""
+    project.hook("pre-commit", "echo out; echo err >&2")
+    project.hook("post-commit", "echo out; echo err >&2")
+    project.write("a.txt")
+    event = commit(project)
+    assert isinstance(event, CommitPerformed)
+    assert project.git("rev-parse", "--short", "HEAD").strip() == event.commit_hash
+
+
+def test_a_hook_that_hangs_is_ended(project: GitProject, tmp_path: Path) -> None:
+    """At the timeout the hook and its children are ended, and the index is not locked."""
+    project.hook("pre-commit", f"sleep 600 & echo $! > {tmp_path}/pid; wait")
+    project.write("a.txt")
+    with no_leaks():
+        assert "git commit was ended after 1 s" == failure(project, timeout=1)
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert [] == list((project.root / ".git").glob("*.lock"))
+    (project.root / ".git/hooks/pre-commit").unlink()
+    assert isinstance(commit(project), CommitPerformed)
+
+
+def test_a_hook_that_ignores_signals_leaves_no_lock(project: GitProject) -> None:
+    """A hook that only SIGKILL ends, does so, and the next commit works."""
+    project.hook("pre-commit", "trap '' INT TERM; sleep 600")
+    project.write("a.txt")
+    with no_leaks():
+        assert "git commit was ended after 1 s" == failure(project, timeout=1)
+    assert [] == list((project.root / ".git").glob("*.lock"))
+
+
+def test_a_signature_that_waits_is_ended(project: GitProject, tmp_path: Path) -> None:
+    """A signing program that waits for a password is ended at the timeout."""
+    signer = tmp_path / "gpg"
+    signer.write_text("#!/bin/sh\nsleep 600\n")
+    signer.chmod(0o755)
+    project.git("config", "commit.gpgsign", "true")
+    project.git("config", "gpg.program", str(signer))
+    project.write("a.txt")
+    with no_leaks():
+        assert "git commit was ended after 1 s" == failure(project, timeout=1)
+    assert 0 == project.count()
+
+
+def test_an_editor_is_not_opened(project: GitProject) -> None:
+    """No configured editor is waited for."""
+    project.git("config", "core.editor", "sleep 600")
+    project.git("config", "commit.verbose", "true")
+    project.write("a.txt")
+    assert isinstance(commit(project), CommitPerformed)
+
+
+def test_no_repository(project: GitProject, tmp_path: Path) -> None:
+    """In a folder without a repository the commit fails with git's words, and has no head."""
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert "not a git repository" in failure(project, cwd=plain)
+    assert run(GitRepository(plain).head()) is None
+
+
+def test_no_author(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a known author the commit fails and says so."""
+    for name in ("name", "email"):
+        project.git("config", "--unset", f"user.{name}")
+    project.git("config", "user.useConfigOnly", "true")
+    project.write("a.txt")
+    assert "git commit exited with code 128" in failure(project)
+
+
+def test_a_locked_index(project: GitProject) -> None:
+    """An index that somebody holds is a failed commit, and stays theirs."""
+    project.write("a.txt")
+    lock = project.write(".git/index.lock", "")
+    assert "index.lock" in failure(project)
+    assert lock.exists()
+
+
+def test_a_conflict(project: GitProject) -> None:
+    """Unresolved conflicts are neither committed nor marked as resolved."""
+    merging(project)
+    project.write("other")
+    assert "unresolved merge conflicts in a" == failure(project)
+    assert "UU a\n?? other\n" == project.git("status", "--porcelain")
+
+
+def test_a_nested_repository_without_commit(project: GitProject) -> None:
+    """What git cannot add is told with git's reason."""
+    GitProject(project.root / "nested")
+    assert "'nested/' does not have a commit checked out" in failure(project)
+
+
+def test_git_is_not_installed(
+    project: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without git a commit fails, and there is no head."""
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert "cannot start git" in failure(project)
+    assert run(GitRepository(project.root).head()) is None
+
+
+def test_other_errors_stay_errors(project: GitProject) -> None:
+    """What is no failure of git is the error of the stage."""
+
+    class Broken:
+        def head(self) -> None:
+            raise NotImplementedError
+
+        def commit(self, message: str) -> None:
+            raise ZeroDivisionError(message)
+
+    with pytest.raises(ZeroDivisionError):
+        run(commit_stage(Broken(), "work", iteration=1))  # type: ignore[arg-type]
+
+
+def test_disposal_ends_the_hook(project: GitProject) -> None:
+    """A commit that is disposed while its hook runs leaves no process and no lock."""
+    project.hook("pre-commit", "echo started > started; sleep 600")
+    project.write("a.txt")
+    repository = GitRepository(project.root, exclude=EXCLUDED)
+    with no_leaks():
+        assert run(repository.commit("work").pipe(ops.take_until(timer(1.0)))) is None
+    assert (project.root / "started").exists()
+    assert [] == list((project.root / ".git").glob("*.lock"))

@@ -1,0 +1,145 @@
+"""The files of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuggino.errors import SessionError, StorageError
+from cuggino.events import Event, LlmMarkerEvent, NoMoreWork, Note
+from cuggino.storage import Session
+from tests.vectors import not_followed, rows
+
+ROWS = rows("session_and_telegram")
+FOLLOWED = [row for row in ROWS if row["id"] not in not_followed()]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    made = Session("the-id", tmp_path)
+    made.create()
+    return made
+
+
+@pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: row["id"])
+def test_markers_as_the_original_wrote_them(session: Session, row: dict[str, str]) -> None:
+    """A marker is added to the session file as the original did."""
+    marker = Event.registry[row["marker"]].model_validate({"content": row["content"]})
+    assert isinstance(marker, LlmMarkerEvent)
+    session.append(marker)
+    assert row["output"] == session.session_file.read_text()
+
+
+def test_the_rows_not_followed_are_of_later_revisions() -> None:
+    """Every row of the first revision is followed, and the others are listed."""
+    assert {row["id"] for row in ROWS if row["rev"] == "seed"} == {row["id"] for row in FOLLOWED}
+    assert 24 == len(ROWS)
+
+
+def test_the_files(session: Session, tmp_path: Path) -> None:
+    """All files begin with the id; only the session file is there at the start, empty."""
+    assert [
+        "the-id.md",
+        "the-id.plan.md",
+        "the-id.review.md",
+        "the-id.check.txt",
+        "the-id.setup.txt",
+    ] == [file.name for file in session.files]
+    assert ["the-id.md"] == [file.name for file in tmp_path.iterdir()]
+    assert "" == session.session_file.read_text()
+
+
+def test_markers_follow_each_other(session: Session) -> None:
+    """Markers are appended in order, whatever their text."""
+    session.append(Note(content="späße\r\n</NOTE> 家"))
+    session.append(NoMoreWork(content=""))
+    assert (
+        "\n<NOTE>\nspäße\r\n</NOTE> 家\n</NOTE>\n\n<NO_MORE_WORK>\n\n</NO_MORE_WORK>\n"
+    ).encode() == session.session_file.read_bytes()
+
+
+class TestPlan:
+    @pytest.mark.parametrize(
+        ("plan", "expected"),
+        [
+            ("# Plan\n\n## Task 1\n", "# Plan\n\n## Task 1\n\n# Progress Log\n"),
+            ("\n\n# Plan of the page\nx\n\n\n", "# Plan of the page\nx\n\n# Progress Log\n"),
+            ("## Task 1", "# Plan\n\n## Task 1\n\n# Progress Log\n"),
+        ],
+    )
+    def test_it_moves_into_the_session_file(
+        self, session: Session, plan: str, expected: str
+    ) -> None:
+        """The plan replaces what was there, gets its heading and an empty log; its file goes."""
+        session.append(Note(content="of the round before"))
+        session.plan_file.write_text(plan)
+        session.commit_plan()
+        assert expected == session.session_file.read_text()
+        assert not session.plan_file.exists()
+
+    @pytest.mark.parametrize("plan", [None, "", " \n\t"])
+    def test_without_a_plan(self, session: Session, plan: str | None) -> None:
+        """A missing or blank plan file is a session error, and the session file stays as it is."""
+        if plan is not None:
+            session.plan_file.write_text(plan)
+        session.append(Note(content="kept"))
+        with pytest.raises(SessionError) as caught:
+            session.commit_plan()
+        assert "Session commitTempPlan failed (session: the-id)" == caught.value.message
+        assert ("commitTempPlan", "the-id") == (caught.value.operation, caught.value.session_id)
+        assert "wrote no plan file" in str(caught.value.hint)
+        assert "kept" in session.session_file.read_text()
+
+    def test_text_in_another_encoding(self, session: Session) -> None:
+        """Bytes that are no UTF-8 are replaced."""
+        session.plan_file.write_bytes(b"# Plan\xff")
+        session.commit_plan()
+        assert "# Plan\ufffd\n\n# Progress Log\n" == session.session_file.read_text()
+
+
+class TestReview:
+    def test_the_file_counts(self, session: Session) -> None:
+        """What the agent wrote is the review, not its marker."""
+        session.review_file.write_text("findings\n")
+        assert "findings\n" == session.review_text("marker")
+
+    @pytest.mark.parametrize("text", [None, "", " \n"])
+    def test_without_one_the_marker_counts(self, session: Session, text: str | None) -> None:
+        """Without a file, or with a blank one, the marker's text becomes the review file."""
+        if text is not None:
+            session.review_file.write_text(text)
+        assert "marker" == session.review_text("marker")
+        assert "marker" == session.review_file.read_text()
+
+    def test_it_is_cleared(self, session: Session) -> None:
+        """A cleared review is gone; clearing twice is no error."""
+        session.review_file.write_text("stale")
+        session.clear_review()
+        session.clear_review()
+        assert "fresh" == session.review_text("fresh")
+
+
+def test_removal(session: Session, tmp_path: Path) -> None:
+    """All files go, those which are not there are no error, others stay."""
+    for file in session.files[::2]:
+        file.write_text("x")
+    other = tmp_path / "other.md"
+    other.write_text("x")
+    session.remove()
+    session.remove()
+    assert [other] == list(tmp_path.iterdir())
+
+
+def test_a_folder_that_has_gone(tmp_path: Path) -> None:
+    """Without its folder every deed of a session is a storage error that names it."""
+    session = Session("the-id", tmp_path / "gone")
+    for operation, deed in (
+        ("create session", session.create),
+        ("append marker", lambda: session.append(Note(content=""))),
+        ("read review", lambda: session.review_text("x")),
+    ):
+        with pytest.raises(StorageError) as caught:
+            deed()
+        assert operation == caught.value.operation
+        assert caught.value.hint

@@ -1,0 +1,245 @@
+"""The edges `run` and `iterate`, and what all edges have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import reactivex as rx
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+
+from cuggino import LoopScheduler, iterate, run
+from cuggino.sources import process_lines
+from tests.edge_streams import Ticks, collect, nothing_left, silent
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("nothing_left")]
+__all__ = ["nothing_left"]
+
+CONSUMERS: dict[str, Callable[[Observable[Any]], list[Any]]] = {
+    "iterate": lambda stream: list(iterate(stream)),
+    "aiterate": lambda stream: asyncio.run(collect(stream)),
+}
+
+
+def gathered_by_run(stream: Observable[Any]) -> list[Any]:
+    seen: list[Any] = []
+    run(stream, seen.append)
+    return seen
+
+
+CONSUMERS["run"] = gathered_by_run
+
+
+@pytest.mark.parametrize("consume", CONSUMERS.values(), ids=CONSUMERS)
+class TestEveryEdge:
+    def test_gives_all_events_in_order(self, consume: Callable[..., list[Any]]) -> None:
+        """Every event arrives once and in order; None is an event like any other."""
+        assert [] == consume(rx.empty())
+        assert [None, 0, 1] == consume(rx.of(None, 0, 1))
+        assert list(range(500)) == consume(rx.from_iterable(range(500)))
+
+    def test_raises_the_streams_error(self, consume: Callable[..., list[Any]]) -> None:
+        """The error of the stream is raised as it is."""
+        error = ZeroDivisionError("boom")
+        with pytest.raises(ZeroDivisionError) as caught:
+            consume(rx.concat(rx.of(1), rx.throw(error)))
+        assert error is caught.value
+
+    def test_has_released_the_stream_when_it_returns(
+        self, consume: Callable[..., list[Any]]
+    ) -> None:
+        """`finally_action` has run before the edge returns."""
+        order: list[str] = []
+        consume(rx.timer(0.01).pipe(ops.finally_action(lambda: order.append("released"))))
+        order.append("returned")
+        assert ["released", "returned"] == order
+
+    def test_runs_processes(self, consume: Callable[..., list[Any]]) -> None:
+        """A process is a stream like any other, and is reaped."""
+        assert [b"a", b"b"] == consume(process_lines(["printf", "a\\nb\\n"]))
+
+
+class TestRun:
+    def test_gives_the_last_event(self) -> None:
+        """The value of `run` is the last event, or None."""
+        assert 3 == run(rx.of(1, 2, 3))
+        assert run(rx.empty()) is None
+
+    def test_raises_the_exception_of_on_next(self) -> None:
+        """An exception in `on_next` disposes the stream and is raised."""
+        ticks = Ticks()
+
+        def refuse(n: int) -> None:
+            if n == 3:
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            run(ticks.stream, refuse)
+        assert (4, True) == (ticks.sent, ticks.released.is_set())
+
+    @pytest.mark.parametrize("leave", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+    def test_raises_what_is_no_ordinary_exception(self, leave: BaseException) -> None:
+        """`sys.exit` in `on_next` ends the run instead of leaving it waiting for ever."""
+        ticks = Ticks()
+
+        def refuse(_: int) -> None:
+            raise leave
+
+        with pytest.raises(type(leave)):
+            run(ticks.stream, refuse)
+        assert ticks.released.is_set()
+
+    def test_uses_the_scheduler_it_is_given(self) -> None:
+        """With a scheduler events come on its thread, and it stays open."""
+        lane = LoopScheduler()
+        threads: set[int] = set()
+        for _ in range(2):
+            run(rx.of(1, 2), lambda _: threads.add(threading.get_ident()), scheduler=lane)
+        assert 1 == len(threads)
+        assert threading.get_ident() not in threads
+        lane.close()
+
+    def test_an_interrupt_disposes_first(self) -> None:
+        """A signal in the main thread disposes the stream, then is raised."""
+        released, started = threading.Event(), threading.Event()
+        main = threading.main_thread().ident
+        assert main is not None
+
+        def interrupt() -> None:
+            started.wait(5)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        helper = threading.Thread(target=interrupt)
+        helper.start()
+        with pytest.raises(KeyboardInterrupt):
+            run(silent(released, started))
+        assert released.is_set()
+        helper.join()
+
+    def test_an_interrupt_leaves_no_process(self, tmp_path: Path) -> None:
+        """A Python that gets SIGINT while it runs a process ends the process, and itself by it."""
+        file = tmp_path / "pid"
+        program = (
+            "import cuggino; from cuggino.sources import process_lines; "
+            f"cuggino.run(process_lines(['sh', '-c', 'echo $$ > {file}; echo up; exec sleep 600']),"
+            "lambda line: print('up', flush=True))"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as child:
+            assert child.stdout is not None
+            assert b"up\n" == child.stdout.readline()
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=20)
+        assert -signal.SIGINT == child.returncode
+        assert errors.strip().endswith(b"KeyboardInterrupt")
+        pid = int(file.read_text())
+        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+
+
+class TestIterate:
+    def test_two_interrupts_leave_nothing(self) -> None:
+        """A second Ctrl-C while the stream is being ended still ends it, and its lane."""
+        ending, released, main = threading.Event(), threading.Event(), threading.main_thread().ident
+        assert main is not None
+
+        def slowly() -> None:
+            ending.set()
+            threading.Event().wait(0.3)  # real time: a process that takes its time to end
+            released.set()
+
+        def interrupt() -> None:
+            started.wait(5)
+            signal.pthread_kill(main, signal.SIGINT)
+            ending.wait(5)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        started = threading.Event()
+
+        def subscribe(*_: Any) -> abc.DisposableBase:
+            started.set()
+            return Disposable(slowly)
+
+        helper = threading.Thread(target=interrupt)
+        helper.start()
+        with pytest.raises(KeyboardInterrupt):
+            list(iterate(Observable(subscribe)))
+        assert released.wait(5)
+        helper.join()
+
+    def test_leaving_early_disposes(self) -> None:
+        """`break` and `close` dispose the stream before they return."""
+        ticks = Ticks()
+        events = iterate(ticks.stream)
+        assert [0, 1, 2] == [next(events) for _ in range(3)]
+        assert isinstance(events, contextlib.AbstractContextManager) is False
+        events.close()  # type: ignore[attr-defined]
+        assert ticks.released.is_set()
+
+    def test_an_exception_of_the_consumer_disposes(self) -> None:
+        """An exception in the loop's body disposes the stream, when the generator goes."""
+        ticks = Ticks()
+
+        def consume() -> None:
+            for n in iterate(ticks.stream):
+                if n == 2:
+                    raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            consume()
+        gc.collect()
+        assert ticks.released.wait(5)
+
+    def test_a_slow_consumer_holds_the_producer(self) -> None:
+        """While the consumer works at most two further events are on their way."""
+        ticks = Ticks()
+        events = iterate(ticks.stream)
+        ahead = []
+        for n in events:
+            threading.Event().wait(0.02)  # real time: the producer would run away in it
+            ahead.append(ticks.sent - (n + 1))
+            if n == 10:
+                break
+        events.close()  # type: ignore[attr-defined]
+        assert max(ahead) <= 2
+
+    def test_nothing_starts_before_the_first_event_is_asked_for(self) -> None:
+        """An iterator that nobody asks starts nothing."""
+        ticks = Ticks()
+        events = iterate(ticks.stream)
+        assert not ticks.started.is_set()
+        del events
+
+    def test_iterates_may_be_nested(self) -> None:
+        """A loop within a loop, over the same stream and others, does not wait for itself."""
+        pairs = [(a, b) for a in iterate(rx.of(1, 2)) for b in iterate(rx.of("x", "y"))]
+        assert [(1, "x"), (1, "y"), (2, "x"), (2, "y")] == pairs
+        assert [3, 3] == [run(rx.of(1, 2, 3)) for _ in iterate(rx.of(1, 2))]
+
+    def test_run_within_on_next(self) -> None:
+        """Another stream may be run to its end from within `on_next`."""
+        assert [(1, 9), (2, 9)] == [*_pairs(rx.of(1, 2), rx.of(8, 9))]
+
+    def test_the_scheduler_given_stays_open(self) -> None:
+        """With a scheduler the stream runs there, and it can be used again."""
+        lane = LoopScheduler()
+        assert [[1], [1]] == [list(iterate(rx.of(1), scheduler=lane)) for _ in range(2)]
+        lane.close()
+
+
+def _pairs(outer: Observable[int], inner: Observable[int]) -> Iterator[tuple[int, int | None]]:
+    seen: list[tuple[int, int | None]] = []
+    run(outer, lambda n: seen.append((n, run(inner))))
+    yield from seen

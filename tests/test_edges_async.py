@@ -1,0 +1,115 @@
+"""The asynchronous edge: `aiterate`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable
+from reactivex.disposable import Disposable
+
+from cuggino import aiterate
+from cuggino.sources import process_lines
+from tests.edge_streams import Ticks, collect, nothing_left, silent
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("nothing_left")]
+__all__ = ["nothing_left"]
+
+
+class TestAiterate:
+    def test_leaving_early_disposes(self) -> None:
+        """`aclosing` disposes the stream before the block is left."""
+        ticks = Ticks()
+
+        async def consume() -> list[int]:
+            seen = []
+            async with contextlib.aclosing(_generator(ticks.stream)) as events:
+                async for n in events:
+                    seen.append(n)
+                    if n == 2:
+                        break
+            assert ticks.released.is_set()
+            return seen
+
+        assert [0, 1, 2] == asyncio.run(consume())
+
+    def test_cancellation_of_the_task_disposes(self) -> None:
+        """A cancelled task has released its stream when it ends."""
+        released, started = threading.Event(), threading.Event()
+
+        async def main() -> None:
+            task = asyncio.create_task(collect(silent(released, started)))
+            await asyncio.to_thread(started.wait, 5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert released.is_set()
+
+        asyncio.run(main())
+
+    def test_a_timeout_disposes(self) -> None:
+        """`asyncio.timeout` ends a process that prints nothing."""
+
+        async def main() -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await collect(process_lines(["sleep", "600"]))
+
+        asyncio.run(main())
+
+    def test_the_event_loop_stays_free(self) -> None:
+        """Other tasks run while a stream says nothing, and while it is being ended."""
+        released = threading.Event()
+
+        def slowly() -> None:
+            threading.Event().wait(0.3)  # real time: a process that takes its time to end
+            released.set()
+
+        stalled: Observable[int] = Observable(lambda *_: Disposable(slowly))
+
+        async def main() -> int:
+            task = asyncio.create_task(collect(stalled))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            turns = 0
+            while not task.done():
+                await asyncio.sleep(0.01)
+                turns += 1
+            assert released.is_set()
+            return turns
+
+        assert asyncio.run(main()) >= 5
+
+    def test_a_slow_consumer_holds_the_producer(self) -> None:
+        """While the consumer works at most two further events are on their way."""
+        ticks = Ticks()
+
+        async def main() -> int:
+            ahead = []
+            async with contextlib.aclosing(_generator(ticks.stream)) as events:
+                async for n in events:
+                    await asyncio.sleep(0.02)
+                    ahead.append(ticks.sent - (n + 1))
+                    if n == 10:
+                        break
+            return int(max(ahead))
+
+        assert asyncio.run(main()) <= 2
+
+    def test_many_at_once(self) -> None:
+        """Streams that are read side by side do not wait for each other."""
+
+        async def main() -> list[list[int]]:
+            return list(await asyncio.gather(*(collect(rx.of(n, n + 1)) for n in range(20))))
+
+        assert [[n, n + 1] for n in range(20)] == asyncio.run(main())
+
+
+def _generator(stream: Observable[Any]) -> Any:
+    events: AsyncIterator[Any] = aiterate(stream)
+    return events

@@ -1,0 +1,205 @@
+"""The layer: what it builds from a folder, and what it refuses before anything is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, save_config
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.errors import AgentNotFound, CugginoError
+from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
+from cuggino.testing import AgentRun, InMemoryAgent
+from tests.git_project import GitProject, isolate_git
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with specifications, in no repository."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    folder = tmp_path / "project"
+    (folder / ".specs").mkdir(parents=True)
+    return folder
+
+
+def agent() -> InMemoryAgent:
+    """A planner that finds the specifications unclear."""
+    unclear = AgentRun([AgentMessage(text="<SPEC_ISSUE>x</SPEC_ISSUE>")])
+    return InMemoryAgent({"planning": [unclear]})
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def refused(folder: Path, config: Config | None = None, focus: str = "the page") -> CugginoError:
+    """The error of a run in the folder; nothing was started or written."""
+    before = tree(folder)
+    played = agent()
+    seen: list[Event] = []
+    with pytest.raises(CugginoError) as caught:
+        run(Runtime.live(cwd=folder, config=config, agent=played).run(focus=focus), seen.append)
+    assert (before, [], []) == (tree(folder), played.spawned, seen)
+    assert 2 == caught.value.code
+    assert caught.value.hint
+    return caught.value
+
+
+class TestBuilding:
+    def test_nothing_is_written(self, project: Path) -> None:
+        """Making a runtime, and a stream of it, touches nothing."""
+        before = tree(project)
+        Runtime.live(cwd=project, agent=agent()).run(focus="the page")
+        assert before == tree(project)
+
+    def test_its_parts(self, project: Path) -> None:
+        """The folder is made absolute; the configuration is the project's."""
+        save_config(project, Config(max_iterations=3))
+        runtime = Runtime.live(cwd=os.path.relpath(project), agent=agent())
+        assert project.resolve() == runtime.cwd == runtime.workspace.root
+        assert Config(max_iterations=3) == runtime.config
+        assert Config() == Runtime.live(cwd=project, config=Config(), agent=agent()).config
+
+    def test_the_agent_by_name(self, project: Path) -> None:
+        """The agent is the one given, the one named, or the configured one."""
+        assert isinstance(Runtime.live(cwd=project).agent, ClaudeAgent)
+        assert isinstance(Runtime.live(cwd=project, agent="claude").agent, ClaudeAgent)
+        played = agent()
+        assert played is Runtime.live(cwd=project, agent=played).agent
+        with pytest.raises(ConfigError, match='unknown agent "nobody"'):
+            Runtime.live(cwd=project, agent="nobody")
+        with pytest.raises(ConfigError, match='unknown agent "nobody"'):
+            Runtime.live(cwd=project, config=Config(agent="nobody"))
+
+    def test_the_options_of_a_run(self, project: Path) -> None:
+        """Every setting of the configuration that the loop has reaches the run."""
+        values: dict[str, Any] = {
+            "specs_path": "docs",
+            "max_iterations": 3,
+            "max_tasks_per_plan": 4,
+            "setup_command": "make",
+            "check_command": "make check",
+            "setup_strict": True,
+            "command_timeout": 5.0,
+            "gate": "block",
+            "commit": True,
+            "model": "small",
+        }
+        runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())
+        options = runtime.loop_options(focus="the page", review="redo", slow=True)
+        expected = LoopRunOptions(
+            focus="the page", cwd=project.resolve(), review="redo", slow=True, **values
+        )
+        assert expected == options
+        shared = set(Config.model_fields) & set(LoopRunOptions.model_fields)
+        assert set(values) == shared
+
+    def test_a_focus_file(self, project: Path) -> None:
+        """`@path` is read when the run starts, from the project's folder."""
+        (project / "page.md").write_text("blue\n")
+        played = agent()
+        run(Runtime.live(cwd=project, agent=played).run(focus="@page.md"))
+        assert "The file `page.md`, which says:\n\nblue" in (played.spawned[0].system_prompt or "")
+
+
+class TestRunning:
+    def test_a_run(self, project: Path) -> None:
+        """The run emits the loop's events and leaves only what is for a person."""
+        events = list(iterate(Runtime.live(cwd=project, agent=agent()).run(focus="the page")))
+        assert IterationStart(iteration=1, max_iterations=10) == events[0]
+        assert isinstance(events[-1], LoopSpecIssue)
+        assert "x" == (project / ".cuggino/spec-issues" / events[-1].filename).read_text()
+        assert [] == list((project / ".cuggino/wip").iterdir())
+
+    def test_a_projects_prompts(self, project: Path) -> None:
+        """Templates in `.cuggino/prompts` are taken."""
+        (project / ".cuggino/prompts").mkdir(parents=True)
+        (project / ".cuggino/prompts/planning.md").write_text("Mine: {{focus}}")
+        played = agent()
+        run(Runtime.live(cwd=project, agent=played).run(focus="the page"))
+        assert "Mine: the page" == played.spawned[0].system_prompt
+
+    def test_with_commit_in_a_repository(self, project: Path) -> None:
+        """In a repository, also in a folder below its top, `commit` is no hindrance."""
+        GitProject(project.parent)
+        stream = Runtime.live(cwd=project, config=Config(commit=True), agent=agent())
+        assert isinstance(run(stream.run(focus="the page")), LoopSpecIssue)
+
+
+class TestRefusals:
+    def test_no_specs(self, project: Path) -> None:
+        """A missing specs folder, or a file in its place, is told with its path."""
+        (project / "file").write_text("")
+        for specs in ("docs", "file"):
+            error = refused(project, Config(specs_path=specs))
+            assert f"the specs folder {project.resolve() / specs} does not exist" == error.message
+
+    def test_no_folder(self, project: Path) -> None:
+        """A project folder that does not exist has no specs."""
+        assert "does not exist" in refused(project / "gone").message
+
+    @pytest.mark.parametrize("focus", ["", "  ", "@gone.md"])
+    def test_no_focus(self, project: Path, focus: str) -> None:
+        """A blank focus and a missing focus file are refused."""
+        assert "focus" in refused(project, focus=focus).message
+
+    def test_no_repository(self, project: Path) -> None:
+        """Without a repository `commit` cannot work."""
+        error = refused(project, Config(commit=True))
+        assert f"{project.resolve()} is in no git repository, but commit is on" == error.message
+        assert "git init" in str(error.hint)
+
+    def test_no_git(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without git `commit` cannot work; without `commit` git is not needed."""
+        monkeypatch.setenv("PATH", str(project / "empty"))
+        error = refused(project, Config(commit=True))
+        assert "git is not installed, but commit is on" == error.message
+        assert run(Runtime.live(cwd=project, agent=agent()).run(focus="the page")) is not None
+
+    def test_no_agent(self, project: Path) -> None:
+        """An agent whose program is missing is told before anything is written."""
+        config = Config(agent_path=str(project / "no-claude"))
+        before = tree(project)
+        with pytest.raises(AgentNotFound) as caught:
+            run(Runtime.live(cwd=project, config=config).run(focus="the page"))
+        assert before == tree(project)
+        assert 2 == caught.value.code
+
+    def test_a_file_in_the_workspaces_place(self, project: Path) -> None:
+        """What is no folder cannot be written into, whoever asks."""
+        (project / ".cuggino").write_text("")
+        error = refused(project)
+        assert f"{project.resolve() / '.cuggino'} cannot be written" == error.message
+
+    @pytest.mark.parametrize("place", [".", ".cuggino"])
+    def test_a_folder_without_permission(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        """A folder that this user may not write is refused; root is told so by the system too."""
+        folder = (project / place).resolve()
+        folder.mkdir(exist_ok=True)
+        allowed = os.access
+
+        def access(path: Any, mode: int, **kwargs: Any) -> bool:
+            return Path(path) != folder and allowed(path, mode, **kwargs)
+
+        monkeypatch.setattr(os, "access", access)
+        assert f"{folder} cannot be written" == refused(project).message
+
+    def test_a_broken_configuration(self, project: Path) -> None:
+        """A configuration that cannot be used is an error of `live` already."""
+        (project / ".cuggino.json").write_text('{"maxIteration": 3}')
+        before = tree(project)
+        with pytest.raises(ConfigError, match="unknown key"):
+            Runtime.live(cwd=project)
+        assert before == tree(project)
+
+    @pytest.mark.parametrize("role", ["planning", "implementing", "reviewing"])
+    def test_a_template_with_an_unknown_variable(self, project: Path, role: str) -> None:
+        """A project's template that cannot be rendered is told before the first agent works."""
+        (project / ".cuggino/prompts").mkdir(parents=True)
+        (project / f".cuggino/prompts/{role}.md").write_text("{{focsu}}")
+        assert f"{role}.md line 1: unknown variable {{{{focsu}}}}" in refused(project).message
