@@ -115,6 +115,11 @@ def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
             hint=f"write the specifications there, or set specsPath in {CONFIG_FILE}",
         )
     if config.commit:
+        if specs.resolve() == cwd.resolve():
+            raise ConfigError(
+                "specsPath is the project itself, and specs are never committed, but commit is on",
+                hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
+            )
         _check_repository(cwd)
     agent.check()
     place = cwd / WORKSPACE_FOLDER

@@ -157,7 +157,7 @@ class TestIterate:
 
         def slowly() -> None:
             ending.set()
-            threading.Event().wait(0.3)  # real time: a process that takes its time to end
+            again.wait(5)  # it ends only after the second interrupt was sent
             released.set()
 
         def interrupt() -> None:
@@ -165,8 +165,9 @@ class TestIterate:
             signal.pthread_kill(main, signal.SIGINT)
             ending.wait(5)
             signal.pthread_kill(main, signal.SIGINT)
+            again.set()
 
-        started = threading.Event()
+        started, again = threading.Event(), threading.Event()
 
         def subscribe(*_: Any) -> abc.DisposableBase:
             started.set()

@@ -152,6 +152,11 @@ class TestRefusals:
         assert f"{project.resolve()} is in no git repository, but commit is on" == error.message
         assert "git init" in str(error.hint)
 
+    def test_specs_that_are_the_project(self, project: Path) -> None:
+        """With commit on, specs that are the whole project would leave nothing to commit."""
+        error = refused(project, Config(specs_path=".", commit=True))
+        assert error.message.startswith("specsPath is the project itself")
+
     def test_no_git(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without git `commit` cannot work; without `commit` git is not needed."""
         monkeypatch.setenv("PATH", str(project / "empty"))

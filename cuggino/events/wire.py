@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -15,10 +16,24 @@ def event_types() -> dict[str, type[Event]]:
 
 
 def dump_event(event: Event) -> str:
-    """The event as one line of JSON: its `_tag`, then its fields in snake_case, no newline."""
-    if isinstance(event, UnknownEvent):
-        return json.dumps(event.raw, ensure_ascii=False)
-    return json.dumps({"_tag": event.tag, **event.model_dump(mode="json")}, ensure_ascii=False)
+    """The event as one line of JSON: its `_tag`, then its fields in snake_case, no newline.
+
+    The line can always be written as UTF-8: half a surrogate pair is escaped.
+    """
+    raw = event.raw if isinstance(event, UnknownEvent) else event.model_dump(mode="python")
+    fields = {"_tag": event.tag, **raw}
+    line = json.dumps(fields, ensure_ascii=False, default=_plain)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return json.dumps(fields, default=_plain)
+    return line
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} does not go on the wire")
 
 
 def parse_event(line: str | bytes) -> Event:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reactivex import Observable, from_iterable, timer
+from reactivex import Observable, from_iterable, throw, timer
 from reactivex import operators as ops
 
 from cuggino.errors import ProcessError, ProcessFailed
@@ -17,7 +17,6 @@ from cuggino.sources.git import git_lines
 
 SUBJECT_LIMIT = 72
 EMPTY_MESSAGE = "cuggino: progress"
-_LATE = "(took too long)"
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 
@@ -63,7 +62,10 @@ class GitRepository:
         )
 
     def commit(self, message: str) -> Observable[Commit]:
-        return flow(lambda: self._commit(message))
+        late = ProcessError("git", f"git commit was ended after {self._timeout:g} s")
+        # A notifier that fails ends the stream with its error.
+        alarm = timer(self._timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
+        return flow(lambda: self._commit(message)).pipe(interrupt_when(alarm))
 
     def _commit(self, message: str) -> Flow[None]:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is
@@ -94,10 +96,7 @@ class GitRepository:
             # Somebody has staged what is excluded; `--only` leaves it staged.
             command = (*command, "--only", "--", *self._paths)
         stdin = text.encode("utf-8", "replace")
-        commit = self._text(*command, stdin=stdin, merge_stderr=True)
-        done = yield from ask(commit.pipe(interrupt_when(timer(self._timeout), _LATE)))
-        if done is _LATE:
-            raise ProcessError("git", f"git commit was ended after {self._timeout:g} s")
+        yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
         short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
         yield from emit(Commit(hash=short or "", message=text.partition("\n")[0]))
 

@@ -81,6 +81,14 @@ def test_the_form_of_a_line() -> None:
     assert '"resets_at": "2026-02-05T12:00:00Z"' in dump_event(limited)
 
 
+def test_half_a_surrogate_pair_is_escaped() -> None:
+    """A text that is no Unicode still gives a line that can be written and read."""
+    event = AgentMessage(text="a\ud83db")
+    line = dump_event(event)
+    assert line.encode()
+    assert event == parse_event(line)
+
+
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_an_unknown_event_comes_back(fields: dict[str, Any]) -> None:
     """A tag of a newer version is kept with all that came with it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -200,33 +199,6 @@ def test_no_text_is_lost_or_invented(text: str) -> None:
         assert [text.strip()] == [p.text for p in pieces if isinstance(p, AgentMessage)] or (
             not text.strip() and not pieces
         )
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "<NOTE>",
-        "`<NOTE>",
-        "```\n<NOTE>\n",
-        "<NOTE></DONE>",
-        "<NOTE>a</NOTE>",
-        "` ",
-        "> \n",
-        "~~~\n",
-        "x",
-    ],
-)
-def test_the_work_is_linear(unit: str) -> None:
-    """Eight times the text takes nowhere near sixty-four times as long."""
-
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit)) + "<DONE>x</DONE>"
-        began = time.perf_counter()
-        cut(message(text, "m"))
-        return time.perf_counter() - began
-
-    small = min(seconds(50_000) for _ in range(3))
-    assert seconds(400_000) < 24 * small + 0.05
 
 
 def test_ten_mebibytes_in_one_message() -> None:
