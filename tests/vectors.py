@@ -19,9 +19,11 @@ def rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
-def not_followed() -> dict[str, str]:
-    """The rows that were decided against, each with its reason."""
+def not_followed(name: str | None = None) -> dict[str, str]:
+    """The rows that were decided against, of one case file or of all, each with its reason."""
     text = (DATA / "NOT_FOLLOWED.md").read_text(encoding="utf-8")
+    if name is not None:
+        text = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     table = re.findall(r"^\| `?([\w.+?-]+)`? \| (.+) \|$", text, re.MULTILINE)
     return {row: reason for row, reason in table if row not in ("id", "---")}
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.agents.claude_lines import REJECTED, api_error, end, kind, result
-from tests.agents.vectors import not_followed
-from tests.vectors import rows
+from tests.vectors import not_followed, rows
 
 NOT_FOLLOWED = not_followed("session")
 SESSIONS = {row["id"]: row for row in rows("session")}

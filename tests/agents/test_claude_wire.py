@@ -22,8 +22,7 @@ from cuggino.events import (
     dump_event,
     parse_event,
 )
-from tests.agents.vectors import not_followed
-from tests.vectors import matches, rows
+from tests.vectors import matches, not_followed, rows
 
 NOW = 1_700_000_000.5
 NOT_FOLLOWED = not_followed("provider_events")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,39 +12,21 @@ from cuggino_cli.output.format import format_event
 from cuggino_cli.output.spinner import spinner_line
 from cuggino_cli.output.theme import paint
 from cuggino_cli.output.verbosity import Verbosity
-
-DATA = Path(__file__).parents[1] / "data"
+from tests.vectors import not_followed, rows, snake
 
 Row = dict[str, Any]
 
 VERBOSITY = {None: Verbosity.VERBOSE, True: Verbosity.VERBOSE, False: Verbosity.NORMAL}
 
 
-def _rows() -> list[Row]:
-    lines = (DATA / "cuggino_output.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def _not_followed() -> set[str]:
-    page = (DATA / "NOT_FOLLOWED.md").read_text(encoding="utf-8")
-    section = re.search(r"^## cuggino_output$(.*?)(?=^## |\Z)", page, re.M | re.S)
-    assert section is not None
-    ids = re.findall(r"^\| *([\w.-]+) *\|", section[1], re.M)
-    return {name for name in ids if name != "id" and set(name) != {"-"}}
-
-
-ROWS = _rows()
-NOT_FOLLOWED = _not_followed()
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])[A-Z]", lambda match: f"_{match.group().lower()}", name)
+ROWS = rows("cuggino_output")
+NOT_FOLLOWED = not_followed("cuggino_output")
 
 
 def _answer(row: Row) -> str | None:
     if row["kind"] == "spinner":
         return spinner_line(row["index"], row["elapsed_s"], columns=80)
-    fields = {_snake(key): value for key, value in row["event"].items()}
+    fields = {snake(key): value for key, value in row["event"].items()}
     event = parse_event(json.dumps(fields))
     if isinstance(event, UnknownEvent):
         return f"unknown event {event.tag}"
