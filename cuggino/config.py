@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -74,12 +75,39 @@ class Config(LoopSettings):
 
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit may take, its hooks and signature included."""
+    push: str | None = None
+    """Push after each commit, to `remote/branch`; absent means no push."""
     audit: bool = False
     """Run the audit agent in the idle time of `watch`."""
+    settle_seconds: float = Field(default=30.0, gt=0, le=_LONGEST)
+    """Seconds without a change after which `watch` counts the files of a folder again."""
+    max_attempts: int = Field(default=3, ge=1)
+    """How often `watch` tries a backlog item that fails, before it is parked."""
+    retry_seconds: float = Field(default=60.0, gt=0, le=_LONGEST)
+    """Seconds before the second attempt; each further pause is twice as long, at most an hour."""
+    on_max_iterations: Literal["complete", "park"] = "complete"
+    """What becomes of a backlog item whose rounds are used up without an approval."""
+    notify: str | list[str] = "bell"
+    """How `watch` calls a person: `bell`, `none`, or one or several Apprise URLs."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, or `scripted:FILE`."""
     agent_path: str | None = None
     """The agent's program, if it is not the one found on PATH."""
+
+    @field_validator("push", mode="after")
+    @classmethod
+    def _remote_and_branch(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[^/\s-][^/\s]*/[^\s:+-][^\s:]*", value):
+            raise ValueError('must be "remote/branch", such as "origin/main"')
+        return value
+
+    @field_validator("notify", mode="after")
+    @classmethod
+    def _known_ways(cls, value: str | list[str]) -> str | list[str]:
+        for way in [value] if isinstance(value, str) else value:
+            if way not in ("bell", "none") and "://" not in way:
+                raise ValueError('must be "bell", "none", or Apprise URLs such as "ntfy://topic"')
+        return value
 
 
 def config_path(folder: Path) -> Path:

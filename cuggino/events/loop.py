@@ -68,6 +68,20 @@ class CommitFailed(LoopPhaseEvent):
     message: str
 
 
+class PushPerformed(LoopPhaseEvent):
+    """A commit was pushed."""
+
+    commit_hash: str
+    remote: str
+    """Where to, as `remote/branch`."""
+
+
+class PushFailed(LoopPhaseEvent):
+    """A push failed; the loop goes on, and the next push brings the commit along."""
+
+    message: str
+
+
 class TaskLimitReached(LoopPhaseEvent):
     """`maxTasksPerPlan` agents worked on one plan without declaring it done: review comes now."""
 

@@ -35,6 +35,32 @@ class WatchItemRetained(WatchLoopEvent):
     filename: str
 
 
+class WatchItemRetry(WatchLoopEvent):
+    """Work on a backlog item failed; it is tried again after a pause."""
+
+    filename: str
+    message: str
+    attempt: int
+    """The attempt that failed, from 1."""
+    max_attempts: int
+    retry_in: float
+    """Seconds until the next attempt."""
+
+
+class WatchItemParked(WatchLoopEvent):
+    """A backlog item was given up for now: it is in `.cuggino/parked/`, with the reason."""
+
+    filename: str
+    reason: str
+
+
+class WatchItemSkipped(WatchLoopEvent):
+    """Something in the backlog folder is no item that could be worked on; it stays there."""
+
+    filename: str
+    reason: str
+
+
 class WatchAuditStarted(WatchLoopEvent):
     """The audit agent starts, in idle time."""
 
@@ -45,6 +71,25 @@ class WatchAuditEnded(WatchLoopEvent):
 
 class WatchAuditInterrupted(WatchLoopEvent):
     """Work arrived: the audit agent was ended."""
+
+
+class WatchAuditFailed(WatchLoopEvent):
+    """The audit agent failed; the watch goes on."""
+
+    message: str
+
+
+class WatchPolling(WatchLoopEvent):
+    """A folder tells nothing of its changes: it is looked at now and then instead."""
+
+    folder: str
+    reason: str
+
+
+class NotificationFailed(WatchLoopEvent):
+    """A person could not be notified; said once, the watch goes on."""
+
+    message: str
 
 
 class WatchTbdItemFound(WatchLoopEvent):

@@ -20,9 +20,12 @@ from cuggino.events import (
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
+    NotificationFailed,
     PlanComplete,
     PlanningStart,
     Progress,
+    PushFailed,
+    PushPerformed,
     RateLimited,
     ReviewingStart,
     SessionEnded,
@@ -36,11 +39,16 @@ from cuggino.events import (
     ToolResult,
     UserMessage,
     WatchAuditEnded,
+    WatchAuditFailed,
     WatchAuditInterrupted,
     WatchAuditStarted,
     WatchBacklogWaiting,
     WatchItemCompleted,
+    WatchItemParked,
     WatchItemRetained,
+    WatchItemRetry,
+    WatchItemSkipped,
+    WatchPolling,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
     WatchTbdItemFound,
@@ -127,6 +135,10 @@ def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
             return _normal("commit", f"[Commit] {commit}: {message}", above=True)
         case CommitFailed(message=message):
             return _always("failure", f"[Commit] Failed: {message}", above=True)
+        case PushPerformed(commit_hash=commit, remote=remote):
+            return _normal("commit", f"[Push] {commit} → {remote}", above=True)
+        case PushFailed(message=message):
+            return _always("failure", f"[Push] Failed: {message}", above=True)
         case TaskLimitReached(max_tasks=limit):
             return _always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
         case ApprovalBlocked(exit_code=code):
@@ -152,6 +164,18 @@ def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
         case WatchItemRetained(filename=filename):
             retained = f"[Watch] Retained: {filename} (content changed during loop)"
             return _always("watch", retained)
+        case WatchItemRetry():
+            return _always("warning", _retry(event))
+        case WatchItemParked(filename=filename, reason=reason):
+            return _waiting(f"[Watch] Parked: {filename}: {reason}", "problem")
+        case WatchItemSkipped(filename=filename, reason=reason):
+            return _always("warning", f"[Watch] Skipped: {filename}: {reason}")
+        case WatchPolling(folder=folder, reason=reason):
+            return _always("warning", f"[Watch] Looking at {folder} now and then: {reason}")
+        case NotificationFailed(message=message):
+            return _always("warning", f"[Watch] Notification failed: {message}")
+        case WatchAuditFailed(message=message):
+            return _always("warning", f"[Watch] Audit agent failed: {message}")
         case WatchAuditStarted():
             return _always("audit", "[Watch] Starting audit agent...")
         case WatchAuditEnded():
@@ -182,8 +206,15 @@ def _line(label: Label, text: str, *, above: bool = False) -> list[Fragment]:
     return [Fragment("plain", "\n"), line] if above else [line]
 
 
-def _waiting(text: str) -> _Shown:
-    return _Shown(Verbosity.QUIET, [Fragment("watch", text), Fragment("bell", "")])
+def _waiting(text: str, label: Label = "watch") -> _Shown:
+    """A line that calls for a person."""
+    return _Shown(Verbosity.QUIET, [Fragment(label, text), Fragment("bell", "")])
+
+
+def _retry(event: WatchItemRetry) -> str:
+    attempt = f"attempt {event.attempt} of {event.max_attempts}"
+    again = f"again in {format_duration(event.retry_in)}"
+    return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"
 
 
 def _marker(event: LlmMarkerEvent) -> list[Fragment]:

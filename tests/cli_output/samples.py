@@ -23,6 +23,9 @@ _VALUES: dict[str, Any] = {
     "duration": None,
     "is_error": False,
     "truncated": False,
+    "attempt": 1,
+    "max_attempts": 3,
+    "retry_in": 60.0,
     "input": {"command": "ls"},
 }
 

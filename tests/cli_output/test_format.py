@@ -15,6 +15,7 @@ from cuggino.events import (
     LlmMarkerEvent,
     PingEvent,
     Progress,
+    PushPerformed,
     RateLimited,
     SessionEnded,
     SessionOutcome,
@@ -36,7 +37,14 @@ from cuggino_cli.output.verbosity import Verbosity
 from .samples import all_event_types, sample
 
 VERBOSE_ONLY = (AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded)
-FROM_NORMAL = (ToolCall, LlmMarkerEvent, CheckCommandOutput, SetupCommandOutput, CommitPerformed)
+FROM_NORMAL = (
+    ToolCall,
+    LlmMarkerEvent,
+    CheckCommandOutput,
+    SetupCommandOutput,
+    CommitPerformed,
+    PushPerformed,
+)
 
 
 def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:

@@ -117,7 +117,7 @@ def test_an_unknown_key_is_told_with_the_nearest(tmp_path: Path, key: str, neare
     assert f'did you mean "{nearest}"?' == error.hint
 
 
-@pytest.mark.parametrize("key", ["colour", "", "push", "modelConfig"])
+@pytest.mark.parametrize("key", ["colour", "", "telegram", "modelConfig"])
 def test_a_key_that_is_like_none_lists_them_all(tmp_path: Path, key: str) -> None:
     """A key that resembles no valid one is refused; the hint names a key that is valid."""
     error = refused(tmp_path, json.dumps({key: "blue"}))
