@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         LoopEvent,
         LoopPhaseEvent,
         LoopTerminalEvent,
+        WatchEvent,
         dump_event,
         is_llm_agent_event,
         is_llm_marker_event,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
         is_watch_loop_event,
         parse_event,
     )
-    from cuggino.loops import LoopRunOptions, LoopService
+    from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
     from cuggino.operators import (
         LoopScheduler,
         ask,
@@ -102,6 +103,7 @@ _HOMES = {
         "LoopEvent",
         "LoopPhaseEvent",
         "LoopTerminalEvent",
+        "WatchEvent",
         "dump_event",
         "is_llm_agent_event",
         "is_llm_marker_event",
@@ -112,7 +114,7 @@ _HOMES = {
         "is_watch_loop_event",
         "parse_event",
     ),
-    "loops": ("LoopRunOptions", "LoopService"),
+    "loops": ("LoopRunOptions", "LoopService", "WatchRunOptions", "WatchService"),
     "operators": (
         "LoopScheduler",
         "ask",
@@ -151,6 +153,9 @@ __all__ = [
     "Runtime",
     "ScriptedAgent",
     "SpawnOptions",
+    "WatchEvent",
+    "WatchRunOptions",
+    "WatchService",
     "__version__",
     "aiterate",
     "ask",

@@ -46,6 +46,8 @@ class LoopSettings(BaseModel):
     """`block`: an approval counts only if the check command before that review exited with 0."""
     commit: bool = False
     """Commit after each task."""
+    push: str | None = None
+    """Push after each commit, to `remote/branch`; absent means no push."""
     model: str | None = None
     """The model that the agent is asked to use; absent means the agent's own default."""
 
@@ -61,6 +63,14 @@ class LoopSettings(BaseModel):
             raise ValueError("must not be blank")
         return value
 
+    @field_validator("push", mode="after")
+    @classmethod
+    def _remote_and_branch(cls, value: str | None) -> str | None:
+        # No URL: it would be shown with each push, and may hold a password.
+        if value is not None and not re.fullmatch(r"[^/\s:-][^/\s:]*/[^/\s:+-][^\s:]*", value):
+            raise ValueError('must be "remote/branch", such as "origin/main"')
+        return value
+
     @model_validator(mode="after")
     def _gate_needs_a_check(self) -> Self:
         if self.gate == "block" and self.check_command is None:
@@ -74,9 +84,7 @@ class Config(LoopSettings):
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
 
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
-    """Seconds that a commit may take, its hooks and signature included."""
-    push: str | None = None
-    """Push after each commit, to `remote/branch`; absent means no push."""
+    """Seconds that a commit may take, its hooks and signature included, and a push as well."""
     audit: bool = False
     """Run the audit agent in the idle time of `watch`."""
     settle_seconds: float = Field(default=30.0, gt=0, le=_LONGEST)
@@ -93,13 +101,6 @@ class Config(LoopSettings):
     """The agent: a name, or `scripted:FILE`."""
     agent_path: str | None = None
     """The agent's program, if it is not the one found on PATH."""
-
-    @field_validator("push", mode="after")
-    @classmethod
-    def _remote_and_branch(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[^/\s-][^/\s]*/[^\s:+-][^\s:]*", value):
-            raise ValueError('must be "remote/branch", such as "origin/main"')
-        return value
 
     @field_validator("notify", mode="after")
     @classmethod

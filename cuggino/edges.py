@@ -58,9 +58,13 @@ def run(
             ended.wait()
         finally:
             subscription.dispose()
-    finally:
+    except BaseException:
+        # Not waited for: a second interruption, during the disposal, means at once.
         if isinstance(lane, LoopScheduler) and scheduler is None:
-            lane.close()
+            lane.dispose()
+        raise
+    if isinstance(lane, LoopScheduler) and scheduler is None:
+        lane.close()
     if failure:
         raise failure[0]
     return last[0] if last else None

@@ -84,17 +84,31 @@ class SessionError(StorageError):
 
 
 class WorkspaceLocked(CugginoError):
-    """Another process works in this workspace; `pid` is its process id when it is known."""
+    """Another process works in this workspace: which, with what command, since when, if known."""
 
     exit_code = 2
 
-    def __init__(self, folder: str, pid: int | None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        pid: int | None,
+        *,
+        since: datetime | None = None,
+        command: str | None = None,
+    ) -> None:
         owner = f"process {pid}" if pid is not None else "another process"
+        known = [command] if command else []
+        if since is not None:
+            known.append(f"since {since:%Y-%m-%d %H:%M:%S %Z}".rstrip())
+        if known:
+            owner += f" ({', '.join(known)})"
         super().__init__(
             f"{folder} is in use by {owner}",
             hint="wait until it has ended, or end it, then start again",
         )
         self.pid = pid
+        self.since = since
+        self.command = command
 
 
 class ProcessError(CugginoError):

@@ -12,8 +12,8 @@ from reactivex import Observable
 from cuggino.agents import LlmAgent, make_agent
 from cuggino.config import CONFIG_FILE, Config, LoopSettings, load_config
 from cuggino.errors import ConfigError
-from cuggino.events import LoopEvent
-from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.events import LoopEvent, WatchEvent
+from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
@@ -29,6 +29,7 @@ class Runtime:
     agent: LlmAgent
     workspace: Workspace
     loop: LoopService
+    watcher: WatchService
 
     @classmethod
     def live(
@@ -56,13 +57,22 @@ class Runtime:
             exclude=(Path(config.specs_path), Path(WORKSPACE_FOLDER)),
             timeout=config.commit_timeout,
         )
+        prompts = Prompts(workspace.prompts)
         loop = LoopService(
             agent=agent,
             workspace=workspace,
             repository=repository,
-            prompts=Prompts(workspace.prompts),
+            prompts=prompts,
         )
-        return cls(cwd=folder, config=config, agent=agent, workspace=workspace, loop=loop)
+        watcher = WatchService(agent=agent, workspace=workspace, loop=loop, prompts=prompts)
+        return cls(
+            cwd=folder,
+            config=config,
+            agent=agent,
+            workspace=workspace,
+            loop=loop,
+            watcher=watcher,
+        )
 
     def loop_options(
         self, *, focus: str, review: str | None = None, slow: bool = False
@@ -92,6 +102,26 @@ class Runtime:
             yield from forward(self.loop.run(options))
 
         return on_loop(flow(story))
+
+    def watch(self, *, slow: bool = False) -> Observable[WatchEvent]:
+        """The watch over the project's backlog, after a look whether it can work here.
+
+        Emits what `WatchService.run` emits; never completes.
+        """
+
+        def story() -> Flow[None]:
+            options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
+            assert options is not None
+            yield from forward(self.watcher.run(options))
+
+        return on_loop(flow(story))
+
+    def _checked_watch(self, *, slow: bool) -> WatchRunOptions:
+        check_project(self.cwd, self.config, self.agent)
+        self.watcher.check()
+        shared = WatchRunOptions.model_fields.keys() & type(self.config).model_fields.keys()
+        settings = {name: getattr(self.config, name) for name in shared}
+        return WatchRunOptions(cwd=self.cwd, slow=slow, **settings)
 
     def _checked(self, focus: str, review: str | None, *, slow: bool) -> LoopRunOptions:
         options = self.loop_options(focus=focus, review=review, slow=slow)

@@ -14,10 +14,12 @@ from typing import Literal
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
+from cuggino.storage import Workspace
 
 Status = Literal["ok", "note", "problem"]
 
 WORKSPACE = ".cuggino"
+_FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
 
 _PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 _SHELL_LIMIT_S = 10
@@ -103,7 +105,7 @@ def agent_permissions(name: str, *, env: Mapping[str, str], uid: int) -> Finding
 def workspace(folder: Path) -> Finding:
     """Whether the workspace folder can be written, or made."""
     place = folder / WORKSPACE
-    inside = (place / name for name in ("wip", "spec-issues", "backlog", "tbd"))
+    inside = (place / name for name in _FOLDERS)
     parts = [place, *inside] if place.exists() else [folder]
     for part in parts:
         if part.exists() and not (part.is_dir() and os.access(part, os.W_OK | os.X_OK)):
@@ -259,14 +261,16 @@ def left_overs(folder: Path) -> Finding:
 
 def _running(folder: Path) -> int | None:
     """The process that works in the folder, by the word of the lock's owner file."""
-    try:
-        pid = int((folder / WORKSPACE / "lock.pid").read_text(encoding="utf-8"))
-        os.kill(pid, 0)
-    except PermissionError:
-        return pid
-    except (OSError, ValueError, OverflowError):
+    owner = Workspace(folder).owner()
+    if owner is None or owner.pid is None:
         return None
-    return pid
+    try:
+        os.kill(owner.pid, 0)
+    except PermissionError:
+        return owner.pid
+    except (OSError, OverflowError):
+        return None
+    return owner.pid
 
 
 def _needed(commit: bool, what: str, hint: str) -> Finding:

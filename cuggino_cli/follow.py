@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,12 +16,14 @@ import click
 if TYPE_CHECKING:
     from reactivex import Observable
 
-    from cuggino import LoopEvent
+    from cuggino.events import WatchEvent
     from cuggino_cli.output.terminal import ColorMode, Terminal
     from cuggino_cli.output.verbosity import Verbosity
 
 EXIT_CODES = {"LoopApproved": 0, "LoopSpecIssue": 10, "LoopMaxIterations": 11}
 """Exit codes of the endings that are no error."""
+
+INTERRUPTED = 130
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -86,15 +91,40 @@ def stdout_terminal(output: OutputOptions) -> Terminal:
     )
 
 
-def follow(stream: Observable[LoopEvent], output: OutputOptions) -> int:
+def follow(stream: Observable[WatchEvent], output: OutputOptions) -> int:
     """Subscribe, print every event, end with a summary; gives the exit code.
 
-    Errors and interruptions are raised again after the summary.
+    Errors and interruptions are raised again after the summary. A second Ctrl-C, while the first
+    one still ends the agent, leaves at once.
     """
-    from cuggino import LoopScheduler, run
+    with _second_interrupt_leaves():
+        return _follow_as_json(stream) if output.json else _follow_as_text(stream, output)
 
-    if output.json:
-        return _follow_as_json(stream)
+
+@contextlib.contextmanager
+def _second_interrupt_leaves() -> Iterator[None]:
+    """Within it, a first SIGINT raises `KeyboardInterrupt` and a second one ends the process.
+
+    What it had started is then ended by the guardian, as after any sudden death.
+    """
+    interrupted = False
+
+    def interrupt(_signum: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
+            os._exit(INTERRUPTED)
+        interrupted = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions) -> int:
+    from cuggino import LoopScheduler, run
     from cuggino.domain.run_summary import RunSummary
     from cuggino_cli.output.render import with_cli_output
     from cuggino_cli.output.summary import summary_fragments
@@ -103,9 +133,9 @@ def follow(stream: Observable[LoopEvent], output: OutputOptions) -> int:
     lane = LoopScheduler()
     started = lane.now
     summary = RunSummary()
-    last: LoopEvent | None = None
+    last: WatchEvent | None = None
 
-    def add(event: LoopEvent) -> None:
+    def add(event: WatchEvent) -> None:
         nonlocal summary, last
         summary, last = summary.add(event), event
 
@@ -126,15 +156,15 @@ def follow(stream: Observable[LoopEvent], output: OutputOptions) -> int:
         conclude()
         raise
     finally:
-        lane.close()
+        lane.dispose()
     conclude()
     return EXIT_CODES.get(last.tag if last else "", 1)
 
 
-def _follow_as_json(stream: Observable[LoopEvent]) -> int:
+def _follow_as_json(stream: Observable[WatchEvent]) -> int:
     from cuggino import dump_event, run
 
-    def write(event: LoopEvent) -> None:
+    def write(event: WatchEvent) -> None:
         sys.stdout.write(dump_event(event) + "\n")
         sys.stdout.flush()
 

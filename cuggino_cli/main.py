@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -20,8 +21,11 @@ import click
 
 from cuggino._version import __version__
 
-COMMANDS = ("run", "demo", "setup", "doctor")
+COMMANDS = ("run", "watch", "plan", "backlog", "issues", "demo", "setup", "doctor")
 """The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
+
+ALIASES = {"pm": "plan"}
+"""Other names of subcommands."""
 
 INTERRUPTED = 130
 
@@ -41,9 +45,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"cuggino_cli.commands.{cmd_name}")
+        module = importlib.import_module(f"cuggino_cli.commands.{name}")
         command: click.Command = module.command
         return command
 
@@ -55,7 +60,7 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             import difflib
 
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            near = difflib.get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1)
             if not near or "mean" in error.message:
                 raise
             message = f"{error.message} Did you mean '{near[0]}'?"
@@ -74,10 +79,24 @@ First steps:
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context) -> int | None:
     """Run coding agents in a loop until the work matches its specification."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+    if ctx.invoked_subcommand is not None:
+        return None
+    if _is_set_up_on_terminal():
+        from cuggino_cli.commands import plan
+
+        code: int = ctx.invoke(plan.command)
+        return code
+    click.echo(ctx.get_help())
+    return 0
+
+
+def _is_set_up_on_terminal() -> bool:
+    """Whether somebody sits at a terminal, in a project that has a configuration (CUG-092)."""
+    from cuggino_cli.commands import setup
+
+    return setup.on_terminal() and Path(".cuggino.json").exists()
 
 
 def main(args: list[str]) -> int:

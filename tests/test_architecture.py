@@ -67,7 +67,7 @@ ROOMS = MappingProxyType(
 """The rooms from the bottom up. A dotted name allows that one module of a room."""
 
 CLI_MAY = _room(
-    "_version config errors events domain agents sources.git storage",
+    "_version config errors events domain prompts agents sources.git storage",
     "click prompt_toolkit wcwidth reactivex pydantic git",
 )
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""

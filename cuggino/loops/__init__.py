@@ -1,6 +1,7 @@
-"""Stories made of stages: the coding loop."""
+"""Stories made of stages: the coding loop, and the watch around it."""
 
 from cuggino.loops.coding import LoopService
-from cuggino.loops.options import LoopRunOptions
+from cuggino.loops.options import LoopRunOptions, WatchRunOptions
+from cuggino.loops.watch import WatchService
 
-__all__ = ["LoopRunOptions", "LoopService"]
+__all__ = ["LoopRunOptions", "LoopService", "WatchRunOptions", "WatchService"]

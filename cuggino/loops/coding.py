@@ -13,6 +13,7 @@ from cuggino.events import (
     ApprovalBlocked,
     Approved,
     CheckCommandOutput,
+    CommitPerformed,
     Done,
     ImplementingStart,
     IterationStart,
@@ -33,7 +34,15 @@ from cuggino.loops.options import LoopRunOptions
 from cuggino.loops.roles import Roles, check_prompts
 from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
 from cuggino.prompts import Prompts
-from cuggino.stages import Repository, Shell, act, command_stage, commit_stage, shell_lines
+from cuggino.stages import (
+    Repository,
+    Shell,
+    act,
+    command_stage,
+    commit_stage,
+    push_stage,
+    shell_lines,
+)
 from cuggino.storage import Session, Workspace
 
 
@@ -65,7 +74,7 @@ class LoopService:
         ::
 
             IterationStart PlanningStart [agent] PlanComplete [SetupCommandOutput]
-              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done [CommitPerformed] }
+              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done [CommitPerformed [PushPerformed]] }
             ReviewingStart [CheckCommandOutput] [agent] Approved LoopApproved|
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
@@ -143,8 +152,15 @@ class _Run:
         check = yield from self._check(n)
         work = yield from self._roles.implement(check)
         if self._options.commit and isinstance(work, Progress | Done):
-            yield from forward(commit_stage(self._service._repository, work.content, iteration=n))
+            yield from self._commit(n, work.content)
         return work
+
+    def _commit(self, n: int, message: str) -> Flow[None]:
+        repository = self._service._repository
+        commit = yield from forward(commit_stage(repository, message, iteration=n))
+        target = self._options.push
+        if target and isinstance(commit, CommitPerformed):
+            yield from forward(push_stage(repository, target, commit.commit_hash, iteration=n))
 
     def _review(self, n: int, *, finished: bool) -> Flow[Approved | RequestChanges | SpecIssue]:
         yield from emit(ReviewingStart(iteration=n))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -22,3 +23,21 @@ class LoopRunOptions(LoopSettings):
     """Review after every task, not only when the plan is done."""
     linger: float = Field(default=LINGER, ge=0)
     """Seconds an agent gets after its terminal marker to deliver its result."""
+
+
+class WatchRunOptions(LoopSettings):
+    """What a watch is to do; the settings of the coding loop are those of every item."""
+
+    cwd: Path
+    audit: bool = False
+    """Run the audit agent in idle time."""
+    settle_seconds: float = Field(default=30.0, gt=0)
+    """Seconds without a change after which a folder is counted again."""
+    max_attempts: int = Field(default=3, ge=1)
+    """How often an item that fails is tried, before it is parked."""
+    retry_seconds: float = Field(default=60.0, gt=0)
+    """Seconds before the second attempt; each further pause is twice as long."""
+    on_max_iterations: Literal["complete", "park"] = "complete"
+    """What becomes of an item whose rounds are used up without an approval."""
+    slow: bool = False
+    linger: float = Field(default=LINGER, ge=0)

@@ -8,6 +8,7 @@ GitPython.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ _QUIET = {
     "GIT_SEQUENCE_EDITOR": "true",
     "GIT_ASKPASS": "true",
     "SSH_ASKPASS": "true",
+    "GCM_INTERACTIVE": "never",
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
@@ -41,14 +43,25 @@ _ELSEWHERE = (
 
 
 def git_lines(
-    *args: str, cwd: Path, stdin: bytes | None = None, merge_stderr: bool = False
+    *args: str,
+    cwd: Path,
+    stdin: bytes | None = None,
+    merge_stderr: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> Observable[bytes]:
     """Run `git args...`; emits its output lines, standard error among them if it is merged.
 
-    It has no terminal, so that a question fails instead of waiting.
+    It has no terminal, so that a question fails instead of waiting. `env` is added to the
+    environment of this process.
     """
-    env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE} | _QUIET
-    return process_lines(["git", *args], cwd=cwd, env=env, stdin=stdin, merge_stderr=merge_stderr)
+    whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    whole |= _QUIET | dict(env or {})
+    return process_lines(["git", *args], cwd=cwd, env=whole, stdin=stdin, merge_stderr=merge_stderr)
+
+
+def has_own_ssh() -> bool:
+    """Whether the environment says how git is to call ssh."""
+    return bool(os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One act each: an Observable whose last event is its outcome."""
 
-from cuggino.stages.act import act
+from cuggino.stages.act import act, clock
 from cuggino.stages.agent import LINGER, agent_stage
 from cuggino.stages.command import Shell, command_stage, shell_lines
 from cuggino.stages.repository import (
@@ -9,6 +9,7 @@ from cuggino.stages.repository import (
     Repository,
     commit_message,
     commit_stage,
+    push_stage,
 )
 
 __all__ = [
@@ -19,8 +20,10 @@ __all__ = [
     "Shell",
     "act",
     "agent_stage",
+    "clock",
     "command_stage",
     "commit_message",
     "commit_stage",
+    "push_stage",
     "shell_lines",
 ]

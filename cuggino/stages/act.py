@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 from reactivex import Observable, abc, disposable
+
+from cuggino.operators import serial
 
 T = TypeVar("T")
 
@@ -21,6 +24,19 @@ def act(do: Callable[[], T]) -> Observable[T]:
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         observer.on_next(do())
+        observer.on_completed()
+        return disposable.Disposable()
+
+    return Observable(subscribe)
+
+
+def clock() -> Observable[datetime]:
+    """Emit the scheduler's time at subscription: the only clock that a loop looks at."""
+
+    def subscribe(
+        observer: abc.ObserverBase[datetime], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        observer.on_next(serial(scheduler).now)
         observer.on_completed()
         return disposable.Disposable()
 

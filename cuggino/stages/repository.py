@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from reactivex import Observable, from_iterable, throw, timer
 from reactivex import operators as ops
 
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.events import CommitFailed, CommitPerformed
+from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources.git import git_lines
+from cuggino.sources.git import git_lines, has_own_ssh
+from cuggino.stages.git_words import gist, push_gist
 
 SUBJECT_LIMIT = 72
 EMPTY_MESSAGE = "cuggino: progress"
@@ -37,12 +39,18 @@ class Repository(Protocol):
     def commit(self, message: str) -> Observable[Commit]:
         """Commit what has changed; emits the commit, or nothing when nothing has changed."""
 
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        """Push the present commit to the branch of the remote, never forced.
+
+        Emits nothing, and completes when the remote has it. Errors: `ProcessError`.
+        """
+
 
 class GitRepository:
     """The repository that `cwd` is in. Commits leave out the paths in `exclude`.
 
-    A commit that takes longer than `timeout` seconds (a hook, a signature that waits for a
-    password) is ended and fails.
+    A commit or a push that takes longer than `timeout` seconds (a hook, a signature that waits
+    for a password, a remote that does not answer) is ended and fails.
     """
 
     def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
@@ -62,10 +70,16 @@ class GitRepository:
         )
 
     def commit(self, message: str) -> Observable[Commit]:
-        late = ProcessError("git", f"git commit was ended after {self._timeout:g} s")
+        return self._bounded("commit", flow(lambda: self._commit(message)))
+
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        return self._bounded("push", flow(lambda: self._push(remote, branch)))
+
+    def _bounded(self, command: str, stream: Observable[Any]) -> Observable[Any]:
+        late = ProcessError("git", f"git {command} was ended after {self._timeout:g} s")
         # A notifier that fails ends the stream with its error.
         alarm = timer(self._timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
-        return flow(lambda: self._commit(message)).pipe(interrupt_when(alarm))
+        return stream.pipe(interrupt_when(alarm))
 
     def _commit(self, message: str) -> Flow[None]:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is
@@ -100,8 +114,23 @@ class GitRepository:
         short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
         yield from emit(Commit(hash=short or "", message=text.partition("\n")[0]))
 
+    def _push(self, remote: str, branch: str) -> Flow[None]:
+        env = {}
+        if not has_own_ssh() and not (yield from ask(self._configured("core.sshCommand"))):
+            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"  # asks no password and for no host key
+        command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
+        yield from ask(self._text(*command, merge_stderr=True, env=env))
+
+    def _configured(self, key: str) -> Observable[str]:
+        """The value of git's configuration, empty when there is none."""
+        return self._text("config", "--get", key).pipe(ops.catch(from_iterable([""])))
+
     def _text(
-        self, *args: str, stdin: bytes | None = None, merge_stderr: bool = False
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        merge_stderr: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> Observable[str]:
         """The whole output of a git command; its failure says what git said."""
         command = args[1] if args[0].startswith("-") else args[0]
@@ -111,12 +140,15 @@ class GitRepository:
                 return error
             failure = ProcessFailed("git", error.child_exit_code, said)
             failure.message = f"git {command} exited with code {error.child_exit_code}"
-            failure.message += f": {_gist(said)}" if said.strip() else ""
+            words = push_gist(said) if command == "push" else gist(said)
+            failure.message += f": {words}" if words else ""
             return failure
 
         def run() -> Flow[None]:
             said: list[bytes] = []
-            lines = git_lines(*args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr)
+            lines = git_lines(
+                *args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env
+            )
             try:
                 yield from ask(lines.pipe(ops.do_action(said.append)))
             except ProcessError as error:
@@ -152,6 +184,26 @@ def commit_stage(
     return flow(run)
 
 
+def push_stage(
+    repository: Repository, target: str, commit_hash: str, *, iteration: int
+) -> Observable[PushPerformed | PushFailed]:
+    """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed`.
+
+    A failure is an event and never an error: the next push brings the commit along.
+    """
+
+    def run() -> Flow[None]:
+        remote, _, branch = target.partition("/")
+        try:
+            yield from ask(repository.push(remote, branch))
+        except ProcessError as error:
+            yield from emit(PushFailed(iteration=iteration, message=error.message))
+            return
+        yield from emit(PushPerformed(iteration=iteration, commit_hash=commit_hash, remote=target))
+
+    return flow(run)
+
+
 def commit_message(text: str) -> str:
     """A marker's text as a commit message: the first line is the subject, cut at a word.
 
@@ -169,11 +221,3 @@ def commit_message(text: str) -> str:
 
 def _joined(paths: list[str]) -> bytes:
     return os.fsencode("\0".join(paths))
-
-
-def _gist(text: str, count: int = 3) -> str:
-    """What git or a hook said, in few words: from git's first error on, else the last lines."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:")))
-    start = next(errors, max(len(lines) - count, 0))
-    return " / ".join(lines[start : start + count])

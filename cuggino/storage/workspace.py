@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from uuid6 import uuid7
 
-from cuggino.errors import WorkspaceLocked
+from cuggino.errors import StorageError
 from cuggino.storage.atomic import storing, write_atomic
+from cuggino.storage.issues import Issue, read_issues, remember
+from cuggino.storage.lock import LockOwner, WorkspaceLock
+from cuggino.storage.moving import move_to_archive
 from cuggino.storage.session import Session
 
 WORKSPACE_FOLDER = ".cuggino"
@@ -27,43 +29,57 @@ class Workspace:
         self.spec_issues = self.folder / "spec-issues"
         self.backlog = self.folder / "backlog"
         self.tbd = self.folder / "tbd"
+        self.archive = self.folder / "archive"
+        """Where finished items and settled issues go; nothing in it is read again."""
+        self.parked = self.folder / "parked"
+        """Where items go that failed too often, until a person retries them."""
+        self.memory = self.folder / "memory.md"
+        """What a person has dismissed, for the audit agent to know."""
         self.prompts = self.folder / "prompts"
+        self._lock = WorkspaceLock(self.folder)
 
     def open(self) -> None:
         """Make the folders that are missing."""
-        for folder in (self.wip, self.spec_issues, self.backlog, self.tbd):
+        for folder in (
+            self.wip,
+            self.spec_issues,
+            self.backlog,
+            self.tbd,
+            self.archive,
+            self.parked,
+        ):
             with storing("make folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(
+        self, *, command: str = "cuggino", since: datetime | None = None
+    ) -> AbstractContextManager[None]:
         """Hold the workspace; the system frees it when the process dies, however it dies.
 
+        `command` and `since` (now, if absent) are what others are told who want it too. Sessions
+        of this same object may be held within it.
+
         Raises:
-            WorkspaceLocked: another process holds it.
+            WorkspaceLocked: somebody holds it, on entering.
         """
-        with storing("lock workspace", self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "lock", thread_local=False)
-            # Beside the lock, as the lock library may empty its own file.
-            owner = self.folder / "lock.pid"
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                raise WorkspaceLocked(str(self.folder), _read_pid(owner)) from None
-        try:
-            with storing("lock workspace", owner):
-                owner.write_text(f"{os.getpid()}\n", encoding="utf-8")
-            yield
-        finally:
-            with suppress(OSError):
-                owner.unlink(missing_ok=True)
-            lock.release()
+        return self._lock.hold(command=command, since=since)
+
+    def owner(self) -> LockOwner | None:
+        """Who holds the workspace, or held it and was killed; None when nobody does."""
+        return self._lock.owner()
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
-        """A new session in a locked workspace; its files are removed at the end, whatever it is."""
-        with self.lock():
+    def session(
+        self, *, command: str = "cuggino run", since: datetime | None = None
+    ) -> Iterator[Session]:
+        """A new session in a locked workspace; its files are removed at the end, whatever it is.
+
+        Within `lock` of this same object it is a part of it, and does not lock again.
+
+        Raises:
+            WorkspaceLocked: somebody else holds it, or another session of this object is held.
+        """
+        with self._lock.hold_for_session(command=command, since=since):
             self.open()
             session = Session(str(uuid7()), self.wip)
             session.create()
@@ -80,16 +96,46 @@ class Workspace:
         """Store a finding of the audit for a person; gives the name of its file."""
         return self._write_new(self.tbd, content)
 
+    def issues(self) -> list[Issue]:
+        """What waits for a person: the spec issues, then the findings, each in order of time."""
+        return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
+
+    def resolve(self, issue: Issue) -> str:
+        """Move the issue to the archive, as `resolved`; gives its name there.
+
+        Raises:
+            StorageError: it is gone, or could not be moved.
+        """
+        return self._settle(issue, "resolved")
+
+    def dismiss(self, issue: Issue, reason: str, *, at: datetime) -> str:
+        """Note the issue and the reason in the memory, and archive it as `dismissed`.
+
+        Raises:
+            StorageError: it is gone, could not be noted, or could not be moved.
+        """
+        if not issue.path.exists():
+            raise StorageError("dismiss", f"{issue.path} is gone")
+        with storing("dismiss", self.memory):
+            remember(self.memory, issue, reason, at=at)
+        return self._settle(issue, "dismissed")
+
+    def read_memory(self) -> str:
+        """What was dismissed so far; empty without anything."""
+        with storing("read memory", self.memory):
+            if not self.memory.exists():
+                return ""
+            return self.memory.read_text(encoding="utf-8", errors="replace")
+
+    def _settle(self, issue: Issue, outcome: str) -> str:
+        try:
+            return move_to_archive(issue.path, self.archive, outcome).name
+        except FileNotFoundError as error:
+            raise StorageError(outcome, f"{issue.path} is gone") from error
+
     def _write_new(self, folder: Path, content: str) -> str:
         path = folder / f"{uuid7()}.md"
         with storing(f"write {folder.name}", path):
             folder.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
         return path.name
-
-
-def _read_pid(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

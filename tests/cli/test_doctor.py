@@ -205,10 +205,10 @@ def test_left_overs(ready: Path) -> None:
         "note", f"session files: 3 files of 2 ended runs left in {wip}", "they are safe to delete"
     )
     assert expected == checks.left_overs(ready)
-    owner = ready / ".cuggino" / "lock.pid"
+    owner = ready / ".cuggino" / "lock.json"
     owner.write_text("no number", encoding="utf-8")
     assert expected == checks.left_overs(ready)
-    owner.write_text(f"{os.getpid()}\n", encoding="utf-8")
+    owner.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
     in_use = Finding("ok", f"session files: in use by process {os.getpid()}")
     assert in_use == checks.left_overs(ready)
 

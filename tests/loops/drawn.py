@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,13 @@ def marbles(**events: Any) -> Marbles:
 
 
 class DrawnRepository:
-    """Each commit plays the next stream; `messages` has what was to be committed."""
+    """Each commit and push plays its next stream; `messages` has what was to be committed."""
 
-    def __init__(self, *commits: Observable[Any]) -> None:
+    def __init__(self, *commits: Observable[Any], pushes: Iterable[Observable[Any]] = ()) -> None:
         self._commits = iter(commits)
+        self._pushes = iter(pushes)
         self.messages: list[str] = []
+        self.pushed_to: list[tuple[str, str]] = []
 
     def head(self) -> Observable[str | None]:
         return from_iterable(["base"])
@@ -97,6 +100,10 @@ class DrawnRepository:
     def commit(self, message: str) -> Observable[Commit]:
         self.messages.append(message)
         return next(self._commits)
+
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        self.pushed_to.append((remote, branch))
+        return next(self._pushes)
 
 
 class DrawnLoop:
@@ -111,6 +118,7 @@ class DrawnLoop:
         reviewing: list[Observable[Any] | AgentRun] | None = None,
         commands: dict[str, list[Observable[Any]]] | None = None,
         commits: list[Observable[Any]] | None = None,
+        pushes: list[Observable[Any]] | None = None,
     ) -> None:
         self.folder = folder
         self.workspace = Workspace(folder)
@@ -120,7 +128,7 @@ class DrawnLoop:
             "reviewing": reviewing or [],
         }
         self.agent = InMemoryAgent(runs)
-        self.repository = DrawnRepository(*(commits or ()))
+        self.repository = DrawnRepository(*(commits or ()), pushes=pushes or ())
         self.ran: list[str] = []
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
 

@@ -46,6 +46,9 @@ class ScriptedRepository:
             case other:
                 raise AssertionError(other)
 
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        raise AssertionError("no case pushes")
+
 
 class RecordingPrompts(Prompts):
     """Keeps the variables that each role was rendered with."""

@@ -14,6 +14,7 @@ from cuggino.agents.protocol import Role
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
 from cuggino.loops import LoopRunOptions
+from cuggino.loops.audit import AUDIT_VARIABLES
 from cuggino.loops.roles import ROLE_MARKERS, ROLE_VARIABLES, Roles
 from cuggino.operators import flow
 from cuggino.prompts import Prompts, render
@@ -91,9 +92,17 @@ def test_an_agent_is_told_all(role: Role, words: list[str], tmp_path: Path) -> N
 
 
 def test_every_role_has_a_template() -> None:
-    """Each role of the loop has its file, and each file its role."""
+    """Each role has its file, and each file its role."""
     folder = Prompts().template("planning").parent
-    assert set(ROLES) == {file.stem for file in folder.iterdir()} & set(get_args(Role))
+    assert set(get_args(Role)) == {file.stem for file in folder.iterdir()} & set(get_args(Role))
+    assert set(get_args(Role)) == {*ROLES, "audit"}
+
+
+def test_the_audits_template() -> None:
+    """The audit's prompt uses what it is given, and its marker is the one it may emit."""
+    template = Prompts().template("audit").read_text()
+    assert set(AUDIT_VARIABLES) == set(re.findall(r"\{\{(\w+)\}\}", template))
+    assert {"TO_BE_DISCUSSED"} == set(re.findall(r"`<([A-Z_]+)>", template))
 
 
 @pytest.mark.parametrize("role", ROLES)

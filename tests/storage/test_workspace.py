@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from cuggino.errors import ConfigError, StorageError, WorkspaceLocked
+from cuggino.errors import ConfigError, StorageError
 from cuggino.storage import Workspace, read_focus, read_text_file
 from cuggino.storage.atomic import write_atomic
-from cuggino.testing import no_leaks
 from tests.vectors import rows
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from cuggino.storage import Workspace
-with Workspace(Path(sys.argv[1])).session() as session:
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
-
-
-def holder(root: Path) -> subprocess.Popen[bytes]:
-    """Another process that holds the workspace until it is told to end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert b"held\n" == process.stdout.readline()
-    return process
 
 
 class TestFolders:
     def test_they_are_made(self, tmp_path: Path) -> None:
-        """Opening makes the folders of the original, and once more without an error."""
+        """Opening makes the folders of the original and two more, and again without an error."""
         (row,) = (row for row in rows("cuggino_config") if row["op"] == "folders")
         for _ in range(2):
             Workspace(tmp_path).open()
         made = [".cuggino", *(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*"))]
-        assert sorted(row["expected"]) == sorted(made)
+        more = [".cuggino/archive", ".cuggino/parked"]
+        assert sorted([*row["expected"], *more]) == sorted(made)
 
     def test_making_one_touches_nothing(self, tmp_path: Path) -> None:
         """A workspace that nobody opened is not on the disk."""
@@ -73,60 +52,6 @@ class TestFolders:
             deed(Workspace(tmp_path))
         assert str(file) in caught.value.message
         assert "mine" == file.read_text()
-
-
-class TestLock:
-    def test_a_second_process_is_refused(self, tmp_path: Path) -> None:
-        """Who comes second is told the folder and the first one's process id."""
-        with no_leaks(), holder(tmp_path) as process:
-            with pytest.raises(WorkspaceLocked) as caught, Workspace(tmp_path).lock():
-                pass
-            assert process.pid == caught.value.pid
-            assert f"is in use by process {process.pid}" in caught.value.message
-            process.communicate(b"\n", timeout=10)
-        with Workspace(tmp_path).lock():
-            pass
-
-    def test_the_killed_owner_frees_it(self, tmp_path: Path) -> None:
-        """After SIGKILL of its owner the workspace is free at once."""
-        with holder(tmp_path) as process:
-            process.kill()
-            process.wait(10)
-        with Workspace(tmp_path).session() as session:
-            assert session.session_file.exists()
-
-    def test_a_second_run_in_this_process_is_refused(self, tmp_path: Path) -> None:
-        """Two runs of one process do not share a workspace either."""
-        with Workspace(tmp_path).lock():
-            with pytest.raises(WorkspaceLocked), Workspace(tmp_path).lock():
-                pass
-            with pytest.raises(WorkspaceLocked), Workspace(tmp_path).lock():
-                pass
-        with Workspace(tmp_path).lock():
-            pass
-
-    def test_other_folders_are_free(self, tmp_path: Path) -> None:
-        """A lock holds for its folder alone."""
-        with Workspace(tmp_path / "a").lock(), Workspace(tmp_path / "b").lock():
-            assert (tmp_path / "b/.cuggino").is_dir()
-
-    def test_it_is_freed_by_an_exception(self, tmp_path: Path) -> None:
-        """Whatever ends the block frees the workspace and leaves no process id behind."""
-        with pytest.raises(ZeroDivisionError), Workspace(tmp_path).lock():
-            raise ZeroDivisionError
-        assert not (tmp_path / ".cuggino/lock.pid").exists()
-        with Workspace(tmp_path).lock():
-            pass
-
-    @pytest.mark.parametrize("text", ["", "no number", "12 34"])
-    def test_an_unreadable_owner(self, tmp_path: Path, text: str) -> None:
-        """Where the owner's id cannot be read, the refusal does without."""
-        with Workspace(tmp_path).lock():
-            (tmp_path / ".cuggino/lock.pid").write_text(text)
-            with pytest.raises(WorkspaceLocked) as caught, Workspace(tmp_path).lock():
-                pass
-        assert caught.value.pid is None
-        assert "another process" in caught.value.message
 
 
 class TestSession:

@@ -1,0 +1,121 @@
+"""The waiting phase of the watch: until work can begin (CUG-101 to CUG-105, CUG-120 to CUG-125)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import NamedTuple, cast
+
+from reactivex import Observable, abc, combine_latest, defer, timer
+from reactivex import operators as ops
+
+from cuggino.events import (
+    WatchAuditInterrupted,
+    WatchBacklogWaiting,
+    WatchEvent,
+    WatchLoopEvent,
+    WatchSpecIssueWaiting,
+)
+from cuggino.operators import interrupt_when, mapcat, merge_now
+
+
+class Situation(NamedTuple):
+    """What is there when the watch looks."""
+
+    issues: int
+    """Open spec issues."""
+    ready: int
+    """Backlog items that could be worked on now."""
+    paused: int = 0
+    """Backlog items that failed and wait for their next attempt."""
+
+    @property
+    def can_begin(self) -> bool:
+        """Nothing has to be resolved first, and there is an item."""
+        return self.issues == 0 and self.ready > 0
+
+    @property
+    def event(self) -> WatchLoopEvent | None:
+        """What is waited for; None when it is only the time of the next attempt."""
+        if self.issues:
+            return WatchSpecIssueWaiting()
+        return None if self.paused else WatchBacklogWaiting()
+
+
+def waiting_phase(
+    *,
+    spec_issues: Observable[object],
+    backlog: Observable[object],
+    look: Callable[[datetime], Situation],
+    notices: Callable[[], Iterable[WatchLoopEvent]] = tuple,
+    next_attempt: float | None = None,
+    audit: Observable[WatchEvent] | None = None,
+) -> Observable[WatchEvent]:
+    """Wait until work can begin; emits what is waited for, whenever that changes, and completes.
+
+    ::
+
+        spec_issues:    0------------------
+        backlog:        0--------1---------
+        audit:          s-f---------            s: started, f: a finding
+        waiting_phase:  (bs)-f---(i|)           b: backlog waiting, i: audit interrupted
+
+    Both counts are combined (the latest of each), but only as the sign to look: `look` reads both
+    folders together, so that an item and a spec issue that arrive at once are seen at once.
+    It is given the scheduler's time. `next_attempt` is the seconds until a paused item may be
+    tried again, when there is one. `notices` is asked after each look for what else to say.
+
+    `audit` starts after the first waiting event, not at all when work can begin at once, and is
+    ended when it can: its processes are gone before `WatchAuditInterrupted` is emitted. One that
+    ends by itself is not started again in the same phase.
+    """
+    signs: list[Observable[object]] = [
+        cast("Observable[object]", combine_latest(spec_issues, backlog))
+    ]
+    if next_attempt is not None:
+        signs.append(cast("Observable[object]", timer(max(next_attempt, 0.0))))
+
+    def phase(situations: Observable[Situation]) -> Observable[WatchEvent]:
+        waiting: Observable[WatchEvent] = situations.pipe(
+            ops.take_while(_must_wait),
+            mapcat(_waited_for),
+            ops.distinct_until_changed(),
+        )
+        said: Observable[WatchEvent] = situations.pipe(
+            ops.take_while(_must_wait, inclusive=True), mapcat(lambda _: notices())
+        )
+        if audit is None:
+            return merge_now(said, waiting)
+        interrupted = interrupt_when(situations.pipe(ops.filter(_can_begin)), _INTERRUPTED)
+        idle: Observable[WatchEvent] = situations.pipe(
+            ops.take(1),
+            ops.filter(_must_wait),
+            ops.filter(_is_idle),
+            ops.concat_map(lambda _: audit.pipe(interrupted)),
+        )
+        return merge_now(said, waiting, idle)
+
+    def wait(scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
+        seen = merge_now(*signs).pipe(ops.map(lambda _: look(scheduler.now)))
+        return seen.pipe(ops.publish(phase))
+
+    return defer(wait)
+
+
+_INTERRUPTED: WatchEvent = WatchAuditInterrupted()
+
+
+def _can_begin(now: Situation) -> bool:
+    return now.can_begin
+
+
+def _must_wait(now: Situation) -> bool:
+    return not now.can_begin
+
+
+def _waited_for(now: Situation) -> list[WatchEvent]:
+    return [] if now.event is None else [now.event]
+
+
+def _is_idle(now: Situation) -> bool:
+    return now.event is not None

@@ -1,0 +1,112 @@
+"""One writer for a workspace: the lock, and the file that says who holds it (CUG-111)."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from cuggino.errors import WorkspaceLocked
+from cuggino.storage.atomic import storing, write_atomic
+
+_LONGEST_COMMAND = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOwner:
+    """Who holds a workspace, as far as it is known."""
+
+    pid: int | None = None
+    since: datetime | None = None
+    command: str | None = None
+
+
+class WorkspaceLock:
+    """The lock of one workspace folder; the system frees it when its process dies, however."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # Beside the lock, as the lock library may empty its own file.
+        self._owner = folder / "lock.json"
+        self._held = False
+        self._inside = threading.Lock()
+
+    @contextmanager
+    def hold(self, *, command: str, since: datetime | None) -> Iterator[None]:
+        """Take the lock and write down who has it; a dead owner's file is overwritten.
+
+        Raises:
+            WorkspaceLocked: somebody holds it, in this process or another.
+        """
+        with storing("lock workspace", self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self._folder / "lock", thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise self._refusal() from None
+        try:
+            owner = {
+                "pid": os.getpid(),
+                "since": (since or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
+                "command": command,
+            }
+            with storing("lock workspace", self._owner):
+                write_atomic(self._owner, json.dumps(owner) + "\n")
+            self._held = True
+            yield
+        finally:
+            self._held = False
+            with suppress(OSError):
+                self._owner.unlink(missing_ok=True)
+            lock.release()
+
+    @contextmanager
+    def hold_for_session(self, *, command: str, since: datetime | None) -> Iterator[None]:
+        """Take the lock, unless this object holds it already; one session at a time either way.
+
+        Raises:
+            WorkspaceLocked: somebody else holds it, or another session is under way.
+        """
+        if not self._inside.acquire(blocking=False):
+            raise self._refusal()
+        try:
+            with nullcontext() if self._held else self.hold(command=command, since=since):
+                yield
+        finally:
+            self._inside.release()
+
+    def owner(self) -> LockOwner | None:
+        """Who holds the lock by the owner's file, which a killed process leaves behind."""
+        try:
+            said = json.loads(self._owner.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError):
+            return LockOwner()
+        if not isinstance(said, dict):
+            return LockOwner()
+        pid, command = said.get("pid"), said.get("command")
+        since = None
+        with suppress(TypeError, ValueError, OverflowError):
+            since = (
+                datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None
+            )
+        return LockOwner(
+            pid=pid if type(pid) is int and pid > 0 else None,
+            since=since,
+            command=command[:_LONGEST_COMMAND] if isinstance(command, str) else None,
+        )
+
+    def _refusal(self) -> WorkspaceLocked:
+        owner = self.owner() or LockOwner()
+        return WorkspaceLocked(
+            str(self._folder), owner.pid, since=owner.since, command=owner.command
+        )

@@ -1,0 +1,156 @@
+"""`cuggino backlog`: what `cuggino watch` is to work on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cuggino.storage import Backlog
+
+_KIND_COLUMNS = 9
+
+
+@click.group("backlog")
+def command() -> None:
+    """Add, look at and take back what `cuggino watch` is to work on.
+
+    Items are the files in .cuggino/backlog. A NAME is a file name, its beginning, or its number.
+    """
+
+
+@command.command("add")
+@click.argument("title")
+@click.argument("stdin", metavar="[-]", required=False)
+@click.option("--text", metavar="TEXT", help="What is to be done, in more words.")
+@click.option("--file", metavar="FILE", help="A file with those words; - is standard input.")
+def add(title: str, stdin: str | None, text: str | None, file: str | None) -> int:
+    """Add an item at the end; - reads its text from standard input."""
+    from cuggino_cli.naming import one_line
+
+    if stdin not in (None, "-"):
+        raise click.UsageError(f"Unexpected argument {one_line(stdin)!r}: quote the title.")
+    if sum(given is not None for given in (stdin, text, file)) > 1:
+        raise click.UsageError("--text, --file and - exclude each other.")
+    if not title.strip():
+        raise click.UsageError("The title is empty.")
+    name = _backlog().add(title, _text(text, stdin or file))
+    click.echo(f"Added {one_line(name)}")
+    return 0
+
+
+@command.command("list")
+def list_items() -> int:
+    """List items in their order, then parked ones and problems."""
+    backlog = _backlog()
+    lines = [
+        *(("item", name, "") for name in backlog.items()),
+        *(("parked", name, reason) for name, reason in backlog.parked().items()),
+        *(("problem", name, reason) for name, reason in backlog.problems().items()),
+    ]
+    for kind, name, reason in lines:
+        click.echo(_line(kind, name, reason))
+    if not lines:
+        click.echo("The backlog is empty.")
+    return 0
+
+
+@command.command("show")
+@click.argument("name")
+def show(name: str) -> int:
+    """Print an item."""
+    from cuggino.errors import StorageError
+    from cuggino_cli.output.sanitize import inert
+
+    backlog, parked = _backlog(), _backlog().parked()
+    found = _find(name, [*_files(backlog), *parked])
+    is_parked = found not in _files(backlog)
+    path = _parked_folder() / found if is_parked else backlog.path(found)
+    if is_parked:
+        click.echo(_line("parked", found, parked[found]), err=True)
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError("show item", f"{path} cannot be read: {error.strerror}") from error
+    click.echo(inert(text), nl=not text.endswith("\n"))
+    return 0
+
+
+@command.command("retry")
+@click.argument("name")
+def retry(name: str) -> int:
+    """Put a parked item back into the backlog."""
+    from cuggino_cli.naming import one_line
+
+    backlog = _backlog()
+    back = backlog.unpark(_find(name, list(backlog.parked()), what="parked item"))
+    click.echo(f"Back in the backlog: {one_line(back)}")
+    return 0
+
+
+@command.command("rm")
+@click.argument("name")
+def remove(name: str) -> int:
+    """Take an item out; its file goes to .cuggino/archive."""
+    from cuggino_cli.naming import one_line
+
+    backlog = _backlog()
+    archived = backlog.remove(_find(name, [*_files(backlog), *backlog.parked()]))
+    click.echo(f"Moved to .cuggino/archive/{one_line(archived)}")
+    return 0
+
+
+def _backlog() -> Backlog:
+    from cuggino.storage import Backlog, Workspace
+
+    return Backlog(Workspace(Path.cwd()))
+
+
+def _parked_folder() -> Path:
+    from cuggino.storage import Workspace
+
+    return Workspace(Path.cwd()).parked
+
+
+def _files(backlog: Backlog) -> list[str]:
+    """The items, and what would be one if it were not empty or could be read."""
+    problems: Iterable[str] = backlog.problems()
+    return [*backlog.items(), *(name for name in problems if backlog.path(name).is_file())]
+
+
+def _find(wanted: str, names: list[str], *, what: str = "item") -> str:
+    from cuggino_cli.naming import find
+
+    return find(wanted, list(dict.fromkeys(names)), what=what, number_of=_number)
+
+
+def _number(name: str) -> int | None:
+    match = re.match(r"\d+", name)
+    return int(match[0]) if match else None
+
+
+def _line(kind: str, name: str, reason: str) -> str:
+    from cuggino_cli.naming import one_line
+    from cuggino_cli.output.sanitize import inert
+
+    indented = inert(reason).replace("\n", "\n" + " " * _KIND_COLUMNS)
+    return f"{kind:<{_KIND_COLUMNS}}{one_line(name)}" + (f": {indented}" if reason else "")
+
+
+def _text(text: str | None, file: str | None) -> str:
+    from cuggino.errors import ConfigError
+    from cuggino.storage import read_text_file
+
+    if file is None:
+        return text or ""
+    if file != "-":
+        return read_text_file(Path.cwd() / file, what="--file")
+    piped = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not piped.strip():
+        raise ConfigError("standard input is empty", hint="write down what to work on")
+    return piped

@@ -1,0 +1,175 @@
+"""`cuggino backlog` on a real folder."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from cuggino.storage import Backlog, Workspace
+from cuggino_cli.main import main
+
+
+@pytest.fixture
+def backlog(project: Path) -> Backlog:
+    """The backlog of the present folder."""
+    workspace = Workspace(project)
+    workspace.open()
+    for name in ("001-login.md", "002-search.md", "010-logout.md"):
+        (workspace.backlog / name).write_text(f"# {name}\n")
+    return Backlog(workspace)
+
+
+def test_add(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Items are added in a row, with the text of an option, of a file, or none."""
+    (project / "more.md").write_text("from a file\n")
+    assert 0 == main(["backlog", "add", "Login page"])
+    assert 0 == main(["backlog", "add", "Search", "--text", "of books"])
+    assert 0 == main(["backlog", "add", "Help", "--file", "more.md"])
+    added = ["001-login-page.md", "002-search.md", "003-help.md"]
+    assert [f"Added {name}" for name in added] == capsys.readouterr().out.splitlines()
+    backlog = Backlog(Workspace(project))
+    assert added == backlog.items()
+    texts = ["# Login page\n", "# Search\n\nof books\n", "# Help\n\nfrom a file\n"]
+    assert texts == [backlog.path(name).read_text() for name in added]
+
+
+@pytest.mark.parametrize("args", [["-"], ["--file", "-"]])
+def test_add_from_standard_input(
+    project: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    """The text may come through a pipe, whatever bytes it has."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xc3\xa9 \xff\n")))
+    assert 0 == main(["backlog", "add", "Piped", *args])
+    text = (project / ".cuggino/backlog/001-piped.md").read_text(encoding="utf-8")
+    assert "# Piped\n\ncafé \N{REPLACEMENT CHARACTER}\n" == text
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([" "], "The title is empty"),
+        ([], "Missing argument 'TITLE'"),
+        (["two", "words"], "Unexpected argument 'words': quote the title."),
+        (["a", "-", "--text", "b"], "exclude each other"),
+        (["a", "--file", "gone.md"], "--file: "),
+        (["a", "--file", "blank.md"], "is empty"),
+        (["a", "-"], "standard input is empty"),
+    ],
+)
+def test_add_refuses(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    words: str,
+) -> None:
+    """Wrong usage is told, ends with 2 and adds nothing."""
+    (project / "blank.md").write_text("\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" \n")))
+    assert 2 == main(["backlog", "add", *args])
+    assert words in capsys.readouterr().err
+    assert not (project / ".cuggino").exists()
+
+
+def test_list(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """Items come in their order, then parked ones and problems, and nothing of them acts."""
+    (project / ".cuggino/backlog/empty.md").write_text("")
+    (project / ".cuggino/backlog/\x1b[2J\n.md").write_text("x")
+    backlog.park("002-search.md", "the agent failed\nwith \x1b]0;x\x07")
+    assert 0 == main(["backlog", "list"])
+    assert [
+        "item     ␛[2J␤.md",
+        "item     001-login.md",
+        "item     010-logout.md",
+        "parked   002-search.md: the agent failed",
+        "         with ␛]0;x␇",
+        "problem  empty.md: it is empty",
+    ] == capsys.readouterr().out.splitlines()
+
+
+def test_list_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty backlog is said to be empty, and no folder is made for it."""
+    assert 0 == main(["backlog", "list"])
+    assert "The backlog is empty.\n" == capsys.readouterr().out
+    assert [project / ".specs"] == list(project.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("001-login.md", "001-login.md"),
+        (".cuggino/backlog/001-login.md", "001-login.md"),
+        ("1", "001-login.md"),
+        ("001", "001-login.md"),
+        ("10", "010-logout.md"),
+        ("002-s", "002-search.md"),
+        ("x", "x.md"),
+    ],
+)
+def test_names(
+    project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str], name: str, meant: str
+) -> None:
+    """An item is named by its file, by its number, or by how it begins, parked ones too."""
+    (project / ".cuggino/backlog/x.md").write_text("# x.md\n")
+    for _ in range(2):
+        assert 0 == main(["backlog", "show", name])
+        assert f"# {meant}\n" == capsys.readouterr().out
+        backlog.park(meant, "why")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["show", "0"], "'0' may be any of 001-login.md, 002-search.md, 010-logout.md."),
+        (["show", "3"], "There is no item '3'."),
+        (["show", ""], "There is no item ''."),
+        (["rm", "gone"], "There is no item 'gone'."),
+        (["retry", "1"], "There is no parked item '1'."),
+        (["show", "\x1b[2J"], "There is no item '␛[2J'."),
+    ],
+)
+@pytest.mark.usefixtures("backlog")
+def test_names_that_are_refused(
+    capsys: pytest.CaptureFixture[str], args: list[str], words: str
+) -> None:
+    """A name that fits none, or several, is told, with exit code 2."""
+    assert 2 == main(["backlog", *args])
+    assert f"Error: {words}" in capsys.readouterr().err
+
+
+def test_show_is_inert(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing in an item drives the terminal, and its text ends with its line."""
+    backlog.path("001-login.md").write_text("\x1b[2Jtext without an end")
+    assert 0 == main(["backlog", "show", "1"])
+    assert "␛[2Jtext without an end\n" == capsys.readouterr().out
+
+
+def test_retry(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """A parked item is shown with its reason, and put back by its number."""
+    backlog.park("002-search.md", "failed three times")
+    assert 0 == main(["backlog", "show", "2"])
+    shown = capsys.readouterr()
+    assert "# 002-search.md\n" == shown.out
+    assert "parked   002-search.md: failed three times\n" == shown.err
+    assert 0 == main(["backlog", "retry", "2"])
+    assert "Back in the backlog: 002-search.md\n" == capsys.readouterr().out
+    assert "002-search.md" in backlog.items()
+    assert {} == backlog.parked()
+
+
+def test_rm(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is removed is in the archive: an item, a parked one, an empty file; never a folder."""
+    (project / ".cuggino/backlog/empty.md").write_text("")
+    (project / ".cuggino/backlog/folder").mkdir()
+    backlog.park("002-search.md", "why")
+    for name in ("1", "2", "empty"):
+        assert 0 == main(["backlog", "rm", name])
+    assert 2 == main(["backlog", "rm", "folder"])
+    archived = sorted((project / ".cuggino/archive").iterdir())
+    told = [f"Moved to .cuggino/archive/{path.name}" for path in archived]
+    assert told == capsys.readouterr().out.splitlines()
+    assert ["# 001-login.md\n", "# 002-search.md\n", ""] == [p.read_text() for p in archived]
+    assert ["010-logout.md"] == backlog.items()

@@ -1,0 +1,97 @@
+"""`cuggino issues` on a real folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cuggino.storage import Workspace
+from cuggino_cli.main import main
+
+
+@pytest.fixture
+def workspace(project: Path) -> Workspace:
+    """A workspace with a spec issue and two findings."""
+    made = Workspace(project)
+    made.write_spec_issue("# Two ways\n\nto log in")
+    made.write_tbd_item("\x1b[2JNo test\n")
+    made.write_tbd_item("third")
+    return made
+
+
+def names(workspace: Workspace) -> list[str]:
+    """The names of the issues, in order."""
+    return [issue.name for issue in workspace.issues()]
+
+
+def test_list(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each issue has a number, its kind, its name and its title, and nothing of it acts."""
+    assert 0 == main(["issues", "list"])
+    issue, finding, third = names(workspace)
+    assert [
+        f"1  spec-issue  {issue}  Two ways",
+        f"2  tbd         {finding}  ␛[2JNo test",
+        f"3  tbd         {third}  third",
+    ] == capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.usefixtures("project")
+def test_list_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an issue nothing waits."""
+    assert 0 == main(["issues", "list"])
+    assert "Nothing waits for a decision.\n" == capsys.readouterr().out
+
+
+def test_show(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """An issue is shown by number, name or the beginning of its name."""
+    issue, finding, _ = names(workspace)
+    for name in ("1", issue, issue[:-3], f".cuggino/spec-issues/{issue}"):
+        assert 0 == main(["issues", "show", name])
+        assert "# Two ways\n\nto log in\n" == capsys.readouterr().out
+    assert 0 == main(["issues", "show", finding])
+    assert "␛[2JNo test\n" == capsys.readouterr().out
+
+
+def test_resolve(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """A resolved issue leaves the list for the archive."""
+    issue, *others = names(workspace)
+    assert 0 == main(["issues", "resolve", "1"])
+    (archived,) = workspace.archive.iterdir()
+    assert archived.name.endswith(f"-resolved-{issue}")
+    expected = f"Resolved: Two ways\nMoved to .cuggino/archive/{archived.name}\n"
+    assert expected == capsys.readouterr().out
+    assert others == names(workspace)
+    assert "" == workspace.read_memory()
+
+
+def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dismissed finding leaves the list, and the memory has the reason under today's date."""
+    before = datetime.now().astimezone()
+    assert 0 == main(["issues", "dismiss", "3", "--reason", "tested by hand"])
+    after = datetime.now().astimezone()
+    assert "Dismissed: third\n" in capsys.readouterr().out
+    assert 2 == len(names(workspace))
+    memory = workspace.read_memory()
+    assert any(f"## {day:%Y-%m-%d}: third\n" in memory for day in (before, after))
+    assert "Dismissed: tested by hand\n\n> third\n" in memory
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["show", "4"], "There is no issue '4'."),
+        (["resolve", "x"], "There is no issue 'x'."),
+        (["resolve", "0"], "'0' may be any of "),
+        (["dismiss", "1"], "Missing option '--reason'."),
+        (["dismiss", "1", "--reason", " "], "The reason is empty."),
+    ],
+)
+def test_what_is_refused(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str], args: list[str], words: str
+) -> None:
+    """Wrong usage is told, ends with 2 and settles nothing."""
+    assert 2 == main(["issues", *args])
+    assert f"Error: {words}" in capsys.readouterr().err
+    assert 3 == len(names(workspace))

@@ -1,0 +1,192 @@
+"""`cuggino plan`, `cuggino pm` and bare `cuggino`, with a small program for `claude`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino.prompts import Prompts
+from cuggino_cli.commands import setup
+from cuggino_cli.main import main
+from tests.agents.fake_claude import fake_claude
+
+_NOTE = """
+json.dump({"argv": sys.argv[1:], "cwd": os.getcwd()}, open("told.json", "w"))
+"""
+
+
+def set_up(project: Path, body: str, **settings: Any) -> None:
+    """A project whose `claude` runs the body."""
+    program = fake_claude(project, body)
+    save_config(project, Config(agent_path=str(program), **settings))
+
+
+@pytest.mark.parametrize("name", ["plan", "pm"])
+def test_a_session_is_started(project: Path, name: str) -> None:
+    """The program gets its role and all permissions, in the project, whose folders are there."""
+    set_up(project, _NOTE, specs_path="docs/specs")
+    assert 0 == main([name])
+    told = json.loads((project / "told.json").read_text())
+    assert str(project.resolve()) == told["cwd"]
+    skip, append, prompt = told["argv"]
+    assert ("--dangerously-skip-permissions", "--append-system-prompt") == (skip, append)
+    paths = ["spec-issues", "backlog", "tbd", "memory.md"]
+    for path in ["docs/specs", *(f".cuggino/{path}" for path in paths)]:
+        assert f"`{path}`" in prompt
+    assert "{{" not in prompt
+    made = ["archive", "backlog", "parked", "spec-issues", "tbd", "wip"]
+    assert made == sorted(path.name for path in (project / ".cuggino").iterdir())
+
+
+def test_the_template_uses_all_it_gets() -> None:
+    """The prompt names each of the five places that a project manager works with."""
+    used = set(re.findall(r"\{\{(\w+)\}\}", Prompts().template("pm").read_text()))
+    places = ("specs", "spec_issues", "backlog", "tbd", "memory")
+    assert {f"{place}_path" for place in places} == used
+
+
+def test_an_own_prompt(project: Path) -> None:
+    """A project may write down its own project manager."""
+    set_up(project, _NOTE)
+    (project / ".cuggino/prompts").mkdir(parents=True)
+    (project / ".cuggino/prompts/pm.md").write_text("Mind {{backlog_path}}.")
+    assert 0 == main(["plan"])
+    told = json.loads((project / "told.json").read_text())
+    assert "Mind .cuggino/backlog." == told["argv"][-1]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ("sys.exit(7)", 7, "cuggino: claude exited with code 7\n"),
+        ("os.kill(os.getpid(), 9)", 137, "cuggino: claude was ended by signal 9\n"),
+        ("sys.exit(0)", 0, ""),
+    ],
+)
+def test_exit_codes(
+    project: Path, capsys: pytest.CaptureFixture[str], body: str, code: int, words: str
+) -> None:
+    """The program's exit code is passed on, and told unless it is 0."""
+    set_up(project, body)
+    assert code == main(["plan"])
+    assert words == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ('{"agentPath": "./gone"}', "gone was not found"),
+        ('{"agent": "nobody"}', "nobody"),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_what_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], config: str, words: str
+) -> None:
+    """A configuration or an agent that cannot be used ends it with 2, before anything is made."""
+    (project / ".cuggino.json").write_text(config)
+    assert 2 == main(["plan"])
+    assert words in capsys.readouterr().err
+    assert not (project / ".cuggino").exists()
+
+
+def test_a_prompt_that_cannot_be_used(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable that the role does not have ends it with 2, before the program is started."""
+    set_up(project, _NOTE)
+    (project / ".cuggino/prompts").mkdir(parents=True)
+    (project / ".cuggino/prompts/pm.md").write_text("{{focus}}")
+    assert 2 == main(["pm"])
+    assert "pm.md line 1: unknown variable {{focus}}" in capsys.readouterr().err
+    assert not (project / "told.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "configured", "starts"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+)
+def test_bare_cuggino(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    configured: bool,
+    starts: bool,
+) -> None:
+    """On a terminal in a set-up project it is the project manager, otherwise help with 0."""
+    set_up(project, _NOTE + "sys.exit(3)")
+    if not configured:
+        (project / ".cuggino.json").unlink()
+    monkeypatch.setattr(setup, "on_terminal", lambda: terminal)
+    assert (3 if starts else 0) == main([])
+    assert starts == (project / "told.json").exists()
+    out = capsys.readouterr().out
+    assert starts == ("Usage: cuggino" not in out)
+    assert starts == ("First steps:" not in out)
+
+
+@pytest.mark.usefixtures("project")
+def test_the_alias_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help lists the command with its other name, and no second line for that."""
+    assert 0 == main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 == sum("(also: pm)" in line for line in lines)
+    assert [] == [line for line in lines if line.startswith("  pm")]
+
+
+_UNRULY = """
+import termios, tty
+assert os.isatty(0) and os.isatty(1)
+tty.setraw(0)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.setpgid(0, 0)
+os.tcsetpgrp(0, os.getpid())
+sys.stdout.write("\\x1b[?25l\\x1b[?2004h\\x1b[?1003h")
+sys.stdout.flush()
+{ending}
+"""
+
+_LEADER = """
+import fcntl, json, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from cuggino_cli.main import main
+before = termios.tcgetattr(0)
+code = main([])
+after = termios.tcgetattr(0)
+said = {"code": code, "same": before == after, "front": os.tcgetpgrp(0) == os.getpgrp()}
+json.dump(said, open("said.json", "w"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [("os.kill(os.getpid(), 9)", 137), ("sys.exit(0)", 0), ("1 / 0", 1)]
+)
+def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
+    """Whatever the program did to the terminal, and however it ended, it is as it was."""
+    set_up(project, _UNRULY.format(ending=ending))
+    screen, terminal = pty.openpty()
+    leader = subprocess.Popen(
+        [sys.executable, "-c", _LEADER],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    _, errors = leader.communicate(timeout=60)
+    assert 0 == leader.returncode, errors
+    said = json.loads((project / "said.json").read_text())
+    assert {"code": code, "same": True, "front": True} == said
+    shown = os.read(screen, 100_000).decode()
+    for mode in ("25", "2004", "1003"):
+        (last,) = re.findall(rf".*\x1b\[\?{mode}([hl])", shown, re.DOTALL)
+        assert ("h" if mode == "25" else "l") == last
+    os.close(screen)
+    os.close(terminal)

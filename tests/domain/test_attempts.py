@@ -1,0 +1,68 @@
+"""When a backlog item that failed may be tried again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cuggino.domain.attempts import Attempts
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def test_pauses_double_up_to_an_hour() -> None:
+    """Each failure doubles the pause, which is an hour at most."""
+    attempts = Attempts(max_attempts=20, retry_seconds=60)
+    pauses = [attempts.failed("a", NOW) for _ in range(9)]
+    assert [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600] == pauses
+
+
+def test_the_last_failure_leaves_no_attempt() -> None:
+    """At `max_attempts` there is no pause any more, and the item is forgotten."""
+    attempts = Attempts(max_attempts=2, retry_seconds=60)
+    assert 60 == attempts.failed("a", NOW)
+    assert 1 == attempts.count("a")
+    assert attempts.failed("a", NOW) is None
+    assert 0 == attempts.count("a")
+    assert not attempts.is_paused("a", NOW)
+
+
+def test_only_the_item_itself_is_paused() -> None:
+    """Another item can be worked on meanwhile; when its pause is over, so can this one."""
+    attempts = Attempts(max_attempts=3, retry_seconds=60)
+    attempts.failed("a", NOW)
+    assert attempts.is_paused("a", later(59.9))
+    assert not attempts.is_paused("a", later(60))
+    assert not attempts.is_paused("b", NOW)
+    assert 60 == attempts.next_due(["a", "b"], NOW)
+    assert attempts.next_due(["a", "b"], later(60)) is None
+
+
+def test_an_end_of_its_own_clears_the_count() -> None:
+    """A run that ends without an error makes the earlier failures void."""
+    attempts = Attempts(max_attempts=2, retry_seconds=60)
+    attempts.failed("a", NOW)
+    attempts.succeeded("a")
+    assert 60 == attempts.failed("a", NOW)
+
+
+def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
+    """Until the limit is lifted no item is tried, and none has lost an attempt."""
+    attempts = Attempts(max_attempts=1, retry_seconds=60)
+    assert 7200 == attempts.limited(NOW, later(7200))
+    assert 0 == attempts.count("a")
+    assert attempts.is_paused("a", later(7199))
+    assert attempts.is_paused("b", later(7199))
+    assert not attempts.is_paused("a", later(7200))
+
+
+def test_a_limit_without_a_time_backs_off() -> None:
+    """15 minutes, doubled up to five hours; a time that has passed is none."""
+    attempts = Attempts(max_attempts=1, retry_seconds=60)
+    pauses = [attempts.limited(NOW, None) for _ in range(7)]
+    assert [900, 1800, 3600, 7200, 14400, 18000, 18000] == pauses
+    attempts.succeeded("a")
+    assert 900 == attempts.limited(NOW, later(-1))

@@ -1,0 +1,222 @@
+"""The watch beyond the original's scenarios, in virtual time over real folders."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.errors import LoopError, QuotaExceeded, StorageError, WorkspaceLocked
+from cuggino.events import WatchItemParked, WatchItemRetry, WatchItemSkipped
+from cuggino.storage import Workspace
+from tests.loops.watching import Watching
+
+FAILED = LoopError("implementing", "the connection was lost")
+
+
+def values(watching: Watching, until: float, kind: type[Any]) -> list[Any]:
+    return [event for _, _, event in watching.play(until) if isinstance(event, kind)]
+
+
+class TestRetries:
+    def test_growing_pauses_then_parked(self, tmp_path: Path) -> None:
+        """An item that fails is tried again after 60 and 120 s, then parked with the reason."""
+        watching = Watching(tmp_path, loops=[(5, FAILED)] * 3, max_attempts=3, retry_seconds=60)
+        watching.write(0, "001.md")
+        seen = watching.play(1000)
+        assert [
+            (0, "WatchProcessingItem"),
+            (5, "WatchItemRetry"),
+            (65, "WatchProcessingItem"),
+            (70, "WatchItemRetry"),
+            (190, "WatchProcessingItem"),
+            (195, "WatchItemParked"),
+            (195, "WatchBacklogWaiting"),
+        ] == [(when, event.tag) for when, _, event in seen]
+        retries = [event for _, _, event in seen if isinstance(event, WatchItemRetry)]
+        assert [(1, 60), (2, 120)] == [(event.attempt, event.retry_in) for event in retries]
+        assert [] == watching.backlog
+        parked = watching.workspace.parked / "001.md"
+        assert "task" == parked.read_text()
+        reason = next(event for _, _, event in seen if isinstance(event, WatchItemParked)).reason
+        assert "Loop error in implementing phase: the connection was lost" == reason
+
+    def test_a_poisoned_item_does_not_block_the_others(self, tmp_path: Path) -> None:
+        """While one item waits for its next attempt, the next one is worked on."""
+        watching = Watching(
+            tmp_path,
+            loops=[(5, FAILED), (3, "approved"), (4, "approved")],
+            retry_seconds=60,
+        )
+        watching.write(0, "001.md")
+        watching.write(0, "002.md")
+        assert [
+            (0, "WatchProcessingItem", "001.md"),
+            (5, "WatchItemRetry", "001.md"),
+            (5, "WatchProcessingItem", "002.md"),
+            (8, "LoopApproved"),
+            (8, "WatchItemCompleted", "002.md"),
+            (65, "WatchProcessingItem", "001.md"),
+            (69, "LoopApproved"),
+            (69, "WatchItemCompleted", "001.md"),
+            (69, "WatchBacklogWaiting"),
+        ] == watching.story(500)
+
+    def test_a_new_item_is_taken_during_a_pause(self, tmp_path: Path) -> None:
+        """An item that arrives while another one is paused is taken when it has settled."""
+        watching = Watching(
+            tmp_path, loops=[(5, FAILED), (1, "approved"), (1e9, "approved")], retry_seconds=100
+        )
+        watching.write(0, "002.md")
+        watching.write(20, "003.md")
+        assert (50, "WatchProcessingItem", "003.md") in watching.story(60)
+
+    def test_a_usage_limit_costs_no_attempt(self, tmp_path: Path) -> None:
+        """After a usage limit nothing is tried until it is lifted, and nothing is parked."""
+        watching = Watching(tmp_path, max_attempts=1)
+        lifted = watching.t.scheduler.now + timedelta(hours=2)
+        limit = LoopError("planning", "limit", cause=QuotaExceeded("limit", resets_at=lifted))
+        watching.loop._runs = iter([(5, limit), (5, "approved"), (5, "approved")])
+        watching.write(0, "001.md")
+        watching.write(0, "002.md")
+        story = watching.story(8000)
+        assert [
+            (0, "WatchProcessingItem", "001.md"),
+            (5, "WatchItemRetry", "001.md"),
+            (7200, "WatchProcessingItem", "001.md"),
+        ] == story[:3]
+        assert "WatchItemParked" not in {tag for _, tag, *_ in story}
+
+    def test_an_item_that_is_gone_when_its_run_fails(self, tmp_path: Path) -> None:
+        """An item deleted during a failing run is neither tried again nor parked."""
+        watching = Watching(tmp_path, loops=[(5, FAILED)])
+        watching.write(0, "001.md")
+        watching.at(2, lambda: (watching.workspace.backlog / "001.md").unlink())
+        assert [
+            (0, "WatchProcessingItem", "001.md"),
+            (5, "WatchBacklogWaiting"),
+        ] == watching.story(100)
+
+
+class TestEndings:
+    def test_the_archive_keeps_the_item_with_its_outcome(self, tmp_path: Path) -> None:
+        """A finished item is in the archive, as it was, with its outcome in the name."""
+        watching = Watching(tmp_path, loops=[(1, "approved"), (1, "max_iterations")])
+        watching.write(0, "001.md", "one")
+        watching.write(0, "002.md", "two")
+        watching.play(100)
+        archived = sorted(watching.workspace.archive.iterdir(), key=lambda path: path.name[-6:])
+        assert ["one", "two"] == [path.read_text() for path in archived]
+        assert ["-approved-001.md", "-max-iterations-002.md"] == [p.name[36:] for p in archived]
+
+    def test_max_iterations_can_park(self, tmp_path: Path) -> None:
+        """With `on_max_iterations: park` an item that was not approved waits for a person."""
+        watching = Watching(tmp_path, loops=[(1, "max_iterations")], on_max_iterations="park")
+        watching.write(0, "001.md")
+        parked = values(watching, 100, WatchItemParked)
+        assert [("001.md", "not approved within 3 rounds")] == [
+            (event.filename, event.reason) for event in parked
+        ]
+        assert ["001.md"] == list(map(str, _names(watching.workspace.parked)))
+
+    def test_an_item_edited_again_and_again_is_parked(self, tmp_path: Path) -> None:
+        """An item that changes during each of three runs is not processed for ever."""
+        watching = Watching(tmp_path, loops=[(10, "approved")] * 5, max_attempts=3)
+        watching.write(0, "001.md")
+        for n in range(3):
+            watching.write(5 + 10 * n, "001.md", f"text {n}")
+        assert [
+            (10, "WatchItemRetained"),
+            (20, "WatchItemRetained"),
+            (30, "WatchItemParked"),
+        ] == [entry[:2] for entry in watching.story(100) if entry[1].startswith("WatchItem")]
+
+    def test_a_full_disk_while_archiving(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """When the item cannot be moved it stays, and the watch ends with one clear message."""
+
+        def full(*_args: Any, **_kwargs: Any) -> Any:
+            raise StorageError("archive", "no space left")
+
+        monkeypatch.setattr("cuggino.storage.backlog.move_to_archive", full)
+        watching = Watching(tmp_path, loops=[(5, "approved")])
+        watching.write(0, "001.md")
+        seen = watching.play(100)
+        assert (5, "error") == seen[-1][:2]
+        assert "no space left" == str(seen[-1][2])
+        assert ["001.md"] == watching.backlog
+
+    def test_stopped_while_working(self, tmp_path: Path) -> None:
+        """A watch that is stopped has ended the loop, freed the lock, and kept the item."""
+        watching = Watching(tmp_path, loops=[(500, "approved")])
+        watching.write(0, "001.md")
+        watching.play(30, dispose_at=20)
+        assert 1 == watching.loop.disposed
+        assert ["001.md"] == watching.backlog
+        with Workspace(tmp_path).lock():
+            assert [] == watching.watched
+
+
+class TestProblems:
+    def test_what_is_no_item_is_told_once(self, tmp_path: Path) -> None:
+        """A folder and an empty file are reported once each and do not end the watch."""
+        watching = Watching(tmp_path, loops=[(1, "approved")])
+        (watching.workspace.backlog / "folder").mkdir()
+        watching.write(0, "empty.md", "")
+        watching.write(10, "001.md")
+        seen = watching.play(200)
+        skipped = [event for _, _, event in seen if isinstance(event, WatchItemSkipped)]
+        assert [("empty.md", "it is empty"), ("folder", "it is a folder")] == [
+            (event.filename, event.reason) for event in skipped
+        ]
+        assert "WatchItemCompleted" in {event.tag for _, _, event in seen}
+
+    def test_an_empty_file_that_is_filled_becomes_an_item(self, tmp_path: Path) -> None:
+        """The number of files stays the same, and the item is noticed all the same."""
+        watching = Watching(tmp_path, loops=[(1, "approved")])
+        watching.write(0, "001.md", "")
+        watching.write(10, "001.md", "now there is something to do")
+        assert (40, "WatchProcessingItem", "001.md") in watching.story(100)
+
+    def test_a_second_watch_is_refused(self, tmp_path: Path) -> None:
+        """Who holds the workspace is in the error."""
+        watching = Watching(tmp_path)
+        with Workspace(tmp_path).lock(command="cuggino run"):
+            ((_, kind, error),) = watching.play(10)
+        assert "error" == kind
+        assert isinstance(error, WorkspaceLocked)
+        assert "cuggino run" in str(error)
+
+
+def test_an_idle_hour_wakes_nobody(tmp_path: Path) -> None:
+    """While nothing changes nothing is scheduled, so that an idle watch costs no wake-ups."""
+    watching = Watching(tmp_path)
+    scheduler = watching.t.scheduler
+    subscription = watching.stream.subscribe(scheduler=scheduler)
+    scheduler.advance_to(10)
+    assert 0 == len(scheduler._queue)
+    scheduler.advance_to(3610)
+    assert 0 == len(scheduler._queue)
+    subscription.dispose()
+
+
+def test_ten_thousand_items_are_one_count(tmp_path: Path) -> None:
+    """Items dropped in one after the other are noticed together, and taken in order."""
+    watching = Watching(tmp_path, loops=[(1, "approved"), (1e9, "approved")])
+    for n in range(10_000):
+        watching.write(10, f"{n:05}.md", "x")
+    story = watching.story(45)
+    assert [
+        (0, "WatchBacklogWaiting"),
+        (40, "WatchProcessingItem", "00000.md"),
+        (41, "LoopApproved"),
+        (41, "WatchItemCompleted", "00000.md"),
+        (41, "WatchProcessingItem", "00001.md"),
+    ] == story
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".reason.txt"))

@@ -1,0 +1,285 @@
+"""The backlog: what is an item, and where items go."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from cuggino.errors import ConfigError, StorageError
+from cuggino.storage import Backlog, Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A workspace with its folders."""
+    made = Workspace(tmp_path)
+    made.open()
+    return made
+
+
+@pytest.fixture
+def backlog(workspace: Workspace) -> Backlog:
+    """Its backlog, which is empty."""
+    return Backlog(workspace)
+
+
+def drop(workspace: Workspace, name: str, text: str = "do it") -> str:
+    """Write an item; gives the digest of its bytes."""
+    (workspace.backlog / name).write_text(text)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def names(folder: Path) -> list[str]:
+    """What is in the folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+class TestItems:
+    def test_they_are_sorted_by_name(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Visible files are the items, in the order of their names."""
+        for name in ("b.md", "010-x.md", "002-y.md", ".hidden.md", "z"):
+            drop(workspace, name)
+        assert ["002-y.md", "010-x.md", "b.md", "z"] == backlog.items()
+        assert {} == backlog.problems()
+
+    def test_what_is_no_item(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Folders, pipes, dangling links and blank files are problems, each with a reason."""
+        drop(workspace, "good.md")
+        drop(workspace, "empty.md", "")
+        drop(workspace, "blank.md", " \n\t\n" * 50_000)
+        (workspace.backlog / "folder").mkdir()
+        (workspace.backlog / ".git").mkdir()
+        os.mkfifo(workspace.backlog / "pipe")
+        (workspace.backlog / "dangling").symlink_to("nowhere")
+        (workspace.backlog / "link.md").symlink_to("good.md")
+        assert ["good.md", "link.md"] == backlog.items()
+        assert {
+            "blank.md": "it is empty",
+            "dangling": "it cannot be read: No such file or directory",
+            "empty.md": "it is empty",
+            "folder": "it is a folder",
+            "pipe": "it is not a file",
+        } == backlog.problems()
+
+    def test_an_unreadable_file(
+        self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A file that the system refuses to open is a problem with the system's reason."""
+        drop(workspace, "secret.md")
+
+        def refuse(*_args: object, **_kwargs: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "open", refuse)
+        assert {"secret.md": "it cannot be read: Permission denied"} == backlog.problems()
+        assert [] == backlog.items()
+
+    def test_a_name_that_is_no_text(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A file whose name is not UTF-8 is a problem under a name that can be shown."""
+        try:
+            drop(workspace, os.fsdecode(b"caf\xe9.md"))
+        except OSError:
+            pytest.skip("this file system takes UTF-8 names only")
+        assert [] == backlog.items()
+        assert {"caf\N{REPLACEMENT CHARACTER}.md": "its name is not UTF-8"} == backlog.problems()
+
+    def test_a_change_is_seen(self, workspace: Workspace, backlog: Backlog) -> None:
+        """An item that is emptied is none any more, and is one again when it is filled."""
+        drop(workspace, "a.md")
+        assert ["a.md"] == backlog.items()
+        drop(workspace, "a.md", "")
+        assert [] == backlog.items()
+        drop(workspace, "a.md", "again")
+        assert ["a.md"] == backlog.items()
+
+    def test_a_known_item_is_not_read_again(
+        self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A file that was looked into is opened again only after a change."""
+        drop(workspace, "a.md")
+        assert ["a.md"] == backlog.items()
+        opened: list[Path] = []
+        original = Path.open
+
+        def note(path: Path, mode: str) -> object:
+            opened.append(path)
+            return original(path, mode)
+
+        monkeypatch.setattr(Path, "open", note)
+        assert ["a.md"] == backlog.items()
+        assert [] == opened
+        os.utime(workspace.backlog / "a.md", (1, 1))
+        assert ["a.md"] == backlog.items()
+        assert [workspace.backlog / "a.md"] == opened
+
+    def test_without_a_folder(self, tmp_path: Path) -> None:
+        """A backlog that is not there, or is a file, has no items and no problems."""
+        backlog = Backlog(Workspace(tmp_path))
+        assert ([], {}, {}) == (backlog.items(), backlog.problems(), backlog.parked())
+        (tmp_path / ".cuggino").write_text("a file")
+        assert ([], {}, {}) == (backlog.items(), backlog.problems(), backlog.parked())
+
+    def test_digest(self, workspace: Workspace, backlog: Backlog) -> None:
+        """The digest is the SHA-256 of the bytes; what is gone, or no file, has none."""
+        assert drop(workspace, "a.md", "x") == backlog.digest("a.md")
+        assert backlog.digest("gone.md") is None
+        os.mkfifo(workspace.backlog / "pipe")
+        (workspace.backlog / "folder").mkdir()
+        assert (None, None) == (backlog.digest("pipe"), backlog.digest("folder"))
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "../x", "/etc/passwd", "a/b", "a\0b"])
+    def test_names_stay_inside(self, backlog: Backlog, name: str) -> None:
+        """What is no plain file name is refused everywhere."""
+        for deed in (backlog.path, backlog.digest, backlog.remove, backlog.unpark):
+            with pytest.raises(StorageError, match="is no name of a file in"):
+                deed(name)
+
+
+class TestArchive:
+    def test_an_unchanged_item_is_moved(self, workspace: Workspace, backlog: Backlog) -> None:
+        """The item becomes `<uuid7>-<outcome>-<name>` in the archive, byte for byte."""
+        digest = drop(workspace, "001-a.md", "x\r\n")
+        assert backlog.archive("001-a.md", "approved", digest)
+        (name,) = names(workspace.archive)
+        assert 7 == UUID(name[:36]).version
+        assert "-approved-001-a.md" == name[36:]
+        assert b"x\r\n" == (workspace.archive / name).read_bytes()
+        assert [] == names(workspace.backlog)
+
+    def test_a_changed_item_stays(self, workspace: Workspace, backlog: Backlog) -> None:
+        """What was edited, or is gone, is not moved."""
+        digest = drop(workspace, "a.md", "old")
+        drop(workspace, "a.md", "new")
+        assert not backlog.archive("a.md", "approved", digest)
+        assert not backlog.archive("gone.md", "approved", digest)
+        assert (["a.md"], []) == (names(workspace.backlog), names(workspace.archive))
+
+    def test_an_edit_at_the_last_moment(
+        self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An edit between the look and the move is not taken away: the item is put back."""
+        digest = drop(workspace, "a.md", "old")
+        monkeypatch.setattr(Backlog, "digest", lambda *_: digest)
+        drop(workspace, "a.md", "edited")
+        assert not backlog.archive("a.md", "approved", digest)
+        assert "edited" == (workspace.backlog / "a.md").read_text()
+        assert [] == names(workspace.archive)
+
+    def test_gone_at_the_last_moment(
+        self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An item that goes between the look and the move leaves nothing in the archive."""
+        monkeypatch.setattr(Backlog, "digest", lambda *_: "d")
+        assert not backlog.archive("a.md", "approved", "d")
+        assert [] == names(workspace.archive)
+
+
+class TestParking:
+    def test_there_and_back(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A parked item has its reason beside it; unparked it is in the backlog, without it."""
+        drop(workspace, "a.md", "text")
+        assert "a.md" == backlog.park("a.md", "the agent\nwas ill\n")
+        assert ["a.md", "a.md.reason.txt"] == names(workspace.parked)
+        assert {"a.md": "the agent\nwas ill"} == backlog.parked()
+        assert [] == backlog.items()
+        assert "a.md" == backlog.unpark("a.md")
+        assert ([], ["a.md"]) == (names(workspace.parked), backlog.items())
+        assert "text" == (workspace.backlog / "a.md").read_text()
+
+    def test_taken_names(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Where a name is taken, parking and unparking take a free one like it."""
+        for n in range(3):
+            drop(workspace, "a.md", f"text {n}")
+            assert ["a.md", "a-2.md", "a-3.md"][n] == backlog.park("a.md", f"reason {n}")
+        expected = {"a-2.md": "reason 1", "a-3.md": "reason 2", "a.md": "reason 0"}
+        assert expected == backlog.parked()
+        drop(workspace, "a-2.md", "new")
+        assert "a-2-2.md" == backlog.unpark("a-2.md")
+        texts = {name: backlog.path(name).read_text() for name in backlog.items()}
+        assert {"a-2.md": "new", "a-2-2.md": "text 1"} == texts
+
+    def test_an_item_named_like_a_reason(self, workspace: Workspace, backlog: Backlog) -> None:
+        """An item that is named like the reason of another one is parked as an item."""
+        drop(workspace, "a.md.reason.txt", "mine")
+        assert "a.md.reason.txt.md" == backlog.park("a.md.reason.txt", "why")
+        assert {"a.md.reason.txt.md": "why"} == backlog.parked()
+
+    def test_a_lost_reason(self, workspace: Workspace, backlog: Backlog) -> None:
+        """An item without a readable reason is parked all the same."""
+        (workspace.parked / "a.md").write_text("x")
+        assert {"a.md": "no reason is recorded"} == backlog.parked()
+
+    def test_what_is_gone(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Parking what is gone does nothing; unparking and removing it are errors."""
+        assert backlog.park("a.md", "why") is None
+        assert [] == names(workspace.parked)
+        with pytest.raises(StorageError, match=r"parked/a\.md is gone"):
+            backlog.unpark("a.md")
+        with pytest.raises(StorageError, match=r"backlog/a\.md is gone"):
+            backlog.remove("a.md")
+        assert ([], []) == (names(workspace.backlog), names(workspace.archive))
+
+
+class TestAdding:
+    def test_numbers_go_on(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A new item's number follows the highest of backlog, parked and archived ones."""
+        assert "001-add-a-login-page.md" == backlog.add("Add a login page!", "With a form.\n")
+        added = (workspace.backlog / "001-add-a-login-page.md").read_bytes()
+        assert b"# Add a login page!\n\nWith a form.\n" == added
+        assert "002-b.md" == backlog.add(" b\n")
+        assert b"# b\n" == (workspace.backlog / "002-b.md").read_bytes()
+        drop(workspace, "041-x.md")
+        backlog.park("041-x.md", "why")
+        assert "042-c.md" == backlog.add("c")
+        backlog.remove("042-c.md")
+        assert "043-d.md" == backlog.add("d")
+        digest = backlog.digest("043-d.md")
+        assert digest is not None
+        backlog.archive("043-d.md", "max-iterations", digest)
+        drop(workspace, "7-of-9.md")
+        assert "044-e.md" == backlog.add("e")
+
+    @pytest.mark.parametrize(
+        ("title", "name"),
+        [
+            ("Größe / Länge", "001-größe-länge.md"),
+            ("../../etc/passwd", "001-etc-passwd.md"),
+            ("?!", "001-item.md"),
+            ("x" * 300, f"001-{'x' * 48}.md"),
+            ("\x1b[2J wipe", "001-2j-wipe.md"),
+            ("日本語 " * 40, None),
+        ],
+    )
+    def test_names_from_titles(self, backlog: Backlog, title: str, name: str | None) -> None:
+        """The name has the letters and digits of the title, of whatever script, within limits."""
+        added = backlog.add(title)
+        assert name is None or name == added
+        assert [added] == backlog.items()
+        assert "/" not in added
+
+    def test_a_blank_title(self, backlog: Backlog) -> None:
+        """An item needs a title."""
+        with pytest.raises(ConfigError, match="the title is empty"):
+            backlog.add(" \n ")
+        assert [] == backlog.items()
+
+    def test_removed_is_archived(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A removed item is in the archive."""
+        drop(workspace, "a.md", "text")
+        name = backlog.remove("a.md")
+        assert name.endswith("-removed-a.md")
+        assert "text" == (workspace.archive / name).read_text()
+        assert [] == backlog.items()
+
+    def test_a_parked_one_is_removed(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Removing reaches a parked item when the backlog has none of the name."""
+        drop(workspace, "a.md", "parked")
+        backlog.park("a.md", "why")
+        drop(workspace, "a.md", "new")
+        assert "new" == (workspace.archive / backlog.remove("a.md")).read_text()
+        assert "parked" == (workspace.archive / backlog.remove("a.md")).read_text()
+        assert [] == names(workspace.parked)
