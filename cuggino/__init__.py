@@ -15,6 +15,7 @@
 - `loops`: stories made of stages
 - `runtime`: builds the services for a folder
 - `edges`: `run`, `iterate`, `aiterate`
+- `notify`: how a person is called
 - `testing`: doubles for your own tests
 
 Start with::

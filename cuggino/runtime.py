@@ -14,6 +14,7 @@ from cuggino.config import CONFIG_FILE, Config, LoopSettings, load_config
 from cuggino.errors import ConfigError
 from cuggino.events import LoopEvent, WatchEvent
 from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
+from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
@@ -106,13 +107,17 @@ class Runtime:
     def watch(self, *, slow: bool = False) -> Observable[WatchEvent]:
         """The watch over the project's backlog, after a look whether it can work here.
 
-        Emits what `WatchService.run` emits; never completes.
+        Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
+        notified (`notify` in the configuration); never completes.
         """
 
         def story() -> Flow[None]:
+            # First: a way to notify that is not installed is known before anything starts.
+            notifier = yield from ask(act(lambda: make_notifier(self.config)))
             options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
             assert options is not None
-            yield from forward(self.watcher.run(options))
+            assert notifier is not None
+            yield from forward(self.watcher.run(options).pipe(with_notifications(notifier)))
 
         return on_loop(flow(story))
 

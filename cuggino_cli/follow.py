@@ -91,14 +91,14 @@ def stdout_terminal(output: OutputOptions) -> Terminal:
     )
 
 
-def follow(stream: Observable[WatchEvent], output: OutputOptions) -> int:
+def follow(stream: Observable[WatchEvent], output: OutputOptions, *, bell: bool = True) -> int:
     """Subscribe, print every event, end with a summary; gives the exit code.
 
     Errors and interruptions are raised again after the summary. A second Ctrl-C, while the first
-    one still ends the agent, leaves at once.
+    one still ends the agent, leaves at once. `bell` rings the terminal's when a person is needed.
     """
     with _second_interrupt_leaves():
-        return _follow_as_json(stream) if output.json else _follow_as_text(stream, output)
+        return _follow_as_json(stream) if output.json else _follow_as_text(stream, output, bell)
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def _second_interrupt_leaves() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions) -> int:
+def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions, bell: bool) -> int:
     from cuggino import LoopScheduler, run
     from cuggino.domain.run_summary import RunSummary
     from cuggino_cli.output.render import with_cli_output
@@ -145,7 +145,8 @@ def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions) -> in
             terminal.print(summary_fragments(summary, duration_s=seconds, hint=hint))
 
     try:
-        run(stream.pipe(with_cli_output(terminal, verbosity=output.verbosity)), add, scheduler=lane)
+        shown = with_cli_output(terminal, verbosity=output.verbosity, bell=bell)
+        run(stream.pipe(shown), add, scheduler=lane)
     except Exception as error:
         if not isinstance(error, BrokenPipeError):
             summary = summary.ended("failed")

@@ -53,13 +53,15 @@ ROOMS = MappingProxyType(
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
+        "notify": _room("events errors config operators", "reactivex apprise"),
         "runtime": _room(
-            "events errors config domain prompts operators sources storage agents stages loops",
+            "events errors config domain prompts operators sources storage agents stages loops "
+            "notify",
             "reactivex",
         ),
         "testing": _room(
             "events errors config domain prompts operators sources storage agents stages loops "
-            "edges runtime",
+            "edges notify runtime",
             "reactivex psutil",
         ),
     }
@@ -67,7 +69,7 @@ ROOMS = MappingProxyType(
 """The rooms from the bottom up. A dotted name allows that one module of a room."""
 
 CLI_MAY = _room(
-    "_version config errors events domain prompts agents sources.git storage",
+    "_version config errors events domain prompts agents sources.git storage notify",
     "click prompt_toolkit wcwidth reactivex pydantic git",
 )
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""

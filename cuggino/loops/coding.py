@@ -74,7 +74,8 @@ class LoopService:
         ::
 
             IterationStart PlanningStart [agent] PlanComplete [SetupCommandOutput]
-              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done [CommitPerformed [PushPerformed]] }
+              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done
+                [CommitPerformed [PushPerformed]] }
             ReviewingStart [CheckCommandOutput] [agent] Approved LoopApproved|
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,

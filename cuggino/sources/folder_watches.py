@@ -109,7 +109,7 @@ class FolderWatches(FileSystemEventHandler):
     def _schedule(self, scope: _Scope) -> None:
         nearest = scope.places[-2:]
         for place in scope.places:
-            if not os.access(place, os.R_OK) and os.path.isdir(place):  # noqa: PTH112 - never raises
+            if _is_forbidden(place):
                 # watchdog would be deaf without a word.
                 if place in nearest:
                     raise PermissionError(f"{place} cannot be read")
@@ -148,3 +148,14 @@ def _scope(folder: Path) -> _Scope:
         places=tuple(dict.fromkeys(places.values())),
         links=frozenset(places.values()) | below,
     )
+
+
+def _is_forbidden(place: str) -> bool:
+    """Whether the folder is there and may not be read; asked in one step, as it may come and go."""
+    try:
+        os.close(os.open(place, os.O_RDONLY | os.O_DIRECTORY))
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -146,9 +146,7 @@ class GitRepository:
 
         def run() -> Flow[None]:
             said: list[bytes] = []
-            lines = git_lines(
-                *args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env
-            )
+            lines = git_lines(*args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env)
             try:
                 yield from ask(lines.pipe(ops.do_action(said.append)))
             except ProcessError as error:

@@ -20,6 +20,7 @@ def command(slow: bool, agent: str | None, output: OutputOptions) -> int:
     With "audit" in .cuggino.json an agent looks for contradictions in idle time.
     """
     from cuggino import Runtime
+    from cuggino.notify import rings
 
     runtime = Runtime.live(cwd=Path.cwd(), agent=agent)
-    return follow(runtime.watch(slow=slow), output)
+    return follow(runtime.watch(slow=slow), output, bell=rings(runtime.config))

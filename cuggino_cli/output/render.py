@@ -25,14 +25,15 @@ E = TypeVar("E", bound=Event)
 
 
 def with_cli_output(
-    terminal: Terminal, *, verbosity: Verbosity
+    terminal: Terminal, *, verbosity: Verbosity, bell: bool = True
 ) -> Callable[[Observable[E]], Observable[E]]:
     """Prints each event, then passes it on unchanged; completion and errors pass too (CUG-130).
 
     On an interactive terminal a spinner is drawn below the lines, by the scheduler given at
     `subscribe`; without one there is no spinner. It shows the time since the last event that is
     not a ping (CUG-134), shown or not, and rests while the watch only waits. It is erased
-    before completion, error and disposal go on, and nothing stays scheduled.
+    before completion, error and disposal go on, and nothing stays scheduled. `bell` says whether
+    the terminal's bell rings for what needs a person.
 
     Errors: what the terminal raises (BrokenPipeError) ends the source and goes to `on_error`.
     """
@@ -68,7 +69,7 @@ def with_cli_output(
                 screen.close()
                 upstream.dispose()
 
-            screen = _Screen(terminal, verbosity, scheduler, on_error=fail)
+            screen = _Screen(terminal, verbosity, scheduler, bell=bell, on_error=fail)
             upstream.disposable = source.subscribe(on_next, fail, on_completed, scheduler=scheduler)
             return Disposable(dispose)
 
@@ -86,10 +87,12 @@ class _Screen:
         verbosity: Verbosity,
         scheduler: abc.SchedulerBase | None,
         *,
+        bell: bool,
         on_error: Callable[[Exception], None],
     ) -> None:
         self._terminal = terminal
         self._verbosity = verbosity
+        self._bell = bell
         self._spinner: Spinner | None = None
         if terminal.interactive and scheduler is not None:
             self._spinner = Spinner(terminal, scheduler, on_error=on_error)
@@ -99,7 +102,8 @@ class _Screen:
         """Prints the event, if it shows anything, and sets the spinner to it."""
         fragments = format_event(event, verbosity=self._verbosity)
         if fragments is not None:
-            self._terminal.print(fragments)
+            silenced = [f for f in fragments if self._bell or f.label != "bell"]
+            self._terminal.print(silenced)
         if self._spinner is not None and not isinstance(event, PingEvent):
             self._follow(event, self._spinner)
 

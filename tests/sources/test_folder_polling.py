@@ -19,6 +19,8 @@ from cuggino.sources.folder import REMOTE
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, eventually
 
+FORBIDDEN = "cuggino.sources.folder_watches._is_forbidden"
+
 
 def no_watches_left(*_: object, **__: object) -> Any:
     raise OSError(errno.ENOSPC, "inotify watch limit reached")
@@ -120,7 +122,7 @@ def test_a_watch_that_cannot_be_renewed(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without permission, on which a native watch is deaf, is polled."""
-    monkeypatch.setattr(os, "access", lambda place, _: place != os.path.realpath(tmp_path))
+    monkeypatch.setattr(FORBIDDEN, lambda place: place == os.path.realpath(tmp_path))
     with no_leaks():
         recorder = Recorder(folder_changes(tmp_path, poll_every=0.02))
         notice = recorder.wait_first()
@@ -134,7 +136,7 @@ def test_a_distant_folder_that_may_not_be_read(
 ) -> None:
     """The folder above the parent is not needed: without permission it is left out."""
     folder = tmp_path / "state" / "backlog"
-    monkeypatch.setattr(os, "access", lambda place, _: place != os.path.realpath(tmp_path))
+    monkeypatch.setattr(FORBIDDEN, lambda place: place == os.path.realpath(tmp_path))
     with no_leaks():
         recorder = Recorder(folder_changes(folder))
         (folder / "a").write_text("1")

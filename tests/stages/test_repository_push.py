@@ -1,0 +1,228 @@
+"""Pushes of a real git: what arrives, what is refused, what hangs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reactivex import operators as ops
+from reactivex import timer
+
+from cuggino import run
+from cuggino.events import CommitPerformed, PushFailed, PushPerformed
+from cuggino.stages import GitRepository, push_stage
+from cuggino.stages.git_words import push_gist
+from cuggino.testing import no_leaks
+from tests.git_project import GitProject, commit, is_alive
+
+
+@pytest.fixture
+def remote(project: GitProject, tmp_path: Path) -> Path:
+    """A bare repository that the project calls `origin`."""
+    path = tmp_path / "remote.git"
+    project.git("init", "--quiet", "--bare", str(path))
+    project.git("remote", "add", "origin", str(path))
+    return path
+
+
+def pushed(
+    project: GitProject, target: str = "origin/main", *, timeout: float = 60
+) -> PushPerformed | PushFailed | None:
+    """What the push stage ends with."""
+    repository = GitRepository(project.root, timeout=timeout)
+    return run(push_stage(repository, target, "abc", iteration=2))
+
+
+def refused(project: GitProject, target: str = "origin/main", *, timeout: float = 60) -> str:
+    """The words of the push that fails."""
+    event = pushed(project, target, timeout=timeout)
+    assert isinstance(event, PushFailed)
+    assert 2 == event.iteration
+    return event.message
+
+
+def make_commit(project: GitProject, name: str) -> str:
+    """Commit a file; gives the hash of the commit."""
+    project.write(name)
+    assert isinstance(commit(project), CommitPerformed)
+    return project.git("rev-parse", "HEAD").strip()
+
+
+def ssh(project: GitProject, tmp_path: Path, script: str) -> str:
+    """Make `origin` a host behind ssh; gives a program that plays ssh."""
+    project.git("remote", "add", "origin", "ssh://host.invalid/x.git")
+    program = tmp_path / "ssh"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+class TestPushed:
+    @pytest.mark.parametrize("target", ["origin/main", "origin/feature/a-page"])
+    def test_the_commit_arrives(self, project: GitProject, remote: Path, target: str) -> None:
+        """The remote's branch is made, and then is the present commit; other branches are not."""
+        for name in ("a", "b"):
+            head = make_commit(project, name)
+            expected = PushPerformed(iteration=2, commit_hash="abc", remote=target)
+            assert expected == pushed(project, target)
+            branch = target.partition("/")[2]
+            refs = project.git("for-each-ref", "--format=%(refname) %(objectname)", cwd=remote)
+            assert f"refs/heads/{branch} {head}\n" == refs
+
+    def test_nothing_new_is_no_failure(self, project: GitProject, remote: Path) -> None:
+        """A commit that the remote has already counts as pushed."""
+        make_commit(project, "a")
+        pushed(project)
+        assert isinstance(pushed(project), PushPerformed)
+
+    def test_a_later_push_brings_the_commit_along(self, project: GitProject, remote: Path) -> None:
+        """After a push that failed the next one pushes both commits."""
+        make_commit(project, "a")
+        moved = remote.rename(remote.with_name("away.git"))
+        assert refused(project)
+        moved.rename(remote)
+        make_commit(project, "b")
+        assert isinstance(pushed(project), PushPerformed)
+        assert "2\n" == project.git("rev-list", "--count", "main", cwd=remote)
+
+    def test_a_detached_head(self, project: GitProject, remote: Path) -> None:
+        """The present commit is pushed, whatever branch it is on or not."""
+        head = make_commit(project, "a")
+        project.git("checkout", "--quiet", "--detach")
+        assert isinstance(pushed(project), PushPerformed)
+        assert head == project.git("rev-parse", "main", cwd=remote).strip()
+
+    def test_the_users_ssh_is_used(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """ssh asks nothing, unless the user has said how it is called."""
+        program = ssh(project, tmp_path, f'echo "$0 $@" >> {tmp_path}/calls; exit 1')
+        make_commit(project, "a")
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        refused(project)
+        project.git("config", "core.sshCommand", f"{program} -o Configured=yes")
+        refused(project)
+        monkeypatch.setenv("GIT_SSH_COMMAND", f"{program} -o Environment=yes")
+        refused(project)
+        calls = (tmp_path / "calls").read_text().splitlines()
+        calls = [call for call in calls if "git-receive-pack" in call]
+        assert [True, False, False] == ["BatchMode=yes" in call for call in calls]
+        assert "Configured=yes" in calls[1]
+        assert "Environment=yes" in calls[2]
+
+
+class TestRefused:
+    def test_a_rejection_is_not_forced(self, project: GitProject, remote: Path) -> None:
+        """A remote that has gone on keeps what it has, and the event gives git's reason."""
+        make_commit(project, "a")
+        pushed(project)
+        theirs = make_commit(project, "theirs")
+        pushed(project)
+        project.git("reset", "--quiet", "--hard", "HEAD~1")
+        make_commit(project, "ours")
+        assert "git push exited with code 1: [rejected] (non-fast-forward)" == refused(project)
+        assert theirs == project.git("rev-parse", "main", cwd=remote).strip()
+
+    def test_no_configuration_forces(self, project: GitProject, remote: Path) -> None:
+        """A remote that is configured for forced pushes is not forced either."""
+        project.git("config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+        self.test_a_rejection_is_not_forced(project, remote)
+
+    def test_the_words_of_the_remote(self, project: GitProject, remote: Path) -> None:
+        """What a hook of the remote says is told."""
+        hook = remote / "hooks/pre-receive"
+        hook.write_text("#!/bin/sh\necho 'main is protected' >&2; exit 1\n")
+        hook.chmod(0o755)
+        make_commit(project, "a")
+        assert (
+            "git push exited with code 1: [remote rejected] (pre-receive hook declined)"
+            " / remote: main is protected"
+        ) == refused(project)
+
+    def test_the_words_of_the_own_hook(self, project: GitProject, remote: Path) -> None:
+        """What the project's own hook says is told."""
+        project.hook("pre-push", "echo 'tests are red' >&2; exit 1")
+        make_commit(project, "a")
+        assert "git push exited with code 1: tests are red" == refused(project)
+
+    def test_no_such_remote(self, project: GitProject) -> None:
+        """A remote that is not there is told by its name."""
+        make_commit(project, "a")
+        message = refused(project, "nowhere/main")
+        assert message.startswith("git push exited with code 128: fatal: 'nowhere' does not")
+
+    def test_no_commit_yet(self, project: GitProject, remote: Path) -> None:
+        """Without a commit there is nothing to push, and git says so."""
+        assert "error: src refspec HEAD does not match any" in refused(project)
+
+    def test_no_git(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without git a push fails, it is no error."""
+        monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+        assert "cannot start git" in refused(project)
+
+    def test_credentials_are_not_shown(self) -> None:
+        """Whatever git says of a URL, its name and password are left out."""
+        said = "fatal: unable to access 'https://me:geheim@host/x.git/': nobody there"
+        assert "fatal: unable to access 'https://host/x.git/': nobody there" == push_gist(said)
+
+    def test_other_errors_stay_errors(self) -> None:
+        """What is no failure of git is the error of the stage."""
+
+        class Broken:
+            def push(self, remote: str, branch: str) -> None:
+                raise ZeroDivisionError(remote, branch)
+
+        with pytest.raises(ZeroDivisionError):
+            run(push_stage(Broken(), "a/b/c", "abc", iteration=1))  # type: ignore[arg-type]
+
+
+class TestHanging:
+    def test_a_remote_that_hangs_is_ended(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At the timeout the push and what it started are ended."""
+        program = ssh(project, tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
+        monkeypatch.setenv("GIT_SSH_COMMAND", program)
+        make_commit(project, "a")
+        with no_leaks():
+            assert "git push was ended after 1 s" == refused(project, timeout=1)
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
+    def test_disposal_ends_the_push(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A push that is disposed leaves no process."""
+        program = ssh(project, tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
+        monkeypatch.setenv("GIT_SSH_COMMAND", program)
+        make_commit(project, "a")
+        pushing = GitRepository(project.root).push("origin", "main")
+        with no_leaks():
+            assert run(pushing.pipe(ops.take_until(timer(1.0)))) is None
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
+    def test_a_password_is_not_asked_for(
+        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A remote that wants a password fails at once, even where a window would ask for it."""
+        asking = tmp_path / "ask"
+        asking.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked; sleep 600\n")
+        asking.chmod(0o755)
+        monkeypatch.setenv("GIT_ASKPASS", str(asking))
+        monkeypatch.setenv("SSH_ASKPASS", str(asking))
+        project.git("config", "core.askPass", str(asking))
+        # A helper of git's own protocol that needs a password, as the one for HTTP does.
+        helper = tmp_path / "git-remote-locked"
+        helper.write_text(
+            "#!/bin/sh\n"
+            "printf 'protocol=https\\nhost=x.invalid\\n\\n' | git credential fill >&2 || exit 1\n"
+            "echo 'fatal: the password is wrong' >&2; exit 1\n"
+        )
+        helper.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        project.git("remote", "add", "origin", "locked::x")
+        make_commit(project, "a")
+        with no_leaks():
+            assert "git push exited with code" in refused(project, timeout=20)
+        assert not (tmp_path / "asked").exists()

@@ -1,0 +1,241 @@
+"""Notifications through Apprise: a fake one that misbehaves, and the real one on loopback."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from reactivex import operators as ops
+from reactivex import timer
+
+from cuggino import run
+from cuggino.errors import ConfigError, CugginoError
+from cuggino.events import NotificationFailed, WatchBacklogWaiting, WatchEvent
+from cuggino.notify import AppriseNotifier, with_notifications
+from cuggino.testing import Marbles, no_leaks
+
+SECRET = "geheim"
+
+
+class FakeApprise:
+    """Stands for the module: `behave(url, title)` says what becomes of a notification."""
+
+    def __init__(self, behave: Callable[[str, str], bool]) -> None:
+        self._behave = behave
+        self.NotifyFormat = SimpleNamespace(TEXT="text")
+
+    def AppriseAsset(self, **_options: Any) -> object:  # noqa: N802 - the library's name
+        return object()
+
+    def Apprise(self, *, asset: object) -> Any:  # noqa: N802 - the library's name
+        urls: list[str] = []
+
+        def add(url: str) -> bool:
+            urls.append(url)
+            return not url.startswith("unknown")
+
+        def notify(*, title: str, body: str, body_format: str) -> Any:
+            assert "text" == body_format
+            return _Result(all(self._behave(url, title) for url in urls), SECRET)
+
+        return SimpleNamespace(add=add, notify=notify)
+
+
+class _Result:
+    def __init__(self, good: bool, words: str) -> None:
+        self._good = good
+        self._words = words
+
+    def __bool__(self) -> bool:
+        return self._good
+
+    def logs(self) -> list[Any]:
+        return [SimpleNamespace(message=f"Failed to reach {self._words}: error=503.")]
+
+
+Fake = Callable[[Callable[[str, str], bool]], None]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Puts a fake library in place of Apprise."""
+
+    def install(behave: Callable[[str, str], bool]) -> None:
+        monkeypatch.setitem(sys.modules, "apprise", FakeApprise(behave))
+
+    return install
+
+
+class Server(ThreadingHTTPServer):
+    """Keeps what is posted, answers with `status`; answers nothing while `hang` is set."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.posted: list[dict[str, Any]] = []
+        self.status = 200
+        self.hang = threading.Event()
+        self.leave = threading.Event()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def url(self) -> str:
+        return f"json://user:{SECRET}@127.0.0.1:{self.server_address[1]}/{SECRET}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        size = int(self.headers["Content-Length"])
+        self.server.posted.append(json.loads(self.rfile.read(size)))
+        if self.server.hang.is_set():
+            self.server.leave.wait(10)
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that Apprise posts to, on 127.0.0.1."""
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.leave.set()
+        server.shutdown()
+        thread.join()
+
+
+def refused(notifier: AppriseNotifier) -> str:
+    """The words of the notification that fails."""
+    with pytest.raises(CugginoError) as caught:
+        run(notifier.notify("title", "body"))
+    assert SECRET not in str(caught.value)
+    return caught.value.message
+
+
+class TestConstruction:
+    def test_apprise_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without the library it is known at construction, with what to install."""
+        monkeypatch.setitem(sys.modules, "apprise", None)
+        with pytest.raises(ConfigError) as caught:
+            AppriseNotifier([f"ntfy://{SECRET}"])
+        assert "pip install 'cuggino[notify]'" == caught.value.hint
+        assert SECRET not in caught.value.message
+
+    @pytest.mark.parametrize("url", [f"nothing://{SECRET}", f"slack://{SECRET}", "json://"])
+    def test_a_url_that_apprise_cannot_use(
+        self, url: str, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        """A URL of no service, or an incomplete one, is named by its scheme alone."""
+        with pytest.raises(ConfigError) as caught:
+            AppriseNotifier([url])
+        scheme = url.partition("://")[0]
+        assert f'"notify": Apprise cannot use the {scheme}:// URL' in caught.value.message
+        assert SECRET not in f"{caught.value.message}{caught.value.hint}{capfd.readouterr()}"
+
+
+class TestFake:
+    def test_all_places_are_sent_to(self, fake: Fake) -> None:
+        """One that fails and one that raises keep no other from being sent; both are named."""
+        sent: list[str] = []
+
+        def behave(url: str, title: str) -> bool:
+            sent.append(url)
+            if url.startswith("slack"):
+                raise ValueError(url)
+            return url.startswith("json")
+
+        fake(behave)
+        urls = [f"ntfy://{SECRET}", f"slack://{SECRET}", f"json://{SECRET}"]
+        with no_leaks():
+            message = refused(AppriseNotifier(urls))
+        assert "not sent to ntfy (HTTP 503), slack (ValueError)" == message
+        assert sorted(urls) == sorted(sent)
+
+    def test_one_that_hangs_is_given_up(self, fake: Fake) -> None:
+        """At the timeout it is told, the others are sent, and nobody waits for it."""
+        leave = threading.Event()
+        fake(lambda url, _title: leave.wait(20) if url.startswith("slack") else True)
+        began = time.monotonic()
+        with no_leaks():
+            notifier = AppriseNotifier(["slack://x", "json://x"], timeout=0.2)
+            assert "not sent to slack (no answer in 0.2 s)" == refused(notifier)
+            assert time.monotonic() - began < 10
+            leave.set()
+
+    def test_the_timeout_is_the_schedulers(self, fake: Fake) -> None:
+        """Half a minute passes on the scheduler given to `subscribe`, virtual or not."""
+        leave = threading.Event()
+        fake(lambda _url, _title: leave.wait(20))
+        t = Marbles()
+        seen = t.record(AppriseNotifier(["slack://x"]).notify("title", "body"))
+        leave.set()
+        assert [(30.0, "error")] == [(when, kind) for when, kind, _ in seen]
+
+    def test_disposal_waits_briefly(self, fake: Fake) -> None:
+        """A disposed notification is left alone soon, and says nothing any more."""
+        leave = threading.Event()
+        fake(lambda _url, _title: leave.wait(20))
+        began = time.monotonic()
+        with no_leaks():
+            stream = AppriseNotifier(["slack://x"]).notify("title", "body")
+            assert run(stream.pipe(ops.take_until(timer(0.1)))) is None
+            assert time.monotonic() - began < 10
+            leave.set()
+
+
+class TestReal:
+    def test_it_arrives(self, server: Server) -> None:
+        """Title and body are posted as they are, and nothing of the library is left."""
+        with no_leaks():
+            assert run(AppriseNotifier([server.url]).notify("A <b>", "line 1\nline *2*")) is None
+        posted = server.posted[0]
+        assert ("A <b>", "line 1\nline *2*") == (posted["title"], posted["message"])
+
+    def test_a_refusal(self, server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+        """The HTTP status is told; the URL is neither in the message nor on the terminal."""
+        server.status = 403
+        assert "not sent to json (HTTP 403)" == refused(AppriseNotifier([server.url]))
+        assert SECRET not in "".join(capfd.readouterr())
+
+    def test_nobody_there(self) -> None:
+        """A server that is not there is a failure without its address."""
+        url = f"json://user:{SECRET}@127.0.0.1:9/{SECRET}"
+        assert "not sent to json (failed)" == refused(AppriseNotifier([url]))
+
+    def test_a_watch_goes_on(self, server: Server) -> None:
+        """A watch whose notifications are refused says so once, in its own stream."""
+        server.status = 500
+        waiting = WatchBacklogWaiting()
+        source = timer(0, 0.3).pipe(ops.take(4), ops.map(lambda _: waiting))
+        seen: list[WatchEvent] = []
+        with no_leaks():
+            run(source.pipe(with_notifications(AppriseNotifier([server.url]))), seen.append)
+        assert 4 == seen.count(waiting)
+        failed = [event for event in seen if event != waiting]
+        assert [NotificationFailed(message="not sent to json (HTTP 500)")] == failed
+
+    def test_a_server_that_hangs(self, server: Server) -> None:
+        """A server that does not answer delays neither the events nor the end of a watch."""
+        server.hang.set()
+        waiting = WatchBacklogWaiting()
+        source = timer(0, 0.05).pipe(ops.take(10), ops.map(lambda _: waiting))
+        seen: list[WatchEvent] = []
+        began = time.monotonic()
+        with no_leaks():
+            run(source.pipe(with_notifications(AppriseNotifier([server.url]))), seen.append)
+            assert time.monotonic() - began < 10
+            assert [waiting] * 10 == seen
+            server.leave.set()
