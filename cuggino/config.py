@@ -224,5 +224,6 @@ def _json_type(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    # Of a URL the scheme alone: the rest may hold a password.
+    text = re.sub(r'://[^"]+', "://…", json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -117,7 +117,9 @@ class Runtime:
             options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
             assert options is not None
             assert notifier is not None
-            yield from forward(self.watcher.run(options).pipe(with_notifications(notifier)))
+            yield from forward(
+                self.watcher.run(options).pipe(with_notifications(notifier, project=self.cwd.name))
+            )
 
         return on_loop(flow(story))
 

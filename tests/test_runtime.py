@@ -86,6 +86,7 @@ class TestBuilding:
             "command_timeout": 5.0,
             "gate": "block",
             "commit": True,
+            "push": "origin/main",
             "model": "small",
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from reactivex import Observable, combine_latest
@@ -114,7 +115,11 @@ class _Watch:
         """Wait, take the first item, work on it, say what became of it."""
         while True:
             now = yield from self._now()
-            yield from forward(self._waiting(now))
+            situation = yield from ask(act(partial(self._look, now)))
+            if situation is not None and situation.can_begin:
+                yield from emit(*self._notices())
+            else:
+                yield from forward(self._waiting(now))
             name = yield from self._first_item()
             if name is not None:
                 yield from self._process(name)

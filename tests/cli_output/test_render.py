@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 import reactivex as rx
 from reactivex import Subject
 from reactivex.testing import TestScheduler
@@ -91,6 +92,17 @@ def test_lines_are_printed_before_they_pass() -> None:
     output = with_cli_output(terminal, verbosity=Verbosity.NORMAL)
     rx.of(PLANNING, PROSE).pipe(output).subscribe(lambda _: seen.append(stream.getvalue()))
     assert seen == ["\n[Planning] Starting...\n"] * 2
+
+
+@pytest.mark.parametrize("bell", [True, False])
+def test_the_bell_rings_if_it_is_wanted(bell: bool) -> None:
+    """The line that calls for a person rings the bell, unless that is switched off."""
+    stream = io.StringIO()
+    terminal = Terminal(stream, color=False, interactive=True, columns=lambda: 80)
+    output = with_cli_output(terminal, verbosity=Verbosity.NORMAL, bell=bell)
+    rx.of(WAITING).pipe(output).run()
+    assert "Backlog empty" in stream.getvalue()
+    assert bell == ("\a" in stream.getvalue())
 
 
 def test_spinner_moves_while_the_agent_is_silent() -> None:

@@ -151,6 +151,12 @@ def test_a_key_that_is_like_none_lists_them_all(tmp_path: Path, key: str) -> Non
         ("commandTimeout", 1e300),
         ("commitTimeout", None),
         ("gate", "hard"),
+        ("push", "origin"),
+        ("push", "/main"),
+        ("push", "origin/+main"),
+        ("push", "--all/main"),
+        ("push", "origin//main"),
+        ("push", "host:x/main"),
         ("agent", " "),
         ("model", 4),
         ("setupCommand", {"very": "long " * 100}),
@@ -162,6 +168,14 @@ def test_a_wrong_value_is_told_with_its_key(tmp_path: Path, key: str, value: Any
     error = refused(tmp_path, json.dumps({"maxIterations": 3, key: value}))
     assert error.message.startswith(f'{CONFIG_FILE}: "{key}" is ')
     assert len(error.message) < 250
+
+
+@pytest.mark.parametrize("value", [["belll", "slack://geheim"], "origin://me:geheim@host/main"])
+def test_a_url_is_not_shown(tmp_path: Path, value: Any) -> None:
+    """A value that is refused is shown without its URLs, which may hold passwords."""
+    error = refused(tmp_path, json.dumps({"notify" if isinstance(value, list) else "push": value}))
+    assert "://…" in error.message
+    assert "geheim" not in error.message
 
 
 def test_the_gate_needs_a_check(tmp_path: Path) -> None:
