@@ -5,6 +5,9 @@ Sources: requirements CUG-001 to CUG-063.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TypeVar
+
 from reactivex import Observable
 
 from cuggino.agents.protocol import LlmAgent
@@ -44,6 +47,8 @@ from cuggino.stages import (
     shell_lines,
 )
 from cuggino.storage import Session, Workspace
+
+Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 
 class LoopService:
@@ -187,39 +192,32 @@ class _Run:
 
     def _setup(self, n: int) -> Flow[None]:
         options = self._options
-        if not options.setup_command:
-            return
-        output = yield from forward(
-            command_stage(
-                SetupCommandOutput,
-                options.setup_command,
-                shell=self._service._shell,
-                cwd=options.cwd,
-                iteration=n,
-                output_file=self._session.setup_file,
-                timeout=options.command_timeout,
-            )
+        output = yield from self._command(
+            SetupCommandOutput, options.setup_command, n, self._session.setup_file
         )
         if options.setup_strict and output is not None and output.exit_code != 0:
             raise LoopError("setup", f"the setup command exited with code {output.exit_code}")
 
     def _check(self, n: int) -> Flow[CheckCommandOutput | None]:
-        options = self._options
-        if not options.check_command:
+        command = self._options.check_command
+        return (yield from self._command(CheckCommandOutput, command, n, self._session.check_file))
+
+    def _command(
+        self, kind: type[Output], command: str | None, n: int, output_file: Path
+    ) -> Flow[Output | None]:
+        """Run the command, if there is one; gives its outcome."""
+        if not command:
             return None
-        return (
-            yield from forward(
-                command_stage(
-                    CheckCommandOutput,
-                    options.check_command,
-                    shell=self._service._shell,
-                    cwd=options.cwd,
-                    iteration=n,
-                    output_file=self._session.check_file,
-                    timeout=options.command_timeout,
-                )
-            )
+        stage = command_stage(
+            kind,
+            command,
+            shell=self._service._shell,
+            cwd=self._options.cwd,
+            iteration=n,
+            output_file=output_file,
+            timeout=self._options.command_timeout,
         )
+        return (yield from forward(stage))
 
 
 def _gate_review(check: CheckCommandOutput) -> str:
