@@ -76,7 +76,7 @@ def test_the_defaults() -> None:
     [
         ("{nope", "line 1 column 2: not valid JSON"),
         ('{\n  "commit": true,\n  "audit": tru\n}', "line 3 column 12: not valid JSON"),
-        ('{\n  "commit": true,\n}', "line 3 column 1: not valid JSON"),
+        ('{\n  "commit": true\n  "audit": true}', "line 3 column 3: not valid JSON"),
         ("{} {}", "line 1 column 4: not valid JSON"),
         ("[]", "holds a list, but must hold an object"),
         ('"x"', "holds a text, but must hold an object"),
