@@ -36,7 +36,13 @@ def to_folder(backlog: Path) -> None:
     (backlog / NAME / "inside").write_text("kept")
 
 
-TEXTS = {edit: "edited", replace: "replaced", rename: "task", delete: None, to_folder: "kept"}
+TEXTS: dict[Callable[[Path], None], str | None] = {
+    edit: "edited",
+    replace: "replaced",
+    rename: "task",
+    delete: None,
+    to_folder: "kept",
+}
 """What must be found somewhere in the workspace after each deed."""
 
 
