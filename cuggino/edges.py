@@ -10,6 +10,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from reactivex import Observable, abc
@@ -17,6 +18,9 @@ from reactivex import Observable, abc
 from cuggino.operators import LoopScheduler, on_loop
 
 T = TypeVar("T")
+
+NOTICE = 0.5
+"""Seconds after which a signal that another thread was given is noticed, at the latest."""
 
 
 def run(
@@ -55,7 +59,9 @@ def run(
     try:
         subscription = on_loop(stream).subscribe(receive, fail, ended.set, scheduler=lane)
         try:
-            ended.wait()
+            # The system may hand a signal to any thread; this one notices when it wakes.
+            while not ended.wait(NOTICE):
+                pass
         finally:
             subscription.dispose()
     except BaseException:
@@ -94,7 +100,9 @@ class _Handover(Generic[T]):
                 continue
 
     def get(self) -> T | _End:
-        return self._items.get()
+        while True:
+            with suppress(queue.Empty):
+                return self._items.get(timeout=NOTICE)
 
     def leave(self) -> None:
         """Called by the consumer: nothing will be taken any more."""
