@@ -50,6 +50,32 @@ class LoopSettings(BaseModel):
     """Push after each commit, to `remote/branch`; absent means no push."""
     model: str | None = None
     """The model that the agent is asked to use; absent means the agent's own default."""
+    budget: float | None = Field(default=None, gt=0)
+    """US dollars that all agents of a run may spend together; absent means no limit."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that all agents of a run may use together; absent means no limit."""
+    max_duration: float | None = Field(default=None, gt=0, le=_LONGEST)
+    """Seconds that a run may take, all its waiting included; absent means no limit."""
+    wait_for_quota: bool = False
+    """Wait until a usage limit is lifted and go on, instead of ending the run."""
+    max_retries: int = Field(default=0, ge=0)
+    """How often in a row an agent that failed in passing (overload, lost connection) is retried."""
+    idle_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
+    """Seconds that an agent may be silent while no tool runs; absent means no limit."""
+    tool_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
+    """Seconds that an agent may be silent while a tool runs; absent means no limit."""
+    stage_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
+    """Seconds that one agent's whole stage may take; absent means no limit."""
+    progress_patience: int | None = Field(default=None, ge=1)
+    """After how many implementing agents that changed nothing to plan anew, then to stop."""
+    review_patience: int | None = Field(default=None, ge=1)
+    """After how many reviews in a row with the same findings to stop."""
+    journal: bool = True
+    """Write down each run, so that it can be resumed and reported."""
+    journal_days: int = Field(default=30, ge=1)
+    """Days after which the journal of an ended run is removed."""
+    journal_runs: int = Field(default=100, ge=1)
+    """How many journals of ended runs are kept."""
 
     @field_validator("setup_command", "check_command", mode="after")
     @classmethod
@@ -83,6 +109,11 @@ class Config(LoopSettings):
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
 
+    max_retries: int = Field(default=3, ge=0)
+    idle_timeout: float | None = Field(default=900.0, gt=0, le=_LONGEST)
+    tool_timeout: float | None = Field(default=7200.0, gt=0, le=_LONGEST)
+    progress_patience: int | None = Field(default=3, ge=1)
+    review_patience: int | None = Field(default=3, ge=1)
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit may take, its hooks and signature included, and a push as well."""
     audit: bool = False

@@ -16,6 +16,7 @@ CugginoError
 │   ├── QuotaExceeded           a usage limit, with the time it is lifted when known
 │   └── BudgetExceeded          the money or turns allowed are spent
 ├── LoopError                   a stage of a loop that failed; its cause is the reason
+├── RunNotResumable             a journal with which no run can go on
 └── WatchError                  the watch itself cannot go on
 
 What must stop a loop is one of these and travels in the error channel; what must not is an event
@@ -190,7 +191,7 @@ class QuotaExceeded(LlmSessionError):
 
 
 class BudgetExceeded(LlmSessionError):
-    """The money allowed for the session is spent."""
+    """The money, the tokens or the time allowed are spent."""
 
     exit_code = 13
 
@@ -209,6 +210,12 @@ class LoopError(CugginoError):
     @property
     def code(self) -> int:
         return self.cause.code if self.cause else self.exit_code
+
+
+class RunNotResumable(CugginoError):
+    """There is no such run, it has ended, or its journal does not fit this version."""
+
+    exit_code = 2
 
 
 class WatchError(CugginoError):

@@ -30,7 +30,11 @@ class SpawnOptions:
     resume_session_id: str | None = None
     """The session to go on with; it keeps the system prompt it was started with."""
     role: Role | None = None
+    turn: int | None = None
+    """Which session of its role this is in its run, from 1."""
     model: str | None = None
+    max_budget_usd: float | None = None
+    """US dollars that the session may spend, for agents that can hold that themselves."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment of the agent's program, and so of its tools."""
 

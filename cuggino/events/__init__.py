@@ -21,20 +21,32 @@ from cuggino.events.agent import (
     ToolCall,
     ToolResult,
     Usage,
+    UsageUpdate,
     UserMessage,
 )
 from cuggino.events.base import Event, UnknownEvent
 from cuggino.events.guards import (
     is_command_output_event,
+    is_journal_event,
     is_llm_agent_event,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
     is_loop_event,
     is_loop_phase_event,
     is_loop_terminal_event,
+    is_policy_event,
     is_printable_event,
     is_watch_event,
     is_watch_loop_event,
+)
+from cuggino.events.journal import (
+    JournalEvent,
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    RunState,
+    StageFinished,
+    StageStarted,
 )
 from cuggino.events.loop import (
     ApprovalBlocked,
@@ -48,6 +60,7 @@ from cuggino.events.loop import (
     LoopMaxIterations,
     LoopPhaseEvent,
     LoopSpecIssue,
+    LoopStalled,
     LoopTerminalEvent,
     PlanningStart,
     PushFailed,
@@ -69,6 +82,19 @@ from cuggino.events.marker import (
     SpecIssue,
     ToBeDiscussed,
 )
+from cuggino.events.policy import (
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    BudgetKind,
+    BudgetWarning,
+    NoProgress,
+    PolicyEvent,
+    QuotaLifted,
+    QuotaWaiting,
+    RunResumed,
+    StageCost,
+)
 from cuggino.events.watch import (
     NotificationFailed,
     WatchAuditEnded,
@@ -89,7 +115,7 @@ from cuggino.events.watch import (
 )
 from cuggino.events.wire import dump_event, event_types, parse_event
 
-LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent
+LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent
 """What the coding loop emits (CUG-024)."""
 
 WatchEvent: TypeAlias = LoopEvent | WatchLoopEvent
@@ -100,8 +126,13 @@ PrintableEvent: TypeAlias = LoopEvent | WatchLoopEvent
 
 __all__ = [
     "AgentMessage",
+    "AgentNudged",
+    "AgentReplaced",
+    "AgentRetry",
     "ApprovalBlocked",
     "Approved",
+    "BudgetKind",
+    "BudgetWarning",
     "CheckCommandOutput",
     "CommandOutputEvent",
     "CommitFailed",
@@ -110,6 +141,7 @@ __all__ = [
     "Event",
     "ImplementingStart",
     "IterationStart",
+    "JournalEvent",
     "LlmAgentEvent",
     "LlmMarkerEvent",
     "LlmTerminalMarkerEvent",
@@ -118,24 +150,37 @@ __all__ = [
     "LoopMaxIterations",
     "LoopPhaseEvent",
     "LoopSpecIssue",
+    "LoopStalled",
     "LoopTerminalEvent",
     "NoMoreWork",
+    "NoProgress",
     "Note",
     "NotificationFailed",
     "PingEvent",
     "PlanComplete",
     "PlanningStart",
+    "PolicyEvent",
     "PrintableEvent",
     "Progress",
     "PushFailed",
     "PushPerformed",
+    "QuotaLifted",
+    "QuotaWaiting",
     "RateLimited",
     "RequestChanges",
     "ReviewingStart",
+    "RunContinued",
+    "RunEnded",
+    "RunResumed",
+    "RunStarted",
+    "RunState",
     "SessionEnded",
     "SessionOutcome",
     "SetupCommandOutput",
     "SpecIssue",
+    "StageCost",
+    "StageFinished",
+    "StageStarted",
     "SystemMessage",
     "TaskLimitReached",
     "Thinking",
@@ -144,6 +189,7 @@ __all__ = [
     "ToolResult",
     "UnknownEvent",
     "Usage",
+    "UsageUpdate",
     "UserMessage",
     "WatchAuditEnded",
     "WatchAuditFailed",
@@ -164,12 +210,14 @@ __all__ = [
     "dump_event",
     "event_types",
     "is_command_output_event",
+    "is_journal_event",
     "is_llm_agent_event",
     "is_llm_marker_event",
     "is_llm_terminal_marker_event",
     "is_loop_event",
     "is_loop_phase_event",
     "is_loop_terminal_event",
+    "is_policy_event",
     "is_printable_event",
     "is_watch_event",
     "is_watch_loop_event",

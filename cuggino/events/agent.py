@@ -89,6 +89,14 @@ class Usage(BaseModel):
     cache_creation_tokens: int = 0
 
 
+class UsageUpdate(LlmAgentEvent):
+    """What the running session has used so far, as far as the agent says while it works."""
+
+    usage: Usage
+    cost_usd: float | None = None
+    """US dollars so far, None when the agent tells them only at its end."""
+
+
 class SessionEnded(LlmAgentEvent):
     """The last event of an agent's stream: how the session ended and what it took."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing_extensions import TypeIs
 
 from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.journal import JournalEvent
 from cuggino.events.loop import CommandOutputEvent, LoopPhaseEvent, LoopTerminalEvent
 from cuggino.events.marker import LlmMarkerEvent, LlmTerminalMarkerEvent
+from cuggino.events.policy import PolicyEvent
 from cuggino.events.watch import WatchLoopEvent
 
 
@@ -45,20 +47,32 @@ def is_watch_loop_event(event: object) -> TypeIs[WatchLoopEvent]:
     return isinstance(event, WatchLoopEvent)
 
 
-def is_loop_event(event: object) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent]:
+def is_policy_event(event: object) -> TypeIs[PolicyEvent]:
+    """A policy acted: a retry, a wait, a budget."""
+    return isinstance(event, PolicyEvent)
+
+
+def is_journal_event(event: object) -> TypeIs[JournalEvent]:
+    """Written to the journal of a run, not emitted."""
+    return isinstance(event, JournalEvent)
+
+
+def is_loop_event(
+    event: object,
+) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent]:
     """One of `LoopEvent`: what the coding loop emits."""
-    return isinstance(event, LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent)
+    return isinstance(event, LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent)
 
 
 def is_watch_event(
     event: object,
-) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | WatchLoopEvent]:
+) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent | WatchLoopEvent]:
     """One of `WatchEvent`: what the watch emits."""
     return is_loop_event(event) or isinstance(event, WatchLoopEvent)
 
 
 def is_printable_event(
     event: object,
-) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | WatchLoopEvent]:
+) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent | WatchLoopEvent]:
     """One of `PrintableEvent`: what a formatter must know how to show."""
     return is_watch_event(event)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cuggino.events.base import Event
 
 
@@ -110,3 +112,12 @@ class LoopMaxIterations(LoopTerminalEvent):
     """The rounds are used up without an approval."""
 
     max_iterations: int
+
+
+class LoopStalled(LoopTerminalEvent):
+    """The loop goes round without getting anywhere, and stops rather than burning on."""
+
+    reason: Literal["no_progress", "same_findings"]
+    message: str
+    filenames: tuple[str, ...] = ()
+    """Names of the files in `.cuggino/tbd/` with the findings that nobody could settle."""
