@@ -51,6 +51,10 @@ class Attempts:
         self._quota_until = now + timedelta(seconds=pause)
         return pause
 
+    def restore(self, name: str, count: int, due: datetime) -> None:
+        """What an earlier process had counted."""
+        self._failed[name], self._due[name] = count, due
+
     def count(self, name: str) -> int:
         """How often the item has failed so far."""
         return self._failed.get(name, 0)

@@ -45,6 +45,8 @@ class WatchItemRetry(WatchLoopEvent):
     max_attempts: int
     retry_in: float
     """Seconds until the next attempt."""
+    counted: bool = True
+    """False after a usage limit, which costs no attempt."""
 
 
 class WatchItemParked(WatchLoopEvent):

@@ -42,7 +42,7 @@ class GuardianClient:
         """
         with self._lock:
             if not self._run:
-                self._run = f"{os.environ.get(COOKIE, '')}{uuid.uuid4().hex}."
+                self._run = f"{os.environ.get(COOKIE, '')}{os.getpid()}-{uuid.uuid4().hex}."
             self._ensure()
             self._count += 1
             return f"{self._run}{self._count}/"

@@ -41,3 +41,17 @@ def clock() -> Observable[datetime]:
         return disposable.Disposable()
 
     return Observable(subscribe)
+
+
+def lane() -> Observable[abc.SchedulerBase]:
+    """Emit the scheduler of the subscription, for what must know the time when all has ended."""
+
+    def subscribe(
+        observer: abc.ObserverBase[abc.SchedulerBase],
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        observer.on_next(serial(scheduler))
+        observer.on_completed()
+        return disposable.Disposable()
+
+    return Observable(subscribe)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reactivex import Observable, abc, empty, throw, timer
+from reactivex import Observable, abc, concat, empty, of, throw, timer
 from reactivex import operators as ops
 
-from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
+from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.operators import acquire_release, interrupt_when
 from cuggino.sources.process import process_lines
@@ -69,6 +69,22 @@ def command_stage(
         )
 
     return acquire_release(lambda: _Output(output_file), collect, lambda output: output.close())
+
+
+def must_succeed(command: Observable[Output]) -> Observable[Output]:
+    """The command's event, then an error if it tells of another exit code than 0.
+
+    Errors: `LoopError` of the setup or check phase.
+    """
+
+    def judge(event: Output) -> Observable[Output]:
+        if event.exit_code == 0:
+            return of(event)
+        phase = "setup" if isinstance(event, SetupCommandOutput) else "check"
+        message = f"the {phase} command exited with code {event.exit_code}"
+        return concat(of(event), throw(LoopError(phase, message)))
+
+    return command.pipe(ops.concat_map(judge))
 
 
 def _then(make: Callable[[], Output]) -> Callable[[Observable[Any]], Observable[Output]]:

@@ -18,6 +18,8 @@ from cuggino.sources.git import git_lines, has_own_ssh
 from cuggino.stages.git_words import gist, push_gist
 
 SUBJECT_LIMIT = 72
+_SHORT = 7
+"""Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
@@ -159,16 +161,25 @@ class GitRepository:
 
 
 def commit_stage(
-    repository: Repository, message: str, *, iteration: int
+    repository: Repository, message: str, *, iteration: int, base: str | None = None
 ) -> Observable[CommitPerformed | CommitFailed]:
     """Commit the work of a task; emits `CommitPerformed`, `CommitFailed`, or nothing.
 
     Nothing changed means no event. A failure is an event and never an error: the loop goes on.
+
+    `base` is the commit that was there before. With nothing to commit, and another commit there
+    than `base`, the stage had been here already, in a process that was killed: that commit is the
+    event's.
     """
 
     def run() -> Flow[None]:
         try:
             commit = yield from ask(repository.commit(message))
+            if commit is None and base is not None:
+                head = yield from ask(repository.head())
+                if head is not None and head != base:
+                    subject = commit_message(message).partition("\n")[0]
+                    commit = Commit(hash=head[:_SHORT], message=subject)
         except ProcessError as error:
             yield from emit(CommitFailed(iteration=iteration, message=error.message))
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cuggino.errors import SessionError
@@ -16,6 +17,8 @@ class Session:
 
     def __init__(self, session_id: str, folder: Path) -> None:
         self.id = session_id
+        self.keep = False
+        """Leave the files where they are at the end: the run is unfinished, and may be resumed."""
         self.session_file = folder / f"{session_id}.md"
         """The plan and the progress log that all agents of the run read."""
         self.plan_file = folder / f"{session_id}.plan.md"
@@ -39,9 +42,20 @@ class Session:
         )
 
     def create(self) -> None:
-        """Make the empty session file."""
+        """Make the empty session file; one that is there, of a run that goes on, stays."""
         with storing("create session", self.session_file):
-            self.session_file.write_text("", encoding="utf-8")
+            self.session_file.touch()
+
+    def size(self) -> int:
+        """The length of the session file in bytes."""
+        with storing("read session", self.session_file):
+            return self.session_file.stat().st_size
+
+    def rewind(self, size: int) -> None:
+        """Cut off what was appended after `size`: the stage that did so begins anew."""
+        with storing("rewind session", self.session_file):
+            if self.session_file.stat().st_size > size:
+                os.truncate(self.session_file, size)
 
     def append(self, marker: LlmMarkerEvent) -> None:
         """Add the marker to the session file, as the block an agent wrote."""
@@ -71,6 +85,11 @@ class Session:
         with storing("commit plan", self.session_file):
             write_atomic(self.session_file, f"{plan}\n\n{PROGRESS_LOG}\n")
             self.plan_file.unlink()
+
+    def clear_plan(self) -> None:
+        """Remove a plan file that an earlier planning agent left half-written."""
+        with storing("clear plan", self.plan_file):
+            self.plan_file.unlink(missing_ok=True)
 
     def clear_review(self) -> None:
         """Remove the review file, so that no review of an earlier round is taken for a new one."""

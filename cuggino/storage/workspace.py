@@ -33,6 +33,8 @@ class Workspace:
         """Where finished items and settled issues go; nothing in it is read again."""
         self.parked = self.folder / "parked"
         """Where items go that failed too often, until a person retries them."""
+        self.journal = self.folder / "journal"
+        """What happened in each run, a file a run."""
         self.memory = self.folder / "memory.md"
         """What a person has dismissed, for the audit agent to know."""
         self.prompts = self.folder / "prompts"
@@ -70,31 +72,49 @@ class Workspace:
 
     @contextmanager
     def session(
-        self, *, command: str = "cuggino run", since: datetime | None = None
+        self,
+        *,
+        command: str = "cuggino run",
+        since: datetime | None = None,
+        session_id: str | None = None,
     ) -> Iterator[Session]:
-        """A new session in a locked workspace; its files are removed at the end, whatever it is.
+        """A session in a locked workspace: a new one, or that of an unfinished run by its id.
 
-        Within `lock` of this same object it is a part of it, and does not lock again.
+        Its files are removed at the end, however it comes about, unless `keep` of the session is
+        set by then. Within `lock` of this same object it is a part of it, and does not lock again.
 
         Raises:
             WorkspaceLocked: somebody else holds it, or another session of this object is held.
         """
         with self._lock.hold_for_session(command=command, since=since):
             self.open()
-            session = Session(str(uuid7()), self.wip)
+            session = Session(session_id or str(uuid7()), self.wip)
             session.create()
             try:
                 yield session
             finally:
-                session.remove()
+                if not session.keep:
+                    session.remove()
 
-    def write_spec_issue(self, content: str) -> str:
-        """Store a problem of the specification for a person; gives the name of its file."""
-        return self._write_new(self.spec_issues, content)
+    def remove_session(self, session_id: str) -> None:
+        """Remove the files of a run that nobody will go on with."""
+        Session(session_id, self.wip).remove()
 
-    def write_tbd_item(self, content: str) -> str:
-        """Store a finding of the audit for a person; gives the name of its file."""
-        return self._write_new(self.tbd, content)
+    def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
+        """Store a problem of the specification for a person; gives the name of its file.
+
+        With a `name` (from `new_name`) it can be repeated: the same file is written again.
+        """
+        return self._write(self.spec_issues, content, name)
+
+    def write_tbd_item(self, content: str, *, name: str | None = None) -> str:
+        """Store a finding for a person to decide on; gives the name of its file."""
+        return self._write(self.tbd, content, name)
+
+    @staticmethod
+    def new_name() -> str:
+        """A name for a file of an issue; names sort by time."""
+        return f"{uuid7()}.md"
 
     def issues(self) -> list[Issue]:
         """What waits for a person: the spec issues, then the findings, each in order of time."""
@@ -133,8 +153,8 @@ class Workspace:
         except FileNotFoundError as error:
             raise StorageError(outcome, f"{issue.path} is gone") from error
 
-    def _write_new(self, folder: Path, content: str) -> str:
-        path = folder / f"{uuid7()}.md"
+    def _write(self, folder: Path, content: str, name: str | None) -> str:
+        path = folder / (name or self.new_name())
         with storing(f"write {folder.name}", path):
             folder.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
