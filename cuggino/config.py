@@ -70,7 +70,7 @@ class LoopSettings(BaseModel):
     """After how many implementing agents that changed nothing to plan anew, then to stop."""
     review_patience: int | None = Field(default=None, ge=1)
     """After how many reviews in a row with the same findings to stop."""
-    journal: bool = True
+    journal: bool = False
     """Write down each run, so that it can be resumed and reported."""
     journal_days: int = Field(default=30, ge=1)
     """Days after which the journal of an ended run is removed."""
@@ -114,6 +114,7 @@ class Config(LoopSettings):
     tool_timeout: float | None = Field(default=7200.0, gt=0, le=_LONGEST)
     progress_patience: int | None = Field(default=3, ge=1)
     review_patience: int | None = Field(default=3, ge=1)
+    journal: bool = True
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit may take, its hooks and signature included, and a push as well."""
     audit: bool = False
@@ -188,14 +189,14 @@ def load_config(folder: Path) -> Config:
     return parse_config(raw)
 
 
-def parse_config(raw: dict[str, Any]) -> Config:
+def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
     """The configuration from its JSON object; raises `ConfigError` with one sentence."""
     known = {field.alias or name: name for name, field in Config.model_fields.items()}
     for key in raw:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             raise ConfigError(
-                f'{CONFIG_FILE}: unknown key "{key}"',
+                f'{where}: unknown key "{key}"',
                 hint=f'did you mean "{near[0]}"?' if near else "valid keys: " + ", ".join(known),
             )
     try:
@@ -204,12 +205,25 @@ def parse_config(raw: dict[str, Any]) -> Config:
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ")
         if not first["loc"]:
-            raise ConfigError(f"{CONFIG_FILE}: {message}") from error
+            raise ConfigError(f"{where}: {message}") from error
         key = str(first["loc"][0])
         raise ConfigError(
-            f'{CONFIG_FILE}: "{key}" is {_shown(raw.get(key))}: {message}',
+            f'{where}: "{key}" is {_shown(raw.get(key))}: {message}',
             hint="correct the value, or write a new file with `cuggino setup`",
         ) from error
+
+
+def changed_config(config: Config, values: dict[str, Any]) -> Config:
+    """The configuration with these values, by their names in Python, in the place of its own.
+
+    Raises:
+        ConfigError: a value cannot be used.
+    """
+    return parse_config({**config.model_dump(by_alias=True), **_aliased(values)}, where="options")
+
+
+def _aliased(values: dict[str, Any]) -> dict[str, Any]:
+    return {Config.model_fields[name].alias or name: value for name, value in values.items()}
 
 
 def save_config(folder: Path, config: Config) -> None:

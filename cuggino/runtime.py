@@ -14,11 +14,12 @@ from cuggino.config import CONFIG_FILE, Config, LoopSettings, load_config
 from cuggino.errors import ConfigError
 from cuggino.events import LoopEvent, WatchEvent
 from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
+from cuggino.loops.resuming import resumed_options
 from cuggino.notify import make_notifier, with_notifications
-from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
-from cuggino.storage import WORKSPACE_FOLDER, Workspace, read_focus
+from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Runtime:
     workspace: Workspace
     loop: LoopService
     watcher: WatchService
+    agent_name: str = ""
+    """The agent as it was named, for the journal; resumed runs use it again."""
 
     @classmethod
     def live(
@@ -50,6 +53,7 @@ class Runtime:
         """
         folder = Path(cwd).resolve()
         config = config or load_config(folder)
+        name = agent if isinstance(agent, str) else agent.name if agent else config.agent
         if agent is None or isinstance(agent, str):
             agent = make_agent(agent or config.agent, cwd=folder, path=config.agent_path)
         workspace = Workspace(folder)
@@ -59,13 +63,17 @@ class Runtime:
             timeout=config.commit_timeout,
         )
         prompts = Prompts(workspace.prompts)
+        gate = QuotaGate()
         loop = LoopService(
             agent=agent,
             workspace=workspace,
             repository=repository,
             prompts=prompts,
+            gate=gate,
         )
-        watcher = WatchService(agent=agent, workspace=workspace, loop=loop, prompts=prompts)
+        watcher = WatchService(
+            agent=agent, workspace=workspace, loop=loop, prompts=prompts, gate=gate
+        )
         return cls(
             cwd=folder,
             config=config,
@@ -73,6 +81,7 @@ class Runtime:
             workspace=workspace,
             loop=loop,
             watcher=watcher,
+            agent_name=name,
         )
 
     def loop_options(
@@ -85,7 +94,12 @@ class Runtime:
         """
         settings = {name: getattr(self.config, name) for name in LoopSettings.model_fields}
         return LoopRunOptions(
-            focus=read_focus(focus, self.cwd), cwd=self.cwd, review=review, slow=slow, **settings
+            focus=read_focus(focus, self.cwd),
+            cwd=self.cwd,
+            review=review,
+            slow=slow,
+            agent=self.agent_name,
+            **settings,
         )
 
     def run(
@@ -101,6 +115,24 @@ class Runtime:
             options = yield from ask(act(lambda: self._checked(focus, review, slow=slow)))
             assert options is not None
             yield from forward(self.loop.run(options))
+
+        return on_loop(flow(story))
+
+    def resume(self, run_id: str | None = None) -> Observable[LoopEvent]:
+        """Go on with an unfinished run: the latest, or the one whose id begins so.
+
+        Emits `RunResumed`, then what `LoopService.run` emits from the first unfinished stage on.
+        Focus and course are those of the run, limits and policies those of the configuration.
+
+        Errors: `RunNotResumable`, before anything is started or written.
+        """
+
+        def story() -> Flow[None]:
+            journal = yield from ask(act(lambda: find_run(self.workspace.journal, run_id)))
+            assert journal is not None
+            options = yield from ask(act(lambda: self._resumed(journal)))
+            assert options is not None
+            yield from forward(self.loop.run(options, resume=journal))
 
         return on_loop(flow(story))
 
@@ -127,8 +159,15 @@ class Runtime:
         check_project(self.cwd, self.config, self.agent)
         self.watcher.check()
         shared = WatchRunOptions.model_fields.keys() & type(self.config).model_fields.keys()
+        shared -= {"agent"}
         settings = {name: getattr(self.config, name) for name in shared}
-        return WatchRunOptions(cwd=self.cwd, slow=slow, **settings)
+        return WatchRunOptions(cwd=self.cwd, slow=slow, agent=self.agent_name, **settings)
+
+    def _resumed(self, journal: JournalFile) -> LoopRunOptions:
+        check_project(self.cwd, self.config, self.agent)
+        self.loop.check()
+        current = self.loop_options(focus="the focus of the run")
+        return resumed_options(current, journal.started)
 
     def _checked(self, focus: str, review: str | None, *, slow: bool) -> LoopRunOptions:
         options = self.loop_options(focus=focus, review=review, slow=slow)

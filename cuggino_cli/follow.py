@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cuggino_cli.output.terminal import ColorMode, Terminal
     from cuggino_cli.output.verbosity import Verbosity
 
-EXIT_CODES = {"LoopApproved": 0, "LoopSpecIssue": 10, "LoopMaxIterations": 11}
+EXIT_CODES = {"LoopApproved": 0, "LoopSpecIssue": 10, "LoopMaxIterations": 11, "LoopStalled": 14}
 """Exit codes of the endings that are no error."""
 
 INTERRUPTED = 130

@@ -21,7 +21,18 @@ import click
 
 from cuggino._version import __version__
 
-COMMANDS = ("run", "watch", "plan", "backlog", "issues", "demo", "setup", "doctor")
+COMMANDS = (
+    "run",
+    "watch",
+    "plan",
+    "backlog",
+    "issues",
+    "runs",
+    "report",
+    "demo",
+    "setup",
+    "doctor",
+)
 """The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
 
 ALIASES = {"pm": "plan"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 
@@ -108,13 +109,67 @@ class Drop:
 
 @dataclass(frozen=True)
 class Hang:
-    """Silence before the answer, until the server is closed or `seconds` have passed."""
+    """Silence, until the server is closed or `seconds` have passed; then the connection is reset.
+
+    Before the answer, or after this many events of a message.
+    """
 
     seconds: float = 60.0
+    message: Message | None = None
+    after_events: int = 0
 
 
 Reply: TypeAlias = Message | ApiError | Drop | Hang
 Script: TypeAlias = Callable[[ModelRequest], Reply]
+
+
+def rate_limited(retry_after: float | None = None) -> ApiError:
+    """Too many requests; `retry_after` in seconds. The agent waits for up to 60, and gives up
+    at once when it is more."""
+    headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+    return ApiError(429, "rate_limit_error", "Number of request tokens exceeded.", headers)
+
+
+def overloaded() -> ApiError:
+    """The API has too much to do."""
+    return ApiError(529, "overloaded_error", "Overloaded")
+
+
+def server_error() -> ApiError:
+    """The API is broken."""
+    return ApiError(500, "api_error", "Internal server error")
+
+
+def usage_limit(
+    resets_at: float, message: str = "This request would exceed your account's rate limit."
+) -> ApiError:
+    """A usage limit is met, until a time in seconds since the epoch.
+
+    A subscription (an agent with `SUBSCRIPTION` in its environment) reads the headers, and says
+    in its own words when the limit is lifted. With an API key only the message counts.
+    """
+    headers = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(int(resets_at)),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    }
+    return ApiError(429, "rate_limit_error", message, headers)
+
+
+SUBSCRIPTION: Mapping[str, str] = MappingProxyType(
+    {"CLAUDE_CODE_OAUTH_TOKEN": "dummy-not-a-token", "ANTHROPIC_API_KEY": ""}
+)
+"""Environment of an agent that believes to be logged in with a subscription."""
+
+
+def always(reply: Reply) -> Script:
+    """The same reply to every request."""
+    return lambda _request: reply
+
+
+def replies(*first: Reply, then: Reply) -> Script:
+    """These replies, one a request whatever it asks for, and then the last one for ever."""
+    return lambda request: first[request.number] if request.number < len(first) else then
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -173,13 +173,17 @@ class _Handler(BaseHTTPRequestHandler):
             case ApiError(status, kind, message, headers):
                 self._send_json(status, _error(kind, message), headers)
             case Drop(message, after_events):
-                if message is not None:
-                    events = list(sse_events(self._complete(message, body)))
-                    self._send_events(events[:after_events], message.headers, ends=False)
+                self._begin(message, after_events, body)
                 self._reset()
-            case Hang(seconds):
+            case Hang(seconds, message, after_events):
+                self._begin(message, after_events, body)
                 self.owner._closing.wait(seconds)
                 self._reset()
+
+    def _begin(self, message: Message | None, after_events: int, body: dict[str, Any]) -> None:
+        if message is not None:
+            events = list(sse_events(self._complete(message, body)))
+            self._send_events(events[:after_events], message.headers, ends=False)
 
     def _complete(self, reply: Message, body: dict[str, Any]) -> dict[str, Any]:
         return complete_message(reply, number=next(self.owner._ids), model=body.get("model"))

@@ -41,18 +41,21 @@ ROOMS = MappingProxyType(
         "domain": _room("events errors"),
         "security": _room("errors", "tree_sitter tree_sitter_bash bashlex"),
         "prompts": _room("errors"),
-        "operators": _room("events errors", "reactivex"),
+        "operators": _room("events errors domain", "reactivex"),
         "sources": _room("errors", "reactivex watchdog git psutil"),
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
-        "agents": _room("_version events errors config sources operators", "pydantic reactivex"),
+        "agents": _room(
+            "_version events errors config domain sources operators", "pydantic reactivex"
+        ),
         "stages": _room(
-            "events errors agents.protocol prompts operators sources storage", "reactivex"
+            "events errors domain agents.protocol prompts operators sources storage", "reactivex"
         ),
         "loops": _room(
             "events errors config domain prompts operators storage agents.protocol stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
+        "report": _room("events errors domain storage", "pydantic plotly"),
         "notify": _room("events errors config operators", "reactivex apprise"),
         "runtime": _room(
             "events errors config domain prompts operators sources storage agents stages loops "
@@ -69,7 +72,7 @@ ROOMS = MappingProxyType(
 """The rooms from the bottom up. A dotted name allows that one module of a room."""
 
 CLI_MAY = _room(
-    "_version config errors events domain prompts agents sources.git storage notify",
+    "_version config errors events domain prompts agents sources.git storage notify report",
     "click prompt_toolkit wcwidth reactivex pydantic git",
 )
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""

@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.model_script import Step
+from tests.model_script import (
+    Step,
+    always,
+    overloaded,
+    rate_limited,
+    replies,
+    server_error,
+    usage_limit,
+)
 from tests.model_server import (
     ApiError,
     Drop,
@@ -19,7 +27,6 @@ from tests.model_server import (
     Message,
     ModelServer,
     RoleScript,
-    Script,
     Text,
     Thought,
     Tool,
@@ -40,10 +47,6 @@ def ask(
         return response.status, response.read().decode()
     finally:
         connection.close()
-
-
-def always(reply: Message | ApiError | Drop | Hang) -> Script:
-    return lambda request: reply
 
 
 def test_a_message_is_streamed() -> None:
@@ -92,6 +95,27 @@ def test_a_dropped_connection(drop: Drop) -> None:
         pytest.raises((HTTPException, ConnectionError)),
     ):
         ask(server, PROMPT)
+
+
+def test_silence_in_the_middle() -> None:
+    """A message may stop halfway, and is broken off when its time is over."""
+    hang = Hang(seconds=0.05, message=Message([Text("never whole")]), after_events=3)
+    with (
+        ModelServer(always(hang)) as server,
+        pytest.raises((HTTPException, ConnectionError)),
+    ):
+        ask(server, PROMPT)
+
+
+def test_failures_by_name() -> None:
+    """The failures that have a name have the status and the headers of the API's own."""
+    script = replies(rate_limited(7), overloaded(), server_error(), then=usage_limit(60.5))
+    with ModelServer(script) as server:
+        statuses = [ask(server, PROMPT)[0] for _ in range(5)]
+    assert [429, 529, 500, 429, 429] == statuses
+    assert {"retry-after": "7"} == rate_limited(7).headers
+    assert {} == rate_limited().headers
+    assert "60" == usage_limit(60.5).headers["anthropic-ratelimit-unified-reset"]
 
 
 def test_leaving_releases_a_hang_and_every_thread() -> None:

@@ -88,14 +88,30 @@ class TestBuilding:
             "commit": True,
             "push": "origin/main",
             "model": "small",
+            "budget": 2.5,
+            "max_tokens": 1000,
+            "max_duration": 60.0,
+            "wait_for_quota": True,
+            "max_retries": 1,
+            "idle_timeout": 2.0,
+            "tool_timeout": 3.0,
+            "stage_timeout": 4.0,
+            "progress_patience": 5,
+            "review_patience": 6,
+            "journal": False,
+            "journal_days": 7,
+            "journal_runs": 8,
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())
         options = runtime.loop_options(focus="the page", review="redo", slow=True)
-        expected = LoopRunOptions(
-            focus="the page", cwd=project.resolve(), review="redo", slow=True, **values
-        )
-        assert expected == options
-        shared = set(Config.model_fields) & set(LoopRunOptions.model_fields)
+        given: dict[str, Any] = {
+            "focus": "the page",
+            "review": "redo",
+            "slow": True,
+            "agent": "memory",
+        }
+        assert LoopRunOptions(cwd=project.resolve(), **given, **values) == options
+        shared = set(Config.model_fields) & set(LoopRunOptions.model_fields) - {"agent"}
         assert set(values) == shared
 
     def test_a_focus_file(self, project: Path) -> None:

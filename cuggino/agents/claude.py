@@ -31,6 +31,9 @@ _ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
 }
 
+_LEAST_BUDGET = 0.01
+"""US dollars; a session that may spend less could not say a word."""
+
 _INSTALL = (
     "install it with `npm install -g @anthropic-ai/claude-code`, "
     'or give its path as "agentPath" in .cuggino.json'
@@ -66,6 +69,10 @@ class ClaudeAgent:
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
 
+        `max_budget_usd` counts what this session spends from now on, not what it spent before it
+        was resumed, and is looked at after each answer of the model: the session ends with
+        `BudgetExceeded` behind the answer that went beyond it, a complete last one included.
+
         The prompt goes to standard input and the system prompt to a private file, as both may be
         longer than an argument can be, and a prompt may begin with a dash.
         """
@@ -97,6 +104,8 @@ class ClaudeAgent:
             argv += ["--append-system-prompt-file", str(system_prompt)]
         if options.model is not None:
             argv += ["--model", options.model]
+        if options.max_budget_usd is not None:
+            argv += ["--max-budget-usd", _dollars(options.max_budget_usd)]
         if options.resume_session_id is not None:
             argv += ["--resume", options.resume_session_id]
         elif options.session_id is not None:
@@ -149,6 +158,11 @@ class ClaudeAgent:
                 hint="update it with `claude update` or through npm",
             )
         return numbers[0]
+
+
+def _dollars(amount: float) -> str:
+    """The amount as the program reads it, which refuses nothing and less; no exponent."""
+    return f"{max(amount, _LEAST_BUDGET):.4f}".rstrip("0").rstrip(".")
 
 
 def _write_private(system_prompt: str | None) -> Path | None:

@@ -50,6 +50,13 @@ def is_api_error(raw: Json) -> bool:
     return bool(raw.get("is_api_error_message") or raw.get("api_error"))
 
 
+def message_text(raw: Json) -> str:
+    """The text of this line's message."""
+    blocks = _blocks(dict_or_empty(raw.get("message")))
+    texts = [block["text"] for block in blocks if isinstance(block, dict) and "text" in block]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def _assistant_events(raw: Json) -> list[LlmAgentEvent]:
     message = dict_or_empty(raw.get("message"))
     events: list[LlmAgentEvent] = []

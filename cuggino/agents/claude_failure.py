@@ -2,17 +2,21 @@
 
 Decided on what the program says about itself (`is_error`, `terminal_reason`, `api_error_status`,
 its own API-error lines) and never on the model's text, nor on the subtype or the exit code alone:
-an API error is reported as `subtype: success`, and an interrupted run exits with 0.
+an API error is reported as `subtype: success`, and an interrupted run exits with 0. A usage limit
+is known by its own events; for want of them, by the program's words about a failure.
 """
 
 from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import Json, text_or_none
+from cuggino.agents.claude_events import Json, message_text, text_or_none
+from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -84,6 +88,10 @@ class Ending:
     """The program said that it was interrupted."""
     program: str = "claude"
     """What the program is called in messages."""
+    now: datetime
+    """When it ended, with a zone."""
+    zone: Callable[[], tzinfo]
+    """The zone of a time that the program tells without one."""
 
 
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
@@ -146,8 +154,11 @@ def _of_result(result: Json, ending: Ending) -> LlmSessionError:
             return AgentFailed(message, reason="bad_request", hint=hint)
     reason = _api_reason(result, ending.api_error or {}, message)
     # A limit may be met and the work go on (paid beyond it), to fail later for another reason.
-    if reason in ("rate_limit", "unknown") and (quota := _quota(message, ending)):
-        return quota
+    # A limit that somebody set for an API key is told as a bad request.
+    if reason in ("rate_limit", "unknown") and _limit_told(ending):
+        return _quota(message, ending)
+    if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
+        return _quota(message, ending)
     return _failed(message, reason)
 
 
@@ -167,14 +178,17 @@ def _api_reason(result: Json, api_error: Json, message: str) -> AgentFailure:
     return "unknown"
 
 
-def _quota(message: str, ending: Ending) -> QuotaExceeded | None:
+def _limit_told(ending: Ending) -> bool:
+    """Whether the program reported in its events that a usage limit was met."""
     rejected = ending.limit is not None and ending.limit.status == "rejected"
-    said = ending.api_error is not None and (
-        ending.api_error.get("api_error") == "usage_limit_reached"
-    )
-    if not (rejected or said):
-        return None
-    return QuotaExceeded(message, resets_at=ending.limit.resets_at if ending.limit else None)
+    return rejected or (ending.api_error or {}).get("api_error") == "usage_limit_reached"
+
+
+def _quota(message: str, ending: Ending) -> QuotaExceeded:
+    resets_at = ending.limit.resets_at if ending.limit and _limit_told(ending) else None
+    if resets_at is None:
+        resets_at = parse_reset(message, now=ending.now, zone=ending.zone())
+    return QuotaExceeded(message, resets_at=resets_at)
 
 
 def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError:
@@ -182,8 +196,12 @@ def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmS
         return AgentFailed(f"{ending.program} was interrupted", reason="aborted")
     lines = [line.rstrip() for line in stderr_tail.splitlines() if line.strip()]
     tail = "\n".join(lines[-_STDERR_LINES:])
-    if quota := _quota(tail or "a usage limit was met", ending):
-        return quota
+    said = message_text(ending.api_error) if ending.api_error else ""
+    for text in filter(None, (said, tail)):
+        if is_quota_text(text):
+            return _quota(_cut(text), ending)
+    if _limit_told(ending):
+        return _quota(_cut(said or tail or "a usage limit was met"), ending)
     for pattern, hint in _REFUSALS:
         if pattern.search(stderr_tail):
             return AgentFailed(_cut(tail), reason="bad_request", hint=hint)

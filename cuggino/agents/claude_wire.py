@@ -9,22 +9,28 @@ How a failure is named is in `claude_failure`.
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import (
-    Json,
-    dict_or_empty,
-    is_api_error,
-    is_number,
-    text_or_none,
-    to_events,
-)
+from cuggino.agents.claude_events import Json, is_api_error, text_or_none, to_events
 from cuggino.agents.claude_failure import Ending, failure_of, outcome_of
+from cuggino.agents.claude_usage import UsageMeter
+from cuggino.agents.claude_zone import local_zone
 from cuggino.errors import LlmSessionError
-from cuggino.events import LlmAgentEvent, PingEvent, RateLimited, SessionEnded, Usage, UserMessage
+from cuggino.events import (
+    LlmAgentEvent,
+    PingEvent,
+    RateLimited,
+    SessionEnded,
+    UsageUpdate,
+    UserMessage,
+)
 
 _STREAM_EVENT = b'{"type":"stream_event",'
+_BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INTERRUPTED = "[Request interrupted by user"
 
@@ -61,11 +67,18 @@ class ClaudeSession:
 
     The run ends with its process, not with its first result: background tasks go on after it and
     add results of their own. The first result is the main answer, and decides. `program` is what
-    the program is called in messages.
+    the program is called in messages; `zone` gives the time zone in which it tells times without
+    one, and is asked only when it does.
     """
 
-    def __init__(self, *, program: str = "claude") -> None:
+    def __init__(
+        self,
+        *,
+        program: str = "claude",
+        zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
+    ) -> None:
         self._program = program
+        self._zone = zone
         self.session_id: str | None = None
         """With it the session can be resumed; known from the first line on."""
         self.version: str | None = None
@@ -74,9 +87,7 @@ class ClaudeSession:
         self._api_error: Json | None = None
         self._limit: RateLimited | None = None
         self._interrupted = False
-        self._cost: float | None = None
-        self._total_cost: float | None = None
-        self._usage: Usage | None = None
+        self._meter = UsageMeter()
         self._num_turns: int | None = None
 
     @property
@@ -84,18 +95,25 @@ class ClaudeSession:
         """True once the main answer is complete; background tasks may still hold the process."""
         return self._result is not None
 
+    @property
+    def limit(self) -> RateLimited | None:
+        """The last that the program said of a usage limit."""
+        return self._limit
+
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """The events of this line (see `to_events`); `now` is in seconds since the epoch.
 
-        Never raises: what is not understood is skipped.
+        A line that adds to what the session has used ends with a `UsageUpdate` of its total (see
+        `UsageMeter`). Never raises: what is not understood is skipped.
         """
-        # Two thirds of all lines. The order of keys varies, so other lines of this kind exist,
-        # and are found by parsing; a line that begins so is a sign of life whatever follows.
-        if line.startswith(_STREAM_EVENT):
+        # Two thirds of all lines, which say nothing but that the program is alive. The order of
+        # keys varies, so other lines of this kind exist, and are found by parsing.
+        if line.startswith(_BLOCK_EVENT):
             return [PingEvent(timestamp=now)]
         raw = parse_json_line(line)
         if raw is None:
-            return []
+            # Cut short or not, it is a sign of life.
+            return [PingEvent(timestamp=now)] if line.startswith(_STREAM_EVENT) else []
         events = to_events(raw, now=now)
         match raw.get("type"):
             case "system" if raw.get("subtype") == "init":
@@ -115,14 +133,18 @@ class ClaudeSession:
                     self._interrupted = True
                 case _:
                     pass
+        if self._meter.count(raw) and (usage := self._meter.usage):
+            events.append(UsageUpdate(usage=usage))
         return events
 
     def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float
+        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
         """How the run ended, and its error if it failed (CUG-083).
 
-        `exit_code` is negative when a signal ended the process; `duration` is in seconds.
+        `exit_code` is negative when a signal ended the process; `duration` is in seconds, `now` in
+        seconds since the epoch. A session without a result has no known cost, and has used what
+        its messages said.
         """
         ending = Ending(
             result=self._result,
@@ -130,12 +152,14 @@ class ClaudeSession:
             limit=self._limit,
             interrupted=self._interrupted,
             program=self._program,
+            now=datetime.fromtimestamp(now, UTC),
+            zone=self._zone,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
         ended = SessionEnded(
             outcome=outcome_of(error),
-            cost_usd=self._cost if self._cost is not None else self._total_cost,
-            usage=self._usage,
+            cost_usd=self._meter.cost,
+            usage=self._meter.usage,
             duration=duration,
             num_turns=self._num_turns,
             session_id=self.session_id,
@@ -146,43 +170,5 @@ class ClaudeSession:
         if self._result is None:
             self._result = raw
         self.session_id = self.session_id or text_or_none(raw.get("session_id"))
-        if is_number(total := raw.get("total_cost_usd")):
-            self._total_cost = float(total)
         if isinstance(turns := raw.get("num_turns"), int):
             self._num_turns = (self._num_turns or 0) + turns
-        models = raw.get("model_usage_since_last_result")
-        if isinstance(models, dict):
-            # The totals of the result itself are cumulative over `--resume`; these are not.
-            for model in map(dict_or_empty, models.values()):
-                self._add_usage(model, _MODEL_KEYS)
-                self._cost = (self._cost or 0.0) + _number(model.get("costUSD"))
-            self._cost = self._cost or 0.0
-        elif isinstance(usage := raw.get("usage"), dict):
-            self._add_usage(usage, _USAGE_KEYS)
-
-    def _add_usage(self, counts: Json, keys: dict[str, str]) -> None:
-        before = self._usage or Usage()
-        self._usage = Usage(
-            **{
-                field: getattr(before, field) + int(_number(counts.get(key)))
-                for field, key in keys.items()
-            }
-        )
-
-
-_MODEL_KEYS = {
-    "input_tokens": "inputTokens",
-    "output_tokens": "outputTokens",
-    "cache_read_tokens": "cacheReadInputTokens",
-    "cache_creation_tokens": "cacheCreationInputTokens",
-}
-_USAGE_KEYS = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cache_read_tokens": "cache_read_input_tokens",
-    "cache_creation_tokens": "cache_creation_input_tokens",
-}
-
-
-def _number(value: Any) -> float:
-    return value if is_number(value) else 0

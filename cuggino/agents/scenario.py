@@ -16,7 +16,25 @@
     [[planning.steps]]
     say = "<PLAN_COMPLETE>Two tasks.</PLAN_COMPLETE>"
 
-The sections are the roles; each table of a section is one run of that role, in order.
+The sections are the roles; each table of a section is one run of that role, in order. The further
+kinds of steps are those of `Step`; these are there to try what happens when an agent fails::
+
+    [[implementing]]
+    [[implementing.steps]]
+    usage = { input_tokens = 9000, output_tokens = 400 }     # tokens, told at once
+    [[implementing.steps]]
+    limit = { status = "rejected", resets_in = 3600 }        # a usage limit, lifted in an hour
+    [[implementing.steps]]
+    fail = { status = 429, text = "You've hit your limit" }  # the session ends with an error
+    [[implementing.resumed]]                                 # ... and this when it is gone on with
+    say = "<DONE>Done after all.</DONE>"
+
+`fail = { status = 529, error = "overloaded_error" }` is an overloaded API, a status of 500 one that
+is broken, `error = "connection_failed"` without a status one that cannot be reached.
+
+A session that is resumed plays the `reminder` of its run if it is asked for a missing marker, else
+`resumed`. Without `resumed` it plays the steps of the run behind the one at which it was ended, or
+all of them when none is left, or when another process began it.
 """
 
 from __future__ import annotations
@@ -29,7 +47,46 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from cuggino.errors import ConfigError
 
-_KINDS = ("say", "think", "write", "append", "delete", "run", "sleep", "raw", "exit")
+_KINDS = (
+    *("say", "think", "write", "append", "delete", "run"),
+    *("sleep", "usage", "limit", "fail", "raw", "exit"),
+)
+
+
+class TokenCounts(BaseModel):
+    """What one message of the model takes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+    cache_read_tokens: int = Field(default=0, ge=0)
+    cache_creation_tokens: int = Field(default=0, ge=0)
+
+
+class Limit(BaseModel):
+    """What the program reports of a usage limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: str = "rejected"
+    """`allowed`, `allowed_warning` or `rejected`."""
+    resets_in: float | None = None
+    """Seconds from then on until it is lifted, negative for a time that is past."""
+    type: str = "five_hour"
+
+
+class Failure(BaseModel):
+    """An error of the API that the program could not overcome."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: int | None = Field(default=None, ge=400, le=599)
+    """That of the HTTP response; None when there was none."""
+    error: str = "api_error"
+    """Its type in the API's words, or `connection_failed`."""
+    text: str = "API Error"
+    """What the program says about it."""
 
 
 class Step(BaseModel):
@@ -51,6 +108,12 @@ class Step(BaseModel):
     """A shell command, in a session of its own as Claude Code's Bash tool does it."""
     sleep: float | None = None
     """Seconds of silence."""
+    usage: TokenCounts | None = None
+    """A message of the model is complete, and took these tokens."""
+    limit: Limit | None = None
+    """The program reports a usage limit, and goes on."""
+    fail: Failure | None = None
+    """End at once with this error as the result."""
     raw: str | None = None
     """A line for standard output as it is, to play a broken agent."""
     exit: int | None = None
@@ -74,7 +137,10 @@ class Run(BaseModel):
     steps: tuple[Step, ...] = ()
     reminder: tuple[Step, ...] = ()
     """What it does when it is asked again, since it had ended without a terminal marker."""
+    resumed: tuple[Step, ...] = ()
+    """What it does when it is gone on with for another reason, such as an error that has passed."""
     cost_usd: float = 0.0
+    """US dollars that each of its processes tells at its end."""
 
 
 class Scenario(BaseModel):

@@ -6,25 +6,71 @@ import json
 import os
 import sys
 from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from reactivex import Observable, defer, throw
 
 from cuggino._version import __version__
+from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
-from cuggino.agents.scenario import Run, Scenario, load_scenario
+from cuggino.agents.scenario import Run, Scenario, Step, load_scenario
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 
+_STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("scripted_process.py")
+
+
+REMINDER = "You ended without one of the markers of your role"
+"""How the prompt begins by which a session is asked for its missing marker."""
+
+
+@dataclass
+class _Session:
+    """A session as far as this process has played it."""
+
+    run: Run
+    begun: int = 0
+    """How many steps of the run have begun."""
+
+    def next_steps(self, options: SpawnOptions) -> tuple[tuple[Step, ...], bool]:
+        """What to play now, and whether these are steps of the run itself."""
+        if options.resume_session_id is not None:
+            if options.prompt.startswith(REMINDER):
+                return self.run.reminder, False
+            if self.run.resumed:
+                return self.run.resumed, False
+        return self.run.steps[self.begun :] or self.run.steps, True
+
+
+class _Reader(ClaudeSession):
+    """Reads the process, and notes in its session which step of the run has begun."""
+
+    def __init__(self, session: _Session, first: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._session = session
+        self._first = first
+
+    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        if line.startswith(_STEP) and isinstance(
+            number := (parse_json_line(line) or {}).get("number"), int
+        ):
+            self._session.begun = self._first + number + 1
+        return super().feed(line, now=now)
 
 
 class ScriptedAgent:
     """Plays a scenario in child processes that speak stream-json and really edit files.
 
-    Each spawned session takes the next run of its role. A resumed session plays the `reminder` of
-    the run it belongs to.
+    Each new session takes the next run of its role. When `SpawnOptions.turn` tells that an earlier
+    process has done sessions of this role in this run of the loop (told apart by the session file,
+    `CUGGINO_SESSION_FILE`), as many runs are skipped first; a session that is tried anew, with the
+    turn it had, takes the next one. What a resumed session plays is told in `scenario`; one that
+    this process does not know takes the run of its turn.
     """
 
     can_resume = True
@@ -35,7 +81,8 @@ class ScriptedAgent:
         )
         self.name = "scripted"
         self._taken: Counter[str] = Counter()
-        self._sessions: dict[str, Run] = {}
+        self._turns: dict[tuple[str, str], int] = {}
+        self._sessions: dict[str, _Session] = {}
 
     def check(self) -> str:
         """The version of cuggino: the agent is a part of it."""
@@ -53,35 +100,43 @@ class ScriptedAgent:
         raise AgentFailed("the scripted agent cannot be talked to", reason="bad_request")
 
     def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        if options.resume_session_id is not None:
-            run = self._sessions.get(options.resume_session_id, Run())
-            steps = run.reminder
-        else:
-            taken = self._take(options.role)
-            if taken is None:
+        resumed = options.resume_session_id
+        session = self._sessions.get(resumed) if resumed is not None else None
+        if session is None:
+            run = self._take(options)
+            if run is None:
                 nth = self._taken[options.role or ""]
                 message = f"the scenario has no run {nth} for the role {options.role}"
                 return throw(AgentFailed(message, reason="bad_request"))
-            run, steps = taken, taken.steps
-        session_id = options.resume_session_id or options.session_id or "scripted"
-        self._sessions[session_id] = run
+            session = _Session(run)
+        session_id = resumed or options.session_id or "scripted"
+        self._sessions[session_id] = session
+        steps, of_the_run = session.next_steps(options)
         orders = {
             "session_id": session_id,
             "pause": self._scenario.pause,
-            "cost_usd": run.cost_usd,
+            "cost_usd": session.run.cost_usd,
             "steps": [step.model_dump(exclude_none=True) for step in steps],
         }
+        first = len(session.run.steps) - len(steps)
         return stream_json(
             [sys.executable, "-I", "-S", str(_PROGRAM)],
             program=self.name,
             cwd=options.cwd,
             env={**os.environ, "CUGGINO_PYTHON": sys.executable, **options.env},
             stdin=json.dumps(orders),
+            session=partial(_Reader, session, first) if of_the_run else ClaudeSession,
         )
 
-    def _take(self, role: str | None) -> Run | None:
-        self._taken[role or ""] += 1
-        runs, nth = self._scenario.runs(role), self._taken[role or ""]
+    def _take(self, options: SpawnOptions) -> Run | None:
+        role = options.role or ""
+        if options.turn is not None:
+            run_of_the_loop = (options.env.get("CUGGINO_SESSION_FILE", ""), role)
+            seen = self._turns.get(run_of_the_loop, 0)
+            self._taken[role] += max(0, options.turn - seen - 1)
+            self._turns[run_of_the_loop] = max(seen, options.turn)
+        self._taken[role] += 1
+        runs, nth = self._scenario.runs(role), self._taken[role]
         if nth <= len(runs):
             return runs[nth - 1]
         return runs[-1] if runs and self._scenario.repeat else None

@@ -1,7 +1,8 @@
 """The program of the scripted agent. Run by path with nothing but the standard library.
 
 Reads its orders as JSON from standard input and plays them on standard output as Claude Code
-would: an init line, a line a message, a line a tool result, a result with the cost.
+would: an init line, a line a message, a line a tool result, a result with the cost. A `step` line
+tells which step begins, for the agent alone.
 """
 
 from __future__ import annotations
@@ -32,21 +33,44 @@ def main() -> int:
     for number, step in enumerate(orders["steps"]):
         _line(type="stream_event", event={"type": "message_start"})
         time.sleep(orders["pause"])
+        _line(type="system", subtype="step", number=number)
         if "exit" in step:
             sys.stderr.write(step["text"])
             return int(step["exit"])
+        if "fail" in step:
+            _fail(step["fail"], number)
+            _result(orders, step["fail"]["text"], number + 1, **_error_of(step["fail"]))
+            return 1
         said = _play(step, number) or said
+    _result(orders, said, len(orders["steps"]), is_error=False, terminal_reason="completed")
+    return 0
+
+
+def _result(orders: dict[str, Any], text: str, turns: int, **fields: Any) -> None:
     _line(
         type="result",
         subtype="success",
-        is_error=False,
-        terminal_reason="completed",
-        result=said,
-        num_turns=len(orders["steps"]),
+        result=text,
+        num_turns=turns,
         total_cost_usd=orders["cost_usd"],
         session_id=orders["session_id"],
+        **fields,
     )
-    return 0
+
+
+def _error_of(fail: dict[str, Any]) -> dict[str, Any]:
+    """How a result tells an error of the API: it calls itself a success all the same."""
+    status = fail.get("status")
+    return {"is_error": True, "terminal_reason": "api_error", "api_error_status": status}
+
+
+def _fail(fail: dict[str, Any], number: int) -> None:
+    """The line in which the program, not the model, tells an error of the API."""
+    fields = {"error": fail["error"], "api_error_status": fail.get("status")}
+    if fail["error"] in ("connection_failed", "usage_limit_reached"):
+        fields["api_error"] = fail["error"]
+    block = {"type": "text", "text": fail["text"]}
+    _message(number, block, is_api_error_message=True, **fields)
 
 
 def _play(step: dict[str, Any], number: int) -> str | None:
@@ -58,12 +82,32 @@ def _play(step: dict[str, Any], number: int) -> str | None:
         _message(number, {"type": "thinking", "thinking": step["think"]})
     elif "sleep" in step:
         time.sleep(step["sleep"])
+    elif "usage" in step:
+        _line(type="stream_event", event={"type": "message_delta", "usage": _counts(step["usage"])})
+    elif "limit" in step:
+        _line(type="rate_limit_event", rate_limit_info=_limit(step["limit"]))
     elif "raw" in step:
         sys.stdout.write(step["raw"] + "\n")
         sys.stdout.flush()
     else:
         _use_tool(step, number)
     return None
+
+
+def _counts(usage: dict[str, int]) -> dict[str, int]:
+    return {
+        "input_tokens": usage["input_tokens"],
+        "output_tokens": usage["output_tokens"],
+        "cache_read_input_tokens": usage["cache_read_tokens"],
+        "cache_creation_input_tokens": usage["cache_creation_tokens"],
+    }
+
+
+def _limit(limit: dict[str, Any]) -> dict[str, Any]:
+    info = {"status": limit["status"], "rateLimitType": limit["type"]}
+    if "resets_in" in limit:
+        info["resetsAt"] = time.time() + limit["resets_in"]
+    return info
 
 
 def _use_tool(step: dict[str, Any], number: int) -> None:
@@ -121,9 +165,9 @@ def _expanded(text: str) -> str:
     return text
 
 
-def _message(number: int, block: dict[str, Any]) -> None:
+def _message(number: int, block: dict[str, Any], **fields: Any) -> None:
     message = {"id": f"msg_{number}", "role": "assistant", "content": [block]}
-    _line(type="assistant", message=message, parent_tool_use_id=None)
+    _line(type="assistant", message=message, parent_tool_use_id=None, **fields)
 
 
 def _line(**fields: Any) -> None:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reactivex import Observable, abc
 
 from cuggino.agents.claude_wire import ClaudeSession
-from cuggino.errors import AgentFailed, AgentNotFound, LineTooLong, ProcessFailed, SpawnFailed
-from cuggino.events import LlmAgentEvent
+from cuggino.agents.claude_zone import local_zone
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    LineTooLong,
+    ProcessFailed,
+    QuotaExceeded,
+    SpawnFailed,
+)
+from cuggino.events import LlmAgentEvent, RateLimited
 from cuggino.operators import serial
 from cuggino.sources.process import process_lines
 
 
 def stream_json(
-    argv: Sequence[str], *, program: str, cwd: Path, env: Mapping[str, str], stdin: str
+    argv: Sequence[str],
+    *,
+    program: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str,
+    session: Callable[..., ClaudeSession] = ClaudeSession,
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit what its lines say, `SessionEnded` last.
 
-    `program` is its name in messages.
+    `program` is its name in messages. `session` makes what reads the lines. A usage limit that was
+    known only by the program's words is told by a `RateLimited` before `SessionEnded`.
 
     Completes when the process has ended, not with its result: background tasks go on after it.
     Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes alone, as nothing
@@ -30,18 +45,24 @@ def stream_json(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         lane = serial(scheduler)
-        session = ClaudeSession(program=program)
+        reader = session(program=program, zone=lambda: local_zone(env))
         started = lane.now
 
         def on_next(line: bytes) -> None:
-            for event in session.feed(line, now=lane.now.timestamp()):
+            for event in reader.feed(line, now=lane.now.timestamp()):
                 observer.on_next(event)
 
         def end(exit_code: int, stderr_tail: str, failure: AgentFailed | None = None) -> None:
-            duration = (lane.now - started).total_seconds()
-            ended, error = session.end(
-                exit_code=exit_code, stderr_tail=stderr_tail, duration=duration
+            now = lane.now
+            ended, error = reader.end(
+                exit_code=exit_code,
+                stderr_tail=stderr_tail,
+                duration=(now - started).total_seconds(),
+                now=now.timestamp(),
             )
+            told = reader.limit is not None and reader.limit.status == "rejected"
+            if isinstance(error, QuotaExceeded) and not told:
+                observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
             observer.on_next(ended)
             if error := failure or error:
                 observer.on_error(error)

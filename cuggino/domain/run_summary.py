@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from cuggino.domain.spending import Spending
 from cuggino.events import (
     CommitFailed,
     CommitPerformed,
@@ -15,16 +16,18 @@ from cuggino.events import (
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
+    LoopStalled,
     PlanningStart,
     Progress,
     ReviewingStart,
-    SessionEnded,
+    RunResumed,
+    Usage,
     WatchAuditStarted,
     WatchItemCompleted,
     WatchProcessingItem,
 )
 
-RunOutcome = Literal["approved", "spec_issue", "max_iterations", "failed", "interrupted"]
+RunOutcome = Literal["approved", "spec_issue", "max_iterations", "stalled", "failed", "interrupted"]
 """`failed` and `interrupted` are no events: who runs the stream says so with `ended`."""
 
 
@@ -55,14 +58,39 @@ class RunSummary:
     commits: tuple[Commit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """Why each commit failed."""
-    cost_usd: float | None = None
-    """US dollars of all sessions that told their cost; None when none did."""
+    spent: Spending = field(default_factory=Spending)
+    """What all sessions took, as far as they told."""
+    tbd_files: tuple[str, ...] = ()
+    """Names of the files in `.cuggino/tbd/` that a stalled loop has left."""
     spec_issue_file: str | None = None
     """Name of the file in `.cuggino/spec-issues/`, when the outcome is `spec_issue`."""
 
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all sessions that told their cost; None when none did."""
+        return self.spent.cost_usd
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of all sessions that told them; None when none did."""
+        return self.spent.usage
+
     def add(self, event: Event) -> RunSummary:
         """The summary with one more event; most events change nothing."""
+        spent = self.spent.add(event)
+        summary = self if spent is self.spent else replace(self, spent=spent)
+        return summary._counted(event)
+
+    def _counted(self, event: Event) -> RunSummary:
         match event:
+            case RunResumed():
+                return replace(
+                    self,
+                    rounds=event.rounds,
+                    tasks=event.tasks,
+                    agents=event.agents,
+                    commits=tuple(Commit(*commit) for commit in event.commits),
+                )
             case IterationStart():
                 return replace(self, rounds=self.rounds + 1)
             case PlanningStart() | ImplementingStart() | ReviewingStart() | WatchAuditStarted():
@@ -74,8 +102,6 @@ class RunSummary:
                 return replace(self, commits=(*self.commits, Commit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case SessionEnded(cost_usd=float(cost)):
-                return replace(self, cost_usd=(self.cost_usd or 0.0) + cost)
             case WatchProcessingItem():
                 return replace(self, outcome=None, spec_issue_file=None)
             case WatchItemCompleted():
@@ -84,6 +110,8 @@ class RunSummary:
                 return self.ended("approved")
             case LoopMaxIterations():
                 return self.ended("max_iterations")
+            case LoopStalled(filenames=names):
+                return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
             case _:

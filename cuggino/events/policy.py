@@ -72,10 +72,10 @@ class StageCost(PolicyEvent):
 
 
 class AgentNudged(PolicyEvent):
-    """An agent was silent for too long; it is ended, and its session gone on with."""
+    """An agent was silent, or took too long; it is ended, and its session gone on with."""
 
-    idle: float
-    """Seconds without an event."""
+    idle: float | None = None
+    """Seconds without an event; None when the time of the whole stage ran out."""
     tool: str | None = None
     """The tool that was running, if one was."""
 

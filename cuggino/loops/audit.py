@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable
-from typing import cast
+from dataclasses import replace
 
 from reactivex import Observable
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
-from cuggino.errors import CugginoError
+from cuggino.errors import BudgetExceeded, CugginoError
 from cuggino.events import (
     Event,
     ToBeDiscussed,
@@ -23,6 +23,7 @@ from cuggino.events import (
 from cuggino.loops.options import WatchRunOptions
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat, marker_tags
 from cuggino.prompts import Prompts
+from cuggino.stages import Sessions, Supervision
 from cuggino.storage import Workspace
 
 AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
@@ -30,13 +31,21 @@ AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
 
 
 def audit_stage(
-    agent: LlmAgent, workspace: Workspace, prompts: Prompts, options: WatchRunOptions
+    agent: LlmAgent,
+    workspace: Workspace,
+    prompts: Prompts,
+    options: WatchRunOptions,
+    supervision: Supervision | None = None,
 ) -> Observable[WatchEvent]:
     """Run the audit agent; each finding is stored as it is declared.
 
     Emits `WatchAuditStarted`, the agent's events, for every finding its marker and then
     `WatchTbdItemFound`, and at the end `WatchAuditEnded`, or `WatchAuditFailed`: a failure of the
-    agent is no failure of the stream. A finding that is unfinished at disposal is lost.
+    agent is no failure of the stream. A finding that is unfinished at disposal is lost. With a
+    `supervision` the agent is retried, nudged and cut off as that says; it does not wait for a
+    usage limit, as nobody waits for it.
+
+    Errors: `BudgetExceeded`, since that of the watch is spent.
     """
 
     def store(event: Event) -> Iterable[Event]:
@@ -47,10 +56,18 @@ def audit_stage(
 
     def run() -> Flow[None]:
         yield from emit(WatchAuditStarted())
+        policies = replace(supervision or Supervision(), wait_for_quota=False)
         try:
-            events = cast("Observable[Event]", agent.spawn(_session(workspace, prompts, options)))
-            tags = marker_tags(ToBeDiscussed)
-            yield from forward(events.pipe(extract_markers(tags), mapcat(store)))
+            sessions = Sessions(
+                agent,
+                _session(workspace, prompts, options),
+                read=extract_markers(marker_tags(ToBeDiscussed)),
+                budget=policies.remaining,
+            )
+            events = policies.around(sessions, sessions.first())
+            yield from forward(events.pipe(mapcat(store)))
+        except BudgetExceeded:
+            raise
         except CugginoError as error:
             yield from emit(WatchAuditFailed(message=error.message))
             return

@@ -23,6 +23,12 @@ class LoopRunOptions(LoopSettings):
     """Review after every task, not only when the plan is done."""
     linger: float = Field(default=LINGER, ge=0)
     """Seconds an agent gets after its terminal marker to deliver its result."""
+    command: str = "cuggino run"
+    """What others are told who want the workspace too, and what the journal calls the run."""
+    agent: str = ""
+    """The agent's name for the journal, as it can be given to `--agent`."""
+    item: str | None = None
+    """The backlog item that the run is for, with the digest of its content."""
 
 
 class WatchRunOptions(LoopSettings):
@@ -41,3 +47,5 @@ class WatchRunOptions(LoopSettings):
     """What becomes of an item whose rounds are used up without an approval."""
     slow: bool = False
     linger: float = Field(default=LINGER, ge=0)
+    agent: str = ""
+    """The agent's name for the journal, as it can be given to `--agent`."""

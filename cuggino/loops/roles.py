@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
 from typing import Any
 
 from cuggino.agents.protocol import LlmAgent, Role, SpawnOptions
@@ -21,9 +22,9 @@ from cuggino.events import (
     SpecIssue,
 )
 from cuggino.loops.options import LoopRunOptions
-from cuggino.operators import Flow, forward, marker_tags
+from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
-from cuggino.stages import agent_stage
+from cuggino.stages import Supervision, act, agent_stage
 from cuggino.storage import Session
 
 ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
@@ -56,12 +57,19 @@ class Roles:
     """Spawns the agents of one run. Each method gives the terminal marker of its agent."""
 
     def __init__(
-        self, agent: LlmAgent, prompts: Prompts, session: Session, options: LoopRunOptions
+        self,
+        agent: LlmAgent,
+        prompts: Prompts,
+        session: Session,
+        options: LoopRunOptions,
+        supervision: Supervision | None = None,
     ) -> None:
         self._agent = agent
         self._prompts = prompts
         self._session = session
         self._options = options
+        self._supervision = supervision
+        self._turns: Counter[Role] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
             "plan_path": self._relative(session.plan_file),
@@ -122,6 +130,7 @@ class Roles:
         endings: tuple[type[LlmMarkerEvent], ...],
     ) -> Flow[Any]:
         """Run the agent of the role; gives its marker, one of `endings` (checked here)."""
+        self._turns[role] += 1
         options = SpawnOptions(
             prompt=prompt,
             cwd=self._options.cwd,
@@ -129,22 +138,42 @@ class Roles:
             dangerously_skip_permissions=True,
             session_id=str(uuid.uuid4()),
             role=role,
+            turn=self._turns[role],
             model=self._options.model,
             env=self._environment(role),
         )
+        size = yield from ask(act(self._session.size), name="log-size")
+        stage = flow(lambda: self._stage(role, options, endings, size or 0))
+        marker: Any = yield from forward(stage, name=role)
+        return marker
+
+    def _stage(
+        self,
+        role: Role,
+        options: SpawnOptions,
+        endings: tuple[type[LlmMarkerEvent], ...],
+        size: int,
+    ) -> Flow[None]:
+        """The agent and what belongs to it: done as a whole, or begun anew by a resumed run."""
+        session = self._session
+        yield from ask(act(lambda: session.rewind(size)))
+        if role == "planning":
+            yield from ask(act(session.clear_plan))
         marker: Any = yield from forward(
             agent_stage(
                 self._agent,
                 options,
                 phase=role,
                 tags=marker_tags(*ROLE_MARKERS[role]),
-                on_marker=self._session.append,
+                on_marker=session.append,
                 linger=self._options.linger,
+                supervision=self._supervision,
             )
         )
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
-        return marker
+        if isinstance(marker, PlanComplete):
+            yield from ask(act(session.commit_plan))
 
     def _environment(self, role: Role) -> dict[str, str]:
         """Where an agent's tools, hooks and scripts find the files of the run."""

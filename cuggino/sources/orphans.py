@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
 
 import psutil
 from reactivex import Observable, defer, interval, of
@@ -25,14 +27,27 @@ def orphans_gone(pid: int, *, limit: float = 30.0) -> Observable[bool]:
         if pid == os.getpid() or not any(guardians_of(pid)):
             return of(True)
         times = max(1, round(limit / _LOOK_EVERY))
-        return interval(_LOOK_EVERY).pipe(
-            ops.map(lambda n: (n + 1 >= times, any(guardians_of(pid)))),
-            ops.filter(lambda seen: seen[0] or not seen[1]),
-            ops.map(lambda seen: not seen[1]),
-            ops.take(1),
-        )
+        ticks: Observable[int] = interval(_LOOK_EVERY)
+        looks = ticks.pipe(ops.map(look_again(times)))
+        return looks.pipe(ops.filter(_is_decided), ops.map(_is_gone), ops.take(1))
+
+    def look_again(times: int) -> Callable[[int], _Look]:
+        return lambda n: _Look(n + 1 >= times, any(guardians_of(pid)))
 
     return defer(look)
+
+
+class _Look(NamedTuple):
+    late: bool
+    busy: bool
+
+
+def _is_decided(seen: _Look) -> bool:
+    return seen.late or not seen.busy
+
+
+def _is_gone(seen: _Look) -> bool:
+    return not seen.busy
 
 
 def guardians_of(pid: int) -> Iterator[psutil.Process]:
@@ -40,7 +55,7 @@ def guardians_of(pid: int) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             words = process.cmdline()
-            for program, cookie in zip(words, words[1:], strict=False):
+            for program, cookie in pairwise(words):
                 own = cookie.rpartition("/")[2]
                 if program.endswith("guardian.py") and own.startswith(f"{pid}-"):
                     yield process

@@ -1,8 +1,10 @@
 """One act each: an Observable whose last event is its outcome."""
 
-from cuggino.stages.act import act, clock
+from cuggino.stages.act import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage
-from cuggino.stages.command import Shell, command_stage, shell_lines
+from cuggino.stages.command import Shell, command_stage, must_succeed, shell_lines
+from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.orphans import orphans_gone
 from cuggino.stages.repository import (
     Commit,
     GitRepository,
@@ -11,19 +13,27 @@ from cuggino.stages.repository import (
     commit_stage,
     push_stage,
 )
+from cuggino.stages.sessions import Sessions
+from cuggino.stages.supervision import Supervision
 
 __all__ = [
     "LINGER",
     "Commit",
     "GitRepository",
     "Repository",
+    "Sessions",
     "Shell",
+    "Supervision",
     "act",
     "agent_stage",
     "clock",
     "command_stage",
     "commit_message",
     "commit_stage",
+    "fingerprint_stage",
+    "lane",
+    "must_succeed",
+    "orphans_gone",
     "push_stage",
     "shell_lines",
 ]

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import cast
+from collections.abc import Callable, Iterable
 
 from reactivex import Observable
 from reactivex import operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
+from cuggino.domain.spending import Spending
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
     PingEvent,
+    PolicyEvent,
     SessionEnded,
+    StageCost,
+    UsageUpdate,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Flow, MarkerTags, extract_markers, flow, forward, until_terminal
+from cuggino.operators import (
+    Flow,
+    MarkerTags,
+    emit,
+    extract_markers,
+    flow,
+    forward,
+    mapcat,
+    until_terminal,
+)
+from cuggino.stages.sessions import Sessions
+from cuggino.stages.supervision import Supervision
 
 LINGER = 10.0
 """Seconds that an agent gets after its terminal marker to deliver its result."""
@@ -34,22 +47,29 @@ def agent_stage(
     tags: MarkerTags,
     on_marker: Callable[[LlmMarkerEvent], None],
     linger: float = LINGER,
-) -> Observable[LlmAgentEvent | LlmMarkerEvent]:
+    supervision: Supervision | None = None,
+) -> Observable[LlmAgentEvent | LlmMarkerEvent | PolicyEvent]:
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
     Each marker is given to `on_marker` as it is emitted. After the terminal marker the agent has
     `linger` seconds to end by itself (its cost comes with its result), then its processes are
     ended. An agent that ends without a terminal marker is asked once more, in the same session
-    if the agent can resume one, for exactly one of its terminal markers.
+    if the agent can resume one, for exactly one of its terminal markers. `StageCost` comes before
+    the terminal marker, or before the error, when anything is known of it.
+
+    With a `supervision` the agent is retried, waited for, nudged and cut off as that says.
 
     Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or with the words
     of CUG-034 when there was no terminal marker.
     """
-    session = _AgentSession(agent, options, phase, tags, on_marker, linger)
-    return flow(session.run)
+    return flow(
+        lambda: _AgentStage(
+            agent, options, phase, tags, on_marker, linger, supervision or Supervision()
+        ).run()
+    )
 
 
-class _AgentSession:
+class _AgentStage:
     def __init__(
         self,
         agent: LlmAgent,
@@ -58,57 +78,67 @@ class _AgentSession:
         tags: MarkerTags,
         on_marker: Callable[[LlmMarkerEvent], None],
         linger: float,
+        supervision: Supervision,
     ) -> None:
-        self._agent = agent
-        self._options = options
         self._phase = phase
         self._tags = tags
         self._on_marker = on_marker
         self._linger = linger
+        self._supervision = supervision
+        self._sessions = Sessions(agent, options, read=self._read, budget=supervision.remaining)
         self._last: Event | None = None
-        self._session_id = options.session_id
+        self._spent = Spending()
+        self._duration = 0.0
 
     def run(self) -> Flow[None]:
         try:
-            last = yield from forward(self._spawn(self._options))
-            if not is_llm_terminal_marker_event(last) and self._can_be_asked():
-                last = yield from forward(self._spawn(self._reminder()))
+            last = yield from forward(self._around(self._sessions.first()))
+            if not is_llm_terminal_marker_event(last) and self._sessions.can_be_resumed:
+                reminder = self._sessions.resumed(_reminder(self._tags))
+                last = yield from forward(self._around(reminder))
         except LlmSessionError as error:
+            yield from emit(*self._cost())
             raise LoopError(self._phase, error.message, cause=error) from error
         if not is_llm_terminal_marker_event(last):
+            yield from emit(*self._cost())
             raise LoopError(self._phase, self._without_marker(), cause=None)
 
-    def _spawn(self, options: SpawnOptions) -> Observable[Event]:
+    def _around(self, session: Observable[Event]) -> Observable[Event]:
+        supervised = self._supervision.around(self._sessions, session)
+        return supervised.pipe(ops.do_action(self._seen), mapcat(self._with_cost))
+
+    def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
         )
-        events = cast("Observable[Event]", self._agent.spawn(options))
-        return events.pipe(extract_markers(self._tags), ending, ops.do_action(self._seen))
+        return session.pipe(extract_markers(self._tags), ending)
 
     def _seen(self, event: Event) -> None:
+        self._spent = self._spent.add(event)
         if is_llm_marker_event(event):
             self._on_marker(event)
         if isinstance(event, SessionEnded):
-            self._session_id = event.session_id or self._session_id
-        elif not isinstance(event, PingEvent):
+            self._duration += event.duration or 0.0
+        elif not isinstance(event, PingEvent | UsageUpdate | PolicyEvent):
             self._last = event
 
-    def _can_be_asked(self) -> bool:
-        return self._agent.can_resume and self._session_id is not None
+    def _with_cost(self, event: Event) -> Iterable[Event]:
+        return (*self._cost(), event) if is_llm_terminal_marker_event(event) else (event,)
 
-    def _reminder(self) -> SpawnOptions:
-        endings = (t for t, make in self._tags.items() if is_llm_terminal_marker_event(make("")))
-        tags = ", ".join(f"<{tag}>...</{tag}>" for tag in endings)
-        return replace(
-            self._options,
-            prompt=(
-                "You ended without one of the markers of your role, so nobody knows how your work "
-                f"stands. Answer now with exactly one of these, outside of any code block: {tags}."
-            ),
-            session_id=None,
-            resume_session_id=self._session_id,
+    def _cost(self) -> Iterable[Event]:
+        """What the stage took, when that is known."""
+        spent, total = self._spent, self._supervision.ledger.spent
+        if spent.cost_usd is None and not spent.total_tokens:
+            return
+        yield StageCost(
+            phase=self._phase,
+            cost_usd=spent.cost_usd,
+            usage=spent.usage,
+            duration=self._duration or None,
+            total_cost=total.cost_usd,
+            total_usage=total.usage,
         )
 
     def _without_marker(self) -> str:
@@ -123,3 +153,12 @@ class _AgentSession:
                 return (
                     f"Agent stream ended without emitting a marker (last event: {self._last.tag})"
                 )
+
+
+def _reminder(tags: MarkerTags) -> str:
+    endings = (t for t, make in tags.items() if is_llm_terminal_marker_event(make("")))
+    wanted = ", ".join(f"<{tag}>...</{tag}>" for tag in endings)
+    return (
+        "You ended without one of the markers of your role, so nobody knows how your work "
+        f"stands. Answer now with exactly one of these, outside of any code block: {wanted}."
+    )

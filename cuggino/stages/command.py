@@ -80,7 +80,7 @@ def must_succeed(command: Observable[Output]) -> Observable[Output]:
     def judge(event: Output) -> Observable[Output]:
         if event.exit_code == 0:
             return of(event)
-        phase = "setup" if isinstance(event, SetupCommandOutput) else "check"
+        phase = "setup" if event.tag == SetupCommandOutput.__name__ else "check"
         message = f"the {phase} command exited with code {event.exit_code}"
         return concat(of(event), throw(LoopError(phase, message)))
 

@@ -47,14 +47,14 @@ class Session:
             self.session_file.touch()
 
     def size(self) -> int:
-        """The length of the session file in bytes."""
+        """The length of the session file in bytes; 0 when somebody has removed it."""
         with storing("read session", self.session_file):
-            return self.session_file.stat().st_size
+            return self.session_file.stat().st_size if self.session_file.exists() else 0
 
     def rewind(self, size: int) -> None:
         """Cut off what was appended after `size`: the stage that did so begins anew."""
         with storing("rewind session", self.session_file):
-            if self.session_file.stat().st_size > size:
+            if self.session_file.exists() and self.session_file.stat().st_size > size:
                 os.truncate(self.session_file, size)
 
     def append(self, marker: LlmMarkerEvent) -> None:

@@ -88,7 +88,7 @@ class Workspace:
         """
         with self._lock.hold_for_session(command=command, since=since):
             self.open()
-            session = Session(session_id or str(uuid7()), self.wip)
+            session = Session(session_id or new_run_id(), self.wip)
             session.create()
             try:
                 yield session
@@ -159,3 +159,8 @@ class Workspace:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
         return path.name
+
+
+def new_run_id() -> str:
+    """An id for a run; ids sort by time."""
+    return str(uuid7())

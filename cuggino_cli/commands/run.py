@@ -3,31 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
+from cuggino_cli.policies import policy_options, with_policies
+
+_LATEST = ""
 
 
-@click.command("run", epilog="Exit codes: 0 approved, 10 spec issue, 11 max iterations, 1 failed.")
+@click.command(
+    "run",
+    epilog="Exit codes: 0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, "
+    "14 stalled, 1 failed, 130 interrupted. After 1, 12, 13 and 130 the run can be resumed.",
+)
+@click.option("--focus", "-f", metavar="TEXT|@FILE", help="What to work on, or a file with it.")
 @click.option(
-    "--focus", "-f", required=True, metavar="TEXT|@FILE", help="What to work on, or a file with it."
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=_LATEST,
+    help="Go on with an unfinished run: the latest, or the one whose id begins so.",
 )
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help="claude, or scripted:FILE.")
+@policy_options
 @output_options
 def command(
-    focus: str, review: str | None, slow: bool, agent: str | None, output: OutputOptions
+    focus: str | None,
+    resume: str | None,
+    review: str | None,
+    slow: bool,
+    agent: str | None,
+    output: OutputOptions,
+    **policies: Any,
 ) -> int:
     """Plan, implement and review until the work matches the specs.
 
-    The rest of the settings comes from .cuggino.json; see `cuggino setup`.
+    The rest of the settings comes from .cuggino.json; see `cuggino setup`. Each run is written
+    down, so that one that was cut off, by a limit or a crash, goes on where it stopped.
     """
-    from cuggino import Runtime
+    from cuggino import Runtime, load_config
     from cuggino.storage import read_text_file
 
+    if (focus is None) == (resume is None):
+        raise click.UsageError("Give either --focus (a new run) or --resume (an unfinished one).")
+    if resume is not None and (review is not None or slow):
+        raise click.UsageError("--review and --slow are for a new run.")
     folder = Path.cwd()
-    runtime = Runtime.live(cwd=folder, agent=agent)
+    config = with_policies(load_config(folder), policies)
+    if resume is not None:
+        run_id = resume or None
+        runtime = Runtime.live(cwd=folder, config=config, agent=agent or _agent_of(folder, run_id))
+        return follow(runtime.resume(run_id), output)
+    runtime = Runtime.live(cwd=folder, config=config, agent=agent)
     text = read_text_file(folder / review, what="--review") if review else None
-    return follow(runtime.run(focus=focus, review=text, slow=slow), output)
+    return follow(runtime.run(focus=focus or "", review=text, slow=slow), output)
+
+
+def _agent_of(folder: Path, run_id: str | None) -> str | None:
+    """The agent that the run was started with."""
+    from cuggino.storage import Workspace, find_run
+
+    return find_run(Workspace(folder).journal, run_id).started.agent or None

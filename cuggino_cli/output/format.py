@@ -20,9 +20,11 @@ from cuggino.events import (
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
+    LoopStalled,
     NotificationFailed,
     PlanComplete,
     PlanningStart,
+    PolicyEvent,
     Progress,
     PushFailed,
     PushPerformed,
@@ -54,6 +56,7 @@ from cuggino.events import (
     WatchTbdItemFound,
 )
 from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.policies import policy_line
 from cuggino_cli.output.theme import Fragment, Label
 from cuggino_cli.output.tools import cut, numbered_lines, tool_line
 from cuggino_cli.output.verbosity import Verbosity
@@ -152,6 +155,10 @@ def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
             issue = _always("problem", f"[Loop] Spec issue: {content}", above=True)
             issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
             return issue
+        case LoopStalled(message=message):
+            return _always("problem", f"[Loop] Stalled: {message}", above=True)
+        case PolicyEvent():
+            return _policy(event)
         # The course of the watch
         case WatchBacklogWaiting():
             return _waiting("[Watch] Backlog empty, waiting for new items...")
@@ -186,6 +193,14 @@ def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
             return _always("finding", f"[Watch] TBD item found: {filename}")
         case _:
             return None
+
+
+def _policy(event: PolicyEvent) -> _Shown | None:
+    line = policy_line(event)
+    if line is None:
+        return None
+    least = Verbosity.QUIET if line.always else Verbosity.NORMAL
+    return _Shown(least, _line(line.label, line.text))
 
 
 def _always(label: Label, text: str, *, above: bool = False) -> _Shown:
@@ -234,13 +249,11 @@ def _rate_limit(event: RateLimited) -> str:
 
 
 def _session_ended(event: SessionEnded) -> _Shown:
-    """A failure always shows; a good end shows what it took, by default only when it has a cost."""
+    """A failure always shows; of a good end `StageCost` tells by default what it took."""
     took = _took(event)
     if event.outcome != "completed":
         detail = f" ({took})" if took else ""
         return _always("warning", f"[Agent] {_SESSION_ENDINGS[event.outcome]}{detail}")
-    if event.cost_usd is not None:
-        return _normal("prose", f"[Agent] {took}")
     return _verbose("prose", f"[Agent] {took or 'Session completed'}")
 
 

@@ -12,6 +12,7 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from cuggino.events import (
     Event,
     PingEvent,
+    QuotaWaiting,
     WatchAuditEnded,
     WatchBacklogWaiting,
     WatchSpecIssueWaiting,
@@ -93,6 +94,7 @@ class _Screen:
         self._terminal = terminal
         self._verbosity = verbosity
         self._bell = bell
+        self._waits = False
         self._spinner: Spinner | None = None
         if terminal.interactive and scheduler is not None:
             self._spinner = Spinner(terminal, scheduler, on_error=on_error)
@@ -101,7 +103,10 @@ class _Screen:
     def show(self, event: Event) -> None:
         """Prints the event, if it shows anything, and sets the spinner to it."""
         fragments = format_event(event, verbosity=self._verbosity)
-        if fragments is not None:
+        # A wait is told once; how it goes on is the spinner's.
+        told = self._waits and isinstance(event, QuotaWaiting)
+        self._waits = isinstance(event, QuotaWaiting)
+        if fragments is not None and not told:
             silenced = [f for f in fragments if self._bell or f.label != "bell"]
             self._terminal.print(silenced)
         if self._spinner is not None and not isinstance(event, PingEvent):
@@ -113,6 +118,9 @@ class _Screen:
             case WatchBacklogWaiting() | WatchSpecIssueWaiting() | WatchAuditEnded():
                 spinner.stop()  # nobody works until a file comes or goes
                 self._terminal.clear()
+            case QuotaWaiting(remaining=remaining):
+                spinner.count_down(remaining)
+                spinner.start()
             case _:
                 spinner.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from reactivex import abc
@@ -16,12 +17,15 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PERIOD_S = 0.1
 
 
-def spinner_line(index: int, elapsed_s: float, *, columns: int) -> str:
+def spinner_line(index: int, elapsed_s: float, *, columns: int, left_s: float | None = None) -> str:
     """`⠹ Working... (12s)`: frame `index`, the time from one second on (CUG-134).
 
-    The line is cut short of the last of `columns`.
+    With `left_s` it is `⠹ Waiting... (2h 5m left)` instead. The line is cut short of the last of
+    `columns`.
     """
     frame = _FRAMES[index % len(_FRAMES)]
+    if left_s is not None:
+        return fit(f"{frame} Waiting... ({format_duration(max(left_s, 0))} left)", columns)
     time = f" ({format_duration(elapsed_s)})" if abs(elapsed_s) >= 1 else ""
     return fit(f"{frame} Working...{time}", columns)
 
@@ -49,6 +53,7 @@ class Spinner:
         self._running = False
         self._index = 0
         self._since = scheduler.now
+        self._until: datetime | None = None
 
     def start(self) -> None:
         """Runs, first drawn a tenth of a second from now; nothing new when it runs already."""
@@ -59,6 +64,11 @@ class Spinner:
     def restart_time(self) -> None:
         """Counts the shown time from now."""
         self._since = self._scheduler.now
+        self._until = None
+
+    def count_down(self, seconds: float) -> None:
+        """Shows the time that is left of so many seconds, until `restart_time`."""
+        self._until = self._scheduler.now + timedelta(seconds=seconds)
 
     def stop(self) -> None:
         """Stops the timer; what is drawn stays until the terminal is cleared."""
@@ -79,6 +89,8 @@ class Spinner:
                 self._schedule()
 
     def _draw(self) -> None:
-        elapsed = (self._scheduler.now - self._since).total_seconds()
-        self._terminal.spin(spinner_line(self._index, elapsed, columns=self._terminal.columns()))
+        now, columns = self._scheduler.now, self._terminal.columns()
+        elapsed = (now - self._since).total_seconds()
+        left = None if self._until is None else (self._until - now).total_seconds()
+        self._terminal.spin(spinner_line(self._index, elapsed, columns=columns, left_s=left))
         self._index += 1

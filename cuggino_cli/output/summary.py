@@ -7,16 +7,21 @@ from typing import assert_never
 
 from cuggino.domain.run_summary import RunOutcome, RunSummary
 from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.policies import format_tokens
 from cuggino_cli.output.theme import Fragment, Label
 
 _OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
     "approved": ("success", "Approved"),
     "spec_issue": ("problem", "Stopped at a spec issue"),
     "max_iterations": ("caution", "Max iterations reached"),
+    "stalled": ("problem", "Stalled"),
     "failed": ("failure", "Failed"),
     "interrupted": ("warning", "Interrupted"),
     None: ("round", "Ended"),
 }
+
+
+GO_ON = "`cuggino run --resume` goes on where it stopped"
 
 
 def summary_fragments(
@@ -60,6 +65,8 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "", f"failed: {message}"
     if summary.cost_usd is not None:
         yield "Cost", f"${summary.cost_usd:.4f}"
+    if summary.usage is not None:
+        yield "Tokens", format_tokens(summary.usage).removesuffix(" tokens")
     yield "Duration", format_duration(duration_s)
 
 
@@ -72,10 +79,13 @@ def _next_steps(summary: RunSummary, hint: str | None, spec_issues_folder: str) 
             return [f"read {file} and clarify the specs", "delete the file, then run again"]
         case "max_iterations":
             return ["raise maxIterations, or refine the specs, then run again"]
+        case "stalled":
+            found = "read the findings in .cuggino/tbd and decide, " if summary.tbd_files else ""
+            return [f"{found}refine the specs, then run again"]
         case "failed":
-            return [hint or "see the error, then run again"]
+            return [hint or "see the error", GO_ON]
         case "interrupted":
-            return [hint or "run again to go on"]
+            return [hint or GO_ON]
         case None:
             return [hint] if hint else []
         case _ as never:

@@ -20,7 +20,7 @@ def end(
     session = ClaudeSession()
     for raw in raws:
         session.feed(json.dumps(raw).encode(), now=0.0)
-    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0)
+    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=0.0)
 
 
 def result(**fields: Any) -> dict[str, Any]:

@@ -43,6 +43,12 @@ def options(cwd: Path, **changes: Any) -> SpawnOptions:
         ({"resume_session_id": "old"}, ["--resume", "old"]),
         ({"session_id": "new", "resume_session_id": "old"}, ["--resume", "old"]),
         ({"model": "opus"}, ["--model", "opus"]),
+        ({"max_budget_usd": 2.5}, ["--max-budget-usd", "2.5"]),
+        ({"max_budget_usd": 10.0}, ["--max-budget-usd", "10"]),
+        ({"max_budget_usd": 1 / 3}, ["--max-budget-usd", "0.3333"]),
+        ({"max_budget_usd": 1e-7}, ["--max-budget-usd", "0.01"]),
+        ({"max_budget_usd": -1.0}, ["--max-budget-usd", "0.01"]),
+        ({"max_budget_usd": 1e20}, ["--max-budget-usd", "100000000000000000000"]),
         ({"dangerously_skip_permissions": True}, ["--dangerously-skip-permissions"]),
         (
             {"dangerously_skip_permissions": True, "model": "opus", "session_id": "new"},

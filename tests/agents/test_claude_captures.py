@@ -19,6 +19,7 @@ LETTER = {
     "Thinking": "T",
     "ToolCall": "C",
     "ToolResult": "R",
+    "UsageUpdate": "",
     "UserMessage": "U",
 }
 
@@ -33,7 +34,7 @@ class Capture(NamedTuple):
     """An agent's reason, or the name of another error."""
     cost: float | None
     letters: str
-    """The events without pings, a letter each, as in `LETTER`."""
+    """The events without pings and counts of tokens, a letter each, as in `LETTER`."""
 
 
 CAPTURES = [
@@ -81,7 +82,7 @@ def replay(name: str) -> tuple[ClaudeSession, list[LlmAgentEvent]]:
 def test_captures(capture: Capture) -> None:
     """A recorded run gives its events in order, its own cost, and the ending it had."""
     session, events = replay(capture.name)
-    ended, error = session.end(exit_code=capture.exit_code, stderr_tail="", duration=2.5)
+    ended, error = session.end(exit_code=capture.exit_code, stderr_tail="", duration=2.5, now=0.0)
 
     assert capture.letters == "".join(LETTER[event.tag] for event in events)
     assert capture.outcome == ended.outcome
@@ -99,7 +100,7 @@ def test_every_capture_is_replayed() -> None:
 def test_background_tasks_add_to_the_run() -> None:
     """Turns, tokens and cost are those of all results of the run; the first is the answer."""
     session, _ = replay("bg_bash")
-    ended, _ = session.end(exit_code=0, stderr_tail="", duration=1.0)
+    ended, _ = session.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)
     assert ended.num_turns == 3
     assert ended.usage is not None
     assert (ended.usage.input_tokens, ended.usage.output_tokens) == (30, 60)

@@ -20,6 +20,7 @@ from cuggino.events import (
     RateLimited,
     SessionEnded,
     ToolResult,
+    UsageUpdate,
 )
 from tests.model_server import ApiError, Message, ModelServer, Reply, RoleScript, Text, Tool
 from tests.real_claude import VERSION, clean_env
@@ -49,7 +50,8 @@ class Run:
 
     @property
     def tags(self) -> list[str]:
-        return [event.tag for event in self.events if not isinstance(event, PingEvent)]
+        unseen = PingEvent | UsageUpdate
+        return [event.tag for event in self.events if not isinstance(event, unseen)]
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Claude:
             exit_code=done.returncode,
             stderr_tail=done.stderr.decode("utf-8", "replace"),
             duration=time.monotonic() - started,
+            now=time.time(),
         )
         return Run(events, ended, error, session, done.returncode)
 

@@ -125,11 +125,10 @@ def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
             [LIMIT_TOLD, api_error(429)],
             "QuotaExceeded",
         ),
-        ([api_error(429, "You've hit your limit · resets 6pm (UTC)")], "rate_limit"),
     ],
 )
 def test_usage_limits(raws: list[dict[str, Any]], expected: str | None) -> None:
-    """A usage limit is what the program reports as one, and it failed for; no text is read."""
+    """A usage limit is what the program reports as one, and it failed for."""
     ended, error = end(*raws, exit_code=1)
     assert expected == kind(error)
     assert (expected == "QuotaExceeded") == (ended.outcome == "quota")
@@ -188,7 +187,9 @@ def test_errors_that_are_no_agents_failure() -> None:
 
 def test_another_program_is_called_by_its_name() -> None:
     """Messages name the program that ran, as others speak this wire too."""
-    _, error = ClaudeSession(program="actor").end(exit_code=2, stderr_tail="", duration=1.0)
+    _, error = ClaudeSession(program="actor").end(
+        exit_code=2, stderr_tail="", duration=1.0, now=0.0
+    )
     assert str(error) == "actor exited with code 2"
 
 

@@ -44,17 +44,27 @@ FIELDS = [
 ]
 SUBTYPES = st.sampled_from(["init", "api_retry", "success", "error_max_turns"])
 BLOCK_TYPES = st.sampled_from(["text", "thinking", "tool_use", "tool_result"])
-LINE_TYPES = st.sampled_from(["assistant", "user", "system", "result", "rate_limit_event"])
+LINE_TYPES = st.sampled_from(
+    ["assistant", "user", "system", "result", "rate_limit_event", "stream_event"]
+)
 BLOCKS: st.SearchStrategy[Any] = st.builds(
     dict, st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5), type=BLOCK_TYPES
 )
 MESSAGES = JSON | st.fixed_dictionaries({"content": JSON | st.lists(JSON | BLOCKS, max_size=3)})
+EVENTS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["message_start", "message_delta"]),
+        "message": MESSAGES,
+        "usage": JSON | st.fixed_dictionaries({"input_tokens": JSON, "output_tokens": JSON}),
+    }
+)
 LINES: st.SearchStrategy[Any] = st.builds(
     dict,
     st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5),
     type=LINE_TYPES,
     subtype=SUBTYPES,
     message=MESSAGES,
+    event=JSON | EVENTS,
 )
 
 
@@ -65,5 +75,5 @@ def test_no_line_breaks_the_session(values: list[Any]) -> None:
     for value in values:
         for event in session.feed(json.dumps(value).encode(), now=0.0):
             assert event == parse_event(dump_event(event))
-    ended, error = session.end(exit_code=1, stderr_tail="", duration=0.0)
+    ended, error = session.end(exit_code=1, stderr_tail="", duration=0.0, now=0.0)
     assert (ended.outcome == "completed") == (error is None)

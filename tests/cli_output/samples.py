@@ -5,7 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from cuggino.events import Event, event_types
+from cuggino.events import (
+    BudgetWarning,
+    Event,
+    LoopStalled,
+    NoProgress,
+    PolicyEvent,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    UsageUpdate,
+    WatchItemRetry,
+    event_types,
+)
 
 _VALUES: dict[str, Any] = {
     "iteration": 1,
@@ -24,15 +36,49 @@ _VALUES: dict[str, Any] = {
     "is_error": False,
     "truncated": False,
     "attempt": 1,
+    "max_retries": 3,
     "max_attempts": 3,
     "retry_in": 60.0,
     "input": {"command": "ls"},
 }
 
 
+_WITH_NUMBERS = (PolicyEvent, UsageUpdate)
+_USAGE = {"input_tokens": 1200, "output_tokens": 34}
+_OF_POLICIES: dict[str, Any] = {
+    "agents": 3,
+    "commits": [("abc1234", "subject")],
+    "cost_usd": 0.5,
+    "idle": 90.0,
+    "limit": 10.0,
+    "phase": "planning",
+    "remaining": 7500.0,
+    "retry_in": 5.0,
+    "rounds": 2,
+    "spent": 8.0,
+    "stages": 12,
+    "tasks": 3,
+    "total_cost": 1.5,
+    "total_usage": _USAGE,
+    "usage": _USAGE,
+    "waited": 60.0,
+}
+_OF_ONE: dict[type[Event], dict[str, Any]] = {
+    BudgetWarning: {"budget": "cost"},
+    LoopStalled: {"reason": "same_findings", "filenames": ["x.md"]},
+    NoProgress: {"kind": "unchanged", "action": "replan"},
+    RunEnded: {"state": "failed"},
+    RunResumed: {"duration": 60.0},
+    RunStarted: {"kind": "run", "options": {}},
+    WatchItemRetry: {"counted": True},
+}
+
+
 def sample(cls: type[Event], **fields: Any) -> Event:
     """An event of the class; fields without a value of their own are their name as text."""
-    defaults = {name: _VALUES.get(name, name) for name in cls.model_fields}
+    values = {**_VALUES, **(_OF_POLICIES if issubclass(cls, _WITH_NUMBERS) else {})}
+    values |= _OF_ONE.get(cls, {})
+    defaults = {name: values.get(name, name) for name in cls.model_fields}
     return cls.model_validate({**defaults, **fields})
 
 

@@ -12,6 +12,7 @@ from cuggino.events import (
     CheckCommandOutput,
     CommitPerformed,
     Event,
+    JournalEvent,
     LlmMarkerEvent,
     PingEvent,
     Progress,
@@ -20,12 +21,14 @@ from cuggino.events import (
     SessionEnded,
     SessionOutcome,
     SetupCommandOutput,
+    StageCost,
     SystemMessage,
     TaskLimitReached,
     Thinking,
     ToolCall,
     ToolResult,
     UnknownEvent,
+    UsageUpdate,
     UserMessage,
     WatchBacklogWaiting,
 )
@@ -44,7 +47,9 @@ FROM_NORMAL = (
     SetupCommandOutput,
     CommitPerformed,
     PushPerformed,
+    StageCost,
 )
+NEVER = (PingEvent, UsageUpdate, JournalEvent)
 
 
 def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:
@@ -54,8 +59,8 @@ def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:
 
 @pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
 def test_every_event_is_handled(cls: type[Event]) -> None:
-    """Every event but a ping shows something when everything is to be shown."""
-    assert (cls is not PingEvent) == bool(plain(sample(cls)))
+    """Every event shows something when all is to be shown, but signs of life and the journal's."""
+    assert (not issubclass(cls, NEVER)) == bool(plain(sample(cls)))
 
 
 @pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
@@ -67,7 +72,7 @@ def test_least_verbosity(cls: type[Event]) -> None:
     elif issubclass(cls, FROM_NORMAL):
         least = Verbosity.NORMAL
     levels = [level for level in Verbosity if plain(sample(cls), level) is not None]
-    assert ([] if cls is PingEvent else [v for v in Verbosity if v >= least]) == levels
+    assert ([] if issubclass(cls, NEVER) else [v for v in Verbosity if v >= least]) == levels
 
 
 def test_unknown_event_shows_nothing() -> None:
@@ -162,12 +167,14 @@ def test_rate_limit(expected: str, event: RateLimited) -> None:
 
 
 def test_session_cost() -> None:
-    """By default a session that knows its cost shows what it took, as far as known."""
+    """What one session took shows in full output; what its stage took is shown by default."""
     full = SessionEnded(outcome="completed", cost_usd=0.01234, num_turns=3, duration=12.7)
     free = SessionEnded(outcome="completed", cost_usd=0.0, num_turns=1)
     expected = ["[Agent] $0.0123, 3 turns, 12s", "[Agent] $0.0000, 1 turn"]
-    assert expected == [plain(event, Verbosity.NORMAL) for event in (full, free)]
-    assert [plain(event, Verbosity.QUIET) for event in (full, free)] == [None, None]
+    assert expected == [plain(event, Verbosity.VERBOSE) for event in (full, free)]
+    assert [plain(event, Verbosity.NORMAL) for event in (full, free)] == [None, None]
+    cost = StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5)
+    assert "[Planning] Took $0.0123; all so far $0.5000" == plain(cost, Verbosity.NORMAL)
 
 
 def test_session_without_cost() -> None:

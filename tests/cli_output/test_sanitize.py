@@ -87,6 +87,13 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         hostile["input"] = {"command": HOSTILE}
     if "outcome" in cls.model_fields:
         hostile.pop("outcome", None)
+    for name, value in {
+        "commits": [(HOSTILE, HOSTILE)],
+        "filenames": [HOSTILE],
+        "options": {HOSTILE: HOSTILE},
+    }.items():
+        if name in cls.model_fields:
+            hostile[name] = value
     for verbosity in Verbosity:
         fragments = format_event(sample(cls, **hostile), verbosity=verbosity) or []
         assert active(paint(fragments, color=False)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuggino.domain.run_summary import Commit, RunOutcome, RunSummary
+from cuggino.domain.spending import Spending
 from cuggino_cli.output.summary import summary_fragments
 from cuggino_cli.output.theme import paint
 
@@ -23,7 +24,7 @@ def test_approved() -> None:
         agents=7,
         commits=(Commit("a1b2c3d", "Add a"), Commit("b2c3d4e", "Add b")),
         failed_commits=("git commit exited with code 1",),
-        cost_usd=1.25,
+        spent=Spending(1.25),
     )
     assert lines(summary) == [
         "",
@@ -44,13 +45,16 @@ def test_approved() -> None:
 def test_unknown_cost_is_not_shown() -> None:
     """A cost that nobody told is left out, a cost of nothing is not."""
     assert not any("Cost" in line for line in lines(RunSummary()))
-    assert "  Cost     $0.0000" in lines(RunSummary(cost_usd=0.0))
+    assert "  Cost     $0.0000" in lines(RunSummary(spent=Spending(0.0)))
 
 
 def test_items_of_a_watch() -> None:
     """Backlog items are shown when there are any."""
     assert "  Items    2" in lines(RunSummary(items=2))
     assert not any("Items" in line for line in lines(RunSummary()))
+
+
+GO_ON = "           `cuggino run --resume` goes on where it stopped"
 
 
 @pytest.mark.parametrize(
@@ -70,9 +74,9 @@ def test_items_of_a_watch() -> None:
             "max_iterations",
             None,
         ),
-        (["  Next     log in again"], "failed", "log in again"),
-        (["  Next     see the error, then run again"], "failed", None),
-        (["  Next     run again to go on"], "interrupted", None),
+        (["  Next     log in again", GO_ON], "failed", "log in again"),
+        (["  Next     see the error", GO_ON], "failed", None),
+        (["  Next     " + GO_ON.strip()], "interrupted", None),
         ([], None, None),
     ],
 )

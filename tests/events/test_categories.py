@@ -12,12 +12,14 @@ from cuggino import events
 from cuggino.events import (
     CommandOutputEvent,
     Event,
+    JournalEvent,
     LlmAgentEvent,
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
     LoopEvent,
     LoopPhaseEvent,
     LoopTerminalEvent,
+    PolicyEvent,
     PrintableEvent,
     UnknownEvent,
     WatchEvent,
@@ -36,6 +38,8 @@ GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
     "terminal": (events.is_loop_terminal_event, LoopTerminalEvent),
     "command output": (events.is_command_output_event, CommandOutputEvent),
     "watch": (events.is_watch_loop_event, WatchLoopEvent),
+    "policy": (events.is_policy_event, PolicyEvent),
+    "journal": (events.is_journal_event, JournalEvent),
 }
 
 
@@ -72,22 +76,23 @@ def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
 def test_every_event_has_one_main_category(cls: type[Event]) -> None:
-    """An event is one of these: an agent's words, a marker, a move of the loop or the watch."""
+    """An event is an agent's, a marker, a move of a loop, a policy's, or for the journal alone."""
     found = categories(cls)
-    assert 1 == len(found & {"agent", "marker", "phase", "watch"})
+    assert 1 == len(found & {"agent", "marker", "phase", "watch", "policy", "journal"})
     assert "terminal marker" not in found or "marker" in found
     assert not found & {"terminal", "command output"} or "phase" in found
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
 def test_unions(cls: type[Event]) -> None:
-    """The loop's union is agent, marker and phase; the watch's and the printable one add watch."""
+    """The loop's union has no watch; what is for the journal is in none."""
     event, found = sample(cls), categories(cls)
-    in_loop = bool(found & {"agent", "marker", "phase"})
+    in_loop = bool(found & {"agent", "marker", "phase", "policy"})
+    emitted = "journal" not in found
     for union, guard, expected in (
         (LoopEvent, events.is_loop_event, in_loop),
-        (WatchEvent, events.is_watch_event, True),
-        (PrintableEvent, events.is_printable_event, True),
+        (WatchEvent, events.is_watch_event, emitted),
+        (PrintableEvent, events.is_printable_event, emitted),
     ):
         assert expected == guard(event)
         assert expected == isinstance(event, typing.get_args(union))

@@ -32,6 +32,7 @@ from cuggino.events import (
     ReviewingStart,
     SessionEnded,
     SetupCommandOutput,
+    StageCost,
     TaskLimitReached,
 )
 from cuggino.loops import LoopRunOptions, LoopService
@@ -53,6 +54,7 @@ def marbles(**events: Any) -> Marbles:
         **{
             "a": AgentMessage(text="working"),
             "s": SessionEnded(outcome="completed", cost_usd=0.5),
+            "$": StageCost(phase="reviewing", cost_usd=0.5, total_cost=0.5),
             "c": says("PLAN_COMPLETE", "planned"),
             "g": says("PROGRESS", "one"),
             "d": says("DONE", "all"),

@@ -21,7 +21,7 @@ from reactivex.subject import Subject
 
 import cuggino
 from cuggino import Config, LlmAgent, LoopEvent, Runtime, save_config
-from cuggino.storage import Workspace
+from cuggino.storage import Workspace, read_journal
 from tests.sources.subscribers import LIMIT, alive, eventually
 
 WITHIN = 10.0
@@ -86,10 +86,15 @@ class Project:
         with Workspace(self.folder).lock():
             return True
 
-    @property
-    def session_files(self) -> list[str]:
-        """What is left of the session."""
-        return sorted(path.name for path in (self.folder / ".cuggino" / "wip").iterdir())
+    def assert_resumable(self) -> None:
+        """Assert that the run can be gone on with: its journal says so, its session is there."""
+        (path,) = (self.folder / ".cuggino" / "journal").iterdir()
+        journal = read_journal(path)
+        assert journal.resumable
+        assert not journal.torn
+        kept = {file.name for file in (self.folder / ".cuggino" / "wip").iterdir()}
+        assert f"{journal.run_id}.md" in kept
+        assert {name.partition(".")[0] for name in kept} == {journal.run_id}
 
 
 class Tree:
@@ -137,7 +142,7 @@ class Endings:
             assert code == command.wait(WITHIN)
         assert eventually(lambda: not tree.living, limit=1)
         assert project.is_free
-        assert [] == project.session_files
+        project.assert_resumable()
 
     def test_a_command_that_is_killed(self, project: Project) -> None:
         """After a SIGKILL of the command its processes end all the same, and the lock is free."""
@@ -159,7 +164,7 @@ class Endings:
             assert 1 == command.wait(2 * WITHIN)
         assert eventually(lambda: not tree.living, limit=1)
         assert project.is_free
-        assert [] == project.session_files
+        project.assert_resumable()
 
     def test_disposal_from_another_thread(self, project: Project) -> None:
         """When `dispose` returns, the run has gone."""
@@ -219,7 +224,7 @@ class Endings:
     def _all_gone(project: Project, tree: Tree) -> None:
         assert set() == tree.living
         assert project.is_free
-        assert [] == project.session_files
+        project.assert_resumable()
 
 
 def _tree_here(project: Project) -> Tree:

@@ -24,7 +24,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         tmp_path, planning=[planner], implementing=[first, second], reviewing=[reviewer]
     )
     with no_leaks():
-        t.check(loop.run(), "(IP)a--(CM)N----(GM)-(DV)---s(YL|)")
+        t.check(loop.run(), "(IP)a--(CM)N----(GM)-(DV)---s($YL|)")
     t.check_subscriptions(planner, "^---!")
     t.check_subscriptions(first, "----^-----!")
     t.check_subscriptions(second, "----------^-!")
@@ -37,7 +37,7 @@ def test_agents_that_linger(tmp_path: Path) -> None:
     t = marbles()
     planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
     loop = DrawnLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
-    t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s(YL|)")
+    t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s($YL|)")
     t.check_subscriptions(planner, "^-----!")
     t.check_subscriptions(worker, "------^----!")
     t.check_subscriptions(reviewer, "-----------^----!")

@@ -33,14 +33,17 @@ def loop_of(item: str, *, approved: bool) -> list[str]:
     """What a run on the item tells, in one round with one task."""
     begun = [f"WatchProcessingItem {item}", "IterationStart", "PlanningStart"]
     if not approved:
-        return [*begun, "SpecIssue"]
+        return [*begun, "StageCost", "SpecIssue"]
     return [
         *begun,
+        "StageCost",
         "PlanComplete",
         "ImplementingStart",
+        "StageCost",
         "Done",
         "CommitPerformed",
         "ReviewingStart",
+        "StageCost",
         "Approved",
         "LoopApproved",
         f"WatchItemCompleted {item}",
@@ -261,7 +264,8 @@ def test_a_watch_that_is_killed(place: Path) -> None:
     with Watch(project, "--agent", agent) as watch:
         project.wait_for_tool("planning")
         watch.interrupt()
-        assert [f"WatchProcessingItem {FIRST}", "IterationStart", "PlanningStart"] == watch.story
+        # The round and the planning had begun before: they are not announced again.
+        assert [f"WatchProcessingItem {FIRST}", "RunResumed"] == watch.story
     assert [] == project.working("planning")
     assert [FIRST] == project.backlog
     assert project.is_free

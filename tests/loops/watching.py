@@ -40,7 +40,7 @@ class ScriptedLoop:
     def check(self) -> None:
         """Nothing to look at."""
 
-    def run(self, options: LoopRunOptions) -> Observable[Any]:
+    def run(self, options: LoopRunOptions, **_durable: object) -> Observable[Any]:
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:

@@ -28,6 +28,7 @@ from cuggino.events import (
     PingEvent,
     Progress,
     SessionEnded,
+    StageCost,
     ToolCall,
 )
 from cuggino.operators import marker_tags
@@ -51,6 +52,8 @@ def drawn(**events: Any) -> Marbles:
             "e": AgentMessage(text="<PROGRESS>more</PROGRESS>"),
             "b": AgentMessage(text="so: <DONE>all</DONE> bye"),
             "s": SessionEnded(outcome="completed", cost_usd=0.5, session_id="s-2"),
+            "$": StageCost(phase="implementing", cost_usd=0.5, total_cost=0.5),
+            "€": StageCost(phase="implementing", cost_usd=1.0, total_cost=1.0),
             "f": SessionEnded(outcome="failed"),
             "N": NOTE,
             "D": DONE,
@@ -97,13 +100,13 @@ class TestEnding:
         """What the agent says passes, its result too, and the marker ends the stage."""
         t = drawn()
         agent = t.cold("-a-t-d-s|")
-        t.check(Session(agent).stream, "-a-t---s(D|)")
+        t.check(Session(agent).stream, "-a-t---s($D|)")
         t.check_subscriptions(agent, "^-------!")
 
     def test_text_around_the_marker(self) -> None:
         """Text before the marker is shown; what comes after it is not."""
         t = drawn()
-        t.check(Session(t.cold("b-a-s|")).stream, "S---s(D|)")
+        t.check(Session(t.cold("b-a-s|")).stream, "S---s($D|)")
 
     def test_an_agent_that_stays_is_ended(self) -> None:
         """After the linger time the agent's processes are ended, then the marker is emitted."""
@@ -194,7 +197,7 @@ class TestAskedOnceMore:
         t = drawn()
         first, second = t.cold("a--s|"), t.cold("a-d-s|")
         session = Session(first, second, can_resume=True)
-        t.check(session.stream, "a--sa---s(D|)")
+        t.check(session.stream, "a--sa---s(€D|)")
         t.check_subscriptions(first, "^---!")
         t.check_subscriptions(second, "----^----!")
         reminder = session.agent.spawned[1]

@@ -1,0 +1,294 @@
+"""Usage limits in words: whether a text reports one, when it is lifted, how long to wait if unsaid.
+
+Everything here is the fallback for agents that report a limit in words alone; a structured signal
+is exact and comes first. Give these functions only what the agent program itself says: the text
+of its result or its error. Never give them tool output or the prose of a model: whoever works on
+a program that prints such messages quotes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import NamedTuple
+
+from cuggino.domain.zone_names import find_zone
+
+_READ = 20_000
+"""Characters of a text that are looked at: messages about limits are short."""
+_WINDOW = 160
+"""Characters after a word such as `resets` in which its time stands."""
+_FARTHEST = timedelta(days=3660)
+"""A reset later than this is a misreading."""
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
+
+_WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
+_MET = re.compile(
+    # You've hit your (5-hour) limit; you have reached the weekly Opus limit
+    rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
+    r"(?:limits?|quota|allowance|capacity)\b"
+    # Session limit reached; 5-hour limit has been reached; quota exceeded
+    r"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|\d{1,3}[\s-]?h(?:ou)?rs?|request|opus|"
+    r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
+    r"(?:reached|hit|exceeded|met|exhausted)\b"
+    r"|(?:^|[.:·∙•]\s)limit\sreached\b"
+    r"|\bquota\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|exceeded|exhausted|used\sup)\b"
+    r"|\bout\sof\s(?:extra\s|your\s|included\s)?(?:usage|quota)\b"
+    r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
+    re.IGNORECASE,
+)
+_NOT_YET = re.compile(
+    r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
+    r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
+    r"\s(?:(?:yet|ever|to|be|been|have|has|you(?:'ve)?|we|i|they|it|your|the|a)\s){0,4}$",
+    re.IGNORECASE,
+)
+"""What stands before words about a limit that is not met."""
+
+_STAMP = re.compile(
+    r"\b(?:limit|quota|reached|hit|exceeded)[^|\n]{0,40}\|\s*(\d{13}|\d{10})(?!\d)", re.IGNORECASE
+)
+_CUE = re.compile(
+    r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
+    r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
+    r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
+    r"|restored|lifted|wait|\A\s{0,9}in)(?![a-z])",
+    re.IGNORECASE,
+)
+"""The words after which the time of a reset stands."""
+_GAP = re.compile(
+    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
+    r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
+    re.IGNORECASE,
+)
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
+_PARTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?P<epoch>\d{13}|\d{10})(?:\.\d{1,9})?(?!\d)",
+        r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)T?",
+        rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
+        rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}{_YEAR}",
+        r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|"
+        r"sat(?:urday)?|sun(?:day)?)\b\.?",
+        r"(?P<near>today|tonight|tomorrow)\b",
+        r"(?P<word>noon|midnight)\b",
+        r"(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?)?"
+        r"\s*(?P<half>[ap])\.?\s?m\b\.?",
+        r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?(?![\d:])",
+        r"(?P<hour>\d{1,2})(?=\s*[(\[]\s*[a-z])",
+        r"[(\[](?!in\b|about\b|~)\s*(?P<zone>[^()\[\]]{1,60}?)\s*[)\]]",
+        # Without brackets only what is written like a zone.
+        r"(?P<zone>(?-i:(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d{2})?\b|[+-]\d{2}:?\d{2}\b|Z\b"
+        r"|[A-Z][A-Za-z_]{1,20}/[A-Za-z0-9_/+-]{1,40}|UTC\b|[A-Z]{1,4}T\b))",
+    )
+)
+"""What the time of a reset is made of, in any order."""
+_UNIT = re.compile(
+    r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
+    r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
+    re.IGNORECASE,
+)
+_BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
+
+
+def is_quota_text(text: str) -> bool:
+    """Whether the program says that a usage limit is met (AUT-070, AUT-075).
+
+    A warning that one is near is not, nor is a limit on requests a minute, which passes by itself.
+    `text` is the program's own result or error text, never tool output or a model's prose; a
+    successful result longer than a few lines is prose (AUT-076).
+    """
+    said = " ".join(_plain(text).split())
+    return any(
+        not _NOT_YET.search(said[max(0, met.start() - 50) : met.start()])
+        for met in _MET.finditer(said)
+    )
+
+
+def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
+    """When the limit that the text reports is lifted, in UTC; None when it does not say.
+
+    Understood are hours with and without minutes (`3pm`, `2:30 p.m.`, `14:30`), dates and days of
+    the week before or after them, ISO timestamps, seconds since the epoch (`...reached|1749924000`)
+    and spans (`in 2h 10m`, `retry-after: 30`). A time zone in brackets or after the time counts,
+    else `zone`, the local one; with an unknown zone there is no time rather than a wrong one.
+
+    A time without a date, or a date without a year, is the next one after `now`. A local time that
+    a change of the clocks skips is the first instant after the gap, of one that comes twice the
+    first that is not past. A full date or an epoch is given as said, even when it is past.
+
+    `text` is the program's own result or error text, never tool output or a model's prose.
+    """
+    now = (now if now.tzinfo else now.replace(tzinfo=UTC)).astimezone(UTC)
+    plain = _plain(text)
+    if stamp := _STAMP.search(plain):
+        epoch = _epoch(stamp[1])
+        return epoch if epoch - now <= _FARTHEST else None
+    for cue in _CUE.finditer(plain):
+        try:
+            reset = _after_cue(
+                plain[cue.end() : cue.end() + _WINDOW], cue["seconds"] is not None, now, zone
+            )
+        except (ValueError, OverflowError):
+            continue
+        if reset is not None and reset - now <= _FARTHEST:
+            return reset
+    return None
+
+
+def quota_pause(
+    taken: int, *, first: float = 900.0, longest: float = 18_000.0, total: float = 86_400.0
+) -> float | None:
+    """Seconds to wait for a limit with an unknown end, after `taken` such waits; None: give up.
+
+    A quarter of an hour, doubled each time up to five hours. All waits together take 24 hours, to
+    which the last one is cut.
+    """
+    spent, pause = 0.0, first
+    for _ in range(taken):
+        spent += pause
+        pause = min(pause * 2, longest)
+        if spent >= total:
+            return None
+    return min(pause, total - spent)
+
+
+def _plain(text: str) -> str:
+    return _ANSI.sub("", text[:_READ]).replace("’", "'").replace("`", "'")
+
+
+def _epoch(digits: str) -> datetime:
+    return datetime.fromtimestamp(int(digits[:10]), UTC)
+
+
+def _after_cue(said: str, in_seconds: bool, now: datetime, zone: tzinfo) -> datetime | None:
+    start = _end(_GAP.match(said))
+    if in_seconds and (number := _BARE_SECONDS.match(said, start)):
+        return now + timedelta(seconds=float(number[1]))
+    span = _span(said, start)
+    if span is not None:
+        return now + span
+    found: dict[str, str] = {}
+    while part := _part(said, start, found):
+        if epoch := part.get("epoch"):
+            return _epoch(epoch) if not found else None
+        found |= {name: value for name, value in part.items() if name != "end"}
+        start = _end(_GAP.match(said, int(part["end"])))
+    return _resolve(_Said.of(found, now, zone), now) if found else None
+
+
+def _span(said: str, start: int) -> timedelta | None:
+    seconds, end = 0.0, start
+    while unit := _UNIT.match(said, end):
+        number = unit["number"].lower()
+        name = unit["unit"].lower()
+        size = _SECONDS["ms" if name.startswith(("ms", "milli")) else name[0]]
+        seconds += (1.0 if number in ("a", "an", "one") else float(number)) * size
+        end = unit.end()
+    return timedelta(seconds=seconds) if end > start else None
+
+
+def _part(said: str, start: int, found: dict[str, str]) -> dict[str, str] | None:
+    """The part that stands there, unless there was one of its kind already."""
+    for pattern in _PARTS:
+        if match := pattern.match(said, start):
+            part = {name: value for name, value in match.groupdict().items() if value}
+            if found.keys() & part.keys():
+                return None
+            return part | {"end": str(match.end())}
+    return None
+
+
+def _end(match: re.Match[str] | None) -> int:
+    return match.end() if match else 0
+
+
+class _Said(NamedTuple):
+    """The parts of a reset's time, understood."""
+
+    zone: tzinfo
+    today: date
+    at: time | None
+    """None when a day was said without a time."""
+    found: dict[str, str]
+
+    @classmethod
+    def of(cls, found: dict[str, str], now: datetime, local: tzinfo) -> _Said:
+        zone = find_zone(found["zone"], now=now, local=local) if "zone" in found else local
+        if zone is None:
+            raise ValueError(found["zone"])
+        return cls(zone, now.astimezone(zone).date(), _time(found), found)
+
+    def days(self) -> Iterator[date]:
+        """The days that can be meant, the first one first."""
+        found = self.found
+        if "month" in found:
+            yield from self._dates(found["month"], int(found["day"]))
+        elif weekday := found.get("weekday"):
+            ahead = (_DAYS.index(weekday[:3].lower()) - self.today.weekday()) % 7
+            yield from (self.today + timedelta(days=days) for days in (ahead, ahead + 7))
+        elif found.get("near", "").lower() == "tomorrow":
+            yield self.today + timedelta(days=1)
+        elif self.at is not None:
+            yield from (self.today + timedelta(days=days) for days in range(3))
+
+    def _dates(self, name: str, day: int) -> Iterator[date]:
+        month = int(name) if name.isdecimal() else _MONTHS.index(name[:3].lower()) + 1
+        if "year" in self.found:
+            yield date(int(self.found["year"]), month, day)
+            return
+        for year in range(self.today.year, self.today.year + 9):
+            # The 29th of February is not in every year.
+            if (month, day) != (2, 29) or year % 4 == 0:
+                yield date(year, month, day)
+
+
+def _time(found: dict[str, str]) -> time | None:
+    if word := found.get("word"):
+        return time(12 if word.lower() == "noon" else 0)
+    if "hour" not in found:
+        return None
+    hour = int(found["hour"])
+    if half := found.get("half"):
+        if not 1 <= hour <= 12:
+            raise ValueError(hour)
+        hour = hour % 12 + (12 if half.lower() == "p" else 0)
+    return time(hour, int(found.get("minute", 0)), int(found.get("second", 0)))
+
+
+def _resolve(said: _Said, now: datetime) -> datetime | None:
+    past: datetime | None = None
+    for day in said.days():
+        if said.at is None and day == said.today:
+            return None
+        for instant in _instants(datetime.combine(day, said.at or time()), said.zone):
+            if instant > now:
+                return instant
+            past = instant
+    return past if "year" in said.found else None
+
+
+def _instants(local: datetime, zone: tzinfo) -> list[datetime]:
+    """The instants at which clocks in the zone show the time; after a gap, the first."""
+    both = [local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
+    shown = [i for i in both if i.astimezone(zone).replace(tzinfo=None, fold=0) == local]
+    if shown:
+        return sorted(set(shown))
+    before, after = min(both), max(both)
+    while (seconds := int((after - before).total_seconds())) > 1:
+        middle = before + timedelta(seconds=seconds // 2)
+        if middle.astimezone(zone).replace(tzinfo=None) < local:
+            before = middle
+        else:
+            after = middle
+    return [after]

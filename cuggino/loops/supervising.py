@@ -1,0 +1,112 @@
+"""The policies of a run, from its settings; what comes before its first stage."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cuggino.config import LoopSettings
+from cuggino.domain.spending import Budget, Spending
+from cuggino.errors import BudgetExceeded, CugginoError, LoopError, WorkspaceLocked
+from cuggino.events import RunStarted
+from cuggino.loops.options import LoopRunOptions
+from cuggino.operators import Flow, Ledger, QuotaGate, ask
+from cuggino.stages import Supervision, orphans_gone
+from cuggino.storage import (
+    Journal,
+    JournalFile,
+    LockOwner,
+    Workspace,
+    prune,
+    run_totals,
+)
+
+
+def supervision(settings: LoopSettings, *, gate: QuotaGate, ledger: Ledger) -> Supervision:
+    """The policies by the settings; `gate` and `ledger` are those that the agents share."""
+    return Supervision(
+        max_retries=settings.max_retries,
+        wait_for_quota=settings.wait_for_quota,
+        idle_timeout=settings.idle_timeout,
+        tool_timeout=settings.tool_timeout,
+        stage_timeout=settings.stage_timeout,
+        budget=Budget(
+            cost_usd=settings.budget,
+            tokens=settings.max_tokens,
+            duration=settings.max_duration,
+        ),
+        ledger=ledger,
+        gate=gate,
+    )
+
+
+def ledger_of(resume: JournalFile | None) -> Ledger:
+    """What the earlier processes of a run spent; an empty one for a new run."""
+    if resume is None:
+        return Ledger()
+    totals = run_totals(resume)
+    return Ledger(spent=Spending().add(totals), elapsed=totals.duration)
+
+
+def is_spent(error: CugginoError) -> bool:
+    """Whether a budget is spent, so that no other agent can work either."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, BudgetExceeded)
+
+
+def open_journal(
+    workspace: Workspace,
+    options: LoopRunOptions,
+    run_id: str,
+    resume: JournalFile | None,
+    *,
+    at: datetime,
+) -> Journal:
+    """The journal of a run: a new one, or that of the run that goes on. Old ones are removed.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    forget_old_runs(workspace, options, keep=run_id, at=at)
+    if resume is not None:
+        return Journal.open(workspace.journal / f"{run_id}.jsonl")
+    kept = options.model_dump(mode="json", exclude={"cwd", "focus", "agent", "command", "item"})
+    started = RunStarted(
+        run_id=run_id,
+        kind="run",
+        command=options.command,
+        focus=options.focus,
+        item=options.item,
+        agent=options.agent,
+        options=kept,
+    )
+    return Journal.create(workspace.journal, started, at=at)
+
+
+def forget_old_runs(
+    workspace: Workspace, settings: LoopSettings, *, keep: str, at: datetime
+) -> None:
+    """Remove the journals that are too old or too many, with the session files of their runs."""
+    removed = prune(
+        workspace.journal,
+        now=at if at.tzinfo else at.replace(tzinfo=UTC),
+        days=settings.journal_days,
+        runs=settings.journal_runs,
+        keep={keep},
+    )
+    for path in removed:
+        workspace.remove_session(path.stem)
+
+
+def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:
+    """Wait until nothing of a killed process works in the folder any longer.
+
+    Raises:
+        WorkspaceLocked: something still does after half a minute.
+    """
+    if before is None or before.pid is None:
+        return
+    gone = yield from ask(orphans_gone(before.pid), name="orphans")
+    if not gone:
+        raise WorkspaceLocked(
+            str(workspace.folder), before.pid, since=before.since, command=before.command
+        )

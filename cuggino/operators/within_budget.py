@@ -1,0 +1,285 @@
+"""`within_budget`: agents end when the money, the tokens or the time allowed are used up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+
+from cuggino.domain.spending import SESSION_BEGINS, Budget, Level, Spending, exceeded
+from cuggino.errors import BudgetExceeded
+from cuggino.events import (
+    BudgetKind,
+    BudgetWarning,
+    Event,
+    LlmAgentEvent,
+    RunResumed,
+    SessionEnded,
+    UsageUpdate,
+)
+from cuggino.operators.scheduler import serial
+
+__all__ = ["Budget", "Ledger", "within_budget"]
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """What a run has taken so far. All streams of a run that draw on one budget share one.
+
+    A run that goes on gives the spending and the seconds of its earlier processes; a `RunResumed`
+    that passes by is therefore not counted again. An event must reach a ledger only once: of two
+    `within_budget` around each other, each needs its own. All streams must be on one thread.
+    """
+
+    def __init__(self, spent: Spending | None = None, *, elapsed: float = 0.0) -> None:
+        self._settled = spent or Spending()
+        self._elapsed = elapsed
+        self._started: datetime | None = None
+        self._accounts: list[_Account] = []
+        self._warned: set[BudgetKind] = set()
+
+    @property
+    def spent(self) -> Spending:
+        """Money and tokens of all streams so far, running sessions included."""
+        spent = self._settled
+        for account in self._accounts:
+            spent = spent.plus(account.spent)
+        return spent
+
+    def start(self, now: datetime) -> None:
+        """Begin to count the time, unless it is counted already; a first subscription does this."""
+        if self._started is None:
+            self._started = now
+
+    def elapsed(self, now: datetime) -> float:
+        """Seconds that the run has taken."""
+        began = self._started or now
+        return self._elapsed + (now - began).total_seconds()
+
+    def remaining_usd(self, budget: Budget) -> float | None:
+        """US dollars that may still be spent, at least 0; None without a limit.
+
+        For the agent's own limit (`SpawnOptions.max_budget_usd`): an agent that tells its cost
+        only at its end can be cut in flight by nobody else.
+        """
+        if budget.cost_usd is None:
+            return None
+        return max(0.0, budget.cost_usd - (self.spent.cost_usd or 0.0))
+
+    def _levels(self, budget: Budget, now: datetime) -> list[Level]:
+        return budget.levels(self.spent, self.elapsed(now))
+
+    def _settle(self, account: _Account) -> None:
+        if account in self._accounts:
+            self._accounts.remove(account)
+            self._settled = self._settled.plus(account.spent)
+
+
+def within_budget(
+    budget: Budget, *, ledger: Ledger | None = None, warn_at: float = 0.8
+) -> Callable[[Observable[T]], Observable[T | BudgetWarning]]:
+    """Pass the source on as long as the budget lasts; then end it, and fail.
+
+    ::
+
+        source:             a--u--v----     u, v: UsageUpdate; with v the budget is overdrawn
+        within_budget:      a--(Wu)--(v#)   W: BudgetWarning; # comes when the source is released
+
+        source:             a--e--d|        e: SessionEnded that overdraws it, d: its Done
+        within_budget:      a--(We)--d|     the session had ended: its outcome counts
+        the next stage:     #               and is not subscribed
+
+    Money and tokens are counted from `UsageUpdate` and `SessionEnded` into the ledger, which all
+    streams of a run share (without one a subscription counts for itself). A budget acts twice:
+
+    - *Cut in flight*: a running session whose `UsageUpdate` takes the ledger above the limit is
+      ended, and so is every running session of the other streams. Exactly the limit is within it.
+      A session that has ended is never cut for what it took, so its outcome is not lost.
+    - *No further start*: when the limit is reached, exactly or beyond, nothing more begins. A
+      subscription fails at once and the source is not subscribed; within one that spans several
+      sessions the first event of a further one, or an event that announces it (`PlanningStart`,
+      `AgentRetry`, ...), ends it.
+
+    The time is counted from the ledger's start, and cut by the scheduler at the very second,
+    whatever runs. At `warn_at` of a limit `BudgetWarning` is emitted, once for each kind and
+    ledger, right before the event that led there, so that the source's last event stays the last.
+    All events of the source that come before the cut are passed on, the one that caused it too.
+
+    Errors: `BudgetExceeded`, when the source has been released; one of the agent itself (its own
+    limit) becomes that of the run when the run's budget is used up with it.
+    """
+
+    def operator(source: Observable[T]) -> Observable[T | BudgetWarning]:
+        def subscribe(
+            observer: abc.ObserverBase[T | BudgetWarning],
+            scheduler: abc.SchedulerBase | None = None,
+        ) -> abc.DisposableBase:
+            shared = Ledger() if ledger is None else ledger
+            account = _Account(observer, serial(scheduler), budget, shared, warn_at)
+            account.begin(lambda: source.subscribe(account, scheduler=scheduler))
+            return Disposable(account.dispose)
+
+        return Observable(subscribe)
+
+    return operator
+
+
+class _Account(abc.ObserverBase[Any]):
+    """One subscription: watches a stream, and knows what its agents took."""
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[Any],
+        lane: abc.SchedulerBase,
+        budget: Budget,
+        ledger: Ledger,
+        warn_at: float,
+    ) -> None:
+        self.spent = Spending()
+        self._observer = observer
+        self._lane = lane
+        self._budget = budget
+        self._ledger = ledger
+        self._warn_at = warn_at
+        self._source = SingleAssignmentDisposable()
+        self._timers = CompositeDisposable()
+        self._farewell = SingleAssignmentDisposable()
+        self._in_flight = True  # from its subscription on a source is taken for a running session
+        self._closed = False
+        self._subscribing = False
+        self._ending: Callable[[], None] | None = None
+
+    def begin(self, subscribe: Callable[[], abc.DisposableBase]) -> None:
+        self._ledger.start(self._lane.now)
+        if (level := self._used_up()) is not None:
+            self._closed = True
+            self._observer.on_error(exceeded(level))
+            return
+        self._ledger._accounts.append(self)
+        self._warn()
+        self._watch_the_time()
+        if self._closed:
+            return
+        self._subscribing = True
+        self._source.disposable = subscribe()
+        self._subscribing = False
+        if self._ending is not None:
+            self._ending()
+
+    def _watch_the_time(self) -> None:
+        limit = self._budget.duration
+        if limit is None or self._closed:
+            return
+        elapsed = self._ledger.elapsed(self._lane.now)
+
+        def at(second: float, act: Callable[[], None]) -> None:
+            pause = max(0.0, second - elapsed)
+            self._timers.add(self._lane.schedule_relative(pause, lambda *_: act()))
+
+        if elapsed < self._warn_at * limit < limit:
+            at(self._warn_at * limit, lambda: self._warn("duration"))
+        at(limit, lambda: self._cut(Level("duration", limit, limit)))
+
+    def on_next(self, value: Any) -> None:
+        if self._closed:
+            return
+        begins = self._begins(value)
+        before = self.spent
+        if isinstance(value, Event) and not isinstance(value, RunResumed):
+            self.spent = before.add(value)
+        spends = self.spent is not before
+        self._in_flight = begins or (self._in_flight and not isinstance(value, SessionEnded))
+        if spends:
+            self._warn()
+        self._send(value)
+        if begins and (level := self._used_up()) is not None:
+            self._cut(level)
+        if spends and isinstance(value, UsageUpdate | SessionEnded):
+            for account in list(self._ledger._accounts):
+                account.check()
+
+    def on_error(self, error: Exception) -> None:
+        if self._closed:
+            return
+        failure = error
+        if isinstance(error, BudgetExceeded) and (level := self._used_up()) is not None:
+            failure = exceeded(level)
+            failure.__cause__ = error
+        self._end(lambda: self._observer.on_error(failure))
+
+    def on_completed(self) -> None:
+        if not self._closed:
+            self._end(self._observer.on_completed)
+
+    def check(self) -> None:
+        """End the running session if the streams of the ledger have overdrawn the budget."""
+        if not self._in_flight or self._closed:
+            return
+        for level in self._ledger._levels(self._budget, self._lane.now):
+            if level.kind != "duration" and level.spent > level.limit:
+                self._cut(level)
+                return
+
+    def dispose(self) -> None:
+        self._ending = None
+        self._farewell.dispose()
+        self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        self._timers.dispose()
+        self._source.dispose()
+        self._ledger._settle(self)
+
+    def _end(self, then: Callable[[], None]) -> None:
+        """Release the source, which may still be in its `subscribe`, and only then say the end."""
+        self._release()
+        if self._subscribing:
+            self._ending = then
+        else:
+            then()
+
+    def _begins(self, event: Any) -> bool:
+        """True if the event announces a further session, or is the first one of it."""
+        if isinstance(event, SESSION_BEGINS):
+            return True
+        ended = not self._in_flight
+        return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)
+
+    def _used_up(self) -> Level | None:
+        levels = self._ledger._levels(self._budget, self._lane.now)
+        return next((level for level in levels if level.spent >= level.limit), None)
+
+    def _warn(self, kind: BudgetKind | None = None) -> None:
+        """Say which budgets have come near their limit; `kind` has by the timer that says so."""
+        for level in self._ledger._levels(self._budget, self._lane.now):
+            near = level.kind == kind or level.spent >= self._warn_at * level.limit
+            if near and level.kind not in self._ledger._warned:
+                self._ledger._warned.add(level.kind)
+                self._send(BudgetWarning(budget=level.kind, spent=level.spent, limit=level.limit))
+
+    def _cut(self, level: Level) -> None:
+        """Release the source now, and fail right after what runs at present has unwound.
+
+        The present call may come out of the source's own `subscribe`, or out of a generator that
+        can be closed only when it has returned.
+        """
+        if self._closed:
+            return
+        self._release()
+        self._farewell.disposable = self._lane.schedule(
+            lambda *_: self._observer.on_error(exceeded(level))
+        )
+
+    def _send(self, event: Any) -> None:
+        if self._closed:
+            return
+        try:
+            self._observer.on_next(event)
+        except Exception as error:  # the subscriber's failure is no agent's failure
+            self._release()
+            self._observer.on_error(error)

@@ -1,0 +1,164 @@
+"""The events of a run as the data of the page's table: one compact row each, long texts cut."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple, cast
+
+from pydantic import JsonValue
+
+from cuggino.events import (
+    Event,
+    JournalEvent,
+    LlmAgentEvent,
+    LlmMarkerEvent,
+    LoopPhaseEvent,
+    PingEvent,
+    PolicyEvent,
+    ToolCall,
+    ToolResult,
+    UsageUpdate,
+    WatchLoopEvent,
+    dump_event,
+)
+from cuggino.report.markup import to_json
+from cuggino.report.model import RunReport
+from cuggino.report.times import Times
+from cuggino.storage.journal import Entry
+
+MOST_EVENTS: Final = 200_000
+"""Events in a page; of a longer run the first are left out."""
+
+_PAGE_CHARACTERS = 24_000_000
+_LEAST, _MOST = 200, 20_000
+"""Characters of one event, for many events and for few."""
+
+CATEGORIES: Final[dict[str, str]] = {
+    "agent": "Agent",
+    "tool": "Tools",
+    "sign": "Pings and usage",
+    "marker": "Markers",
+    "loop": "Loop",
+    "policy": "Policies",
+    "watch": "Watch",
+    "journal": "Journal",
+    "other": "Other",
+}
+"""What the check boxes are called, by category."""
+
+QUIET: Final = frozenset({"sign"})
+"""Categories that are not shown until they are asked for."""
+
+_UNREADABLE = ("NaN", "Infinity", "\\ud")
+"""What a line may hold that JSON does not know, or no browser can show: half a surrogate pair."""
+
+_BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
+    ((PingEvent, UsageUpdate), "sign"),
+    ((ToolCall, ToolResult), "tool"),
+    (LlmAgentEvent, "agent"),
+    (LlmMarkerEvent, "marker"),
+    (LoopPhaseEvent, "loop"),
+    (PolicyEvent, "policy"),
+    (WatchLoopEvent, "watch"),
+    (JournalEvent, "journal"),
+)
+
+
+def category_of(event: Event) -> str:
+    """The key of the event's category in `CATEGORIES`."""
+    return next((name for classes, name in _BY_CLASS if isinstance(event, classes)), "other")
+
+
+class EventsTable(NamedTuple):
+    """The rows as JSON, and what was left out of them."""
+
+    json: str
+    shown: int
+    left_out: int
+    """Events at the beginning that are not among the rows."""
+    cut: int
+    """Events of which only a part is among the rows."""
+    counts: dict[str, int]
+    """Rows by category, in the order of `CATEGORIES`; only those with any."""
+
+
+def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) -> EventsTable:
+    """The rows `[seq, local time in ms, stage, kind, event]`; stage and kind are indices.
+
+    Every event has its share of the page, so that it stays usable whatever the run was.
+    """
+    entries = report.entries[-most:]
+    share = min(max(_PAGE_CHARACTERS // max(len(entries), 1), _LEAST), _MOST)
+    stages: dict[str | None, int] = {}
+    kinds: dict[tuple[str, str], int] = {}
+    counts = dict.fromkeys(CATEGORIES, 0)
+    rows: list[str] = []
+    cut = 0
+    for entry in entries:
+        category = category_of(entry.event)
+        counts[category] += 1
+        stage = stages.setdefault(entry.stage, len(stages))
+        kind = kinds.setdefault((entry.event.tag, category), len(kinds))
+        line = dump_event(entry.event)
+        is_long = len(line) > share
+        if is_long or any(mark in line for mark in _UNREADABLE):
+            line = to_json(shorten(_fields(entry), share if is_long else 2 * _MOST))
+            cut += is_long
+        rows.append(f"[{entry.seq},{times.milliseconds(entry.at)},{stage},{kind},{line}]")
+    head = to_json({"stages": list(stages), "kinds": list(kinds)})
+    return EventsTable(
+        json=f'{head[:-1]},"rows":[\n' + ",\n".join(rows) + "\n]}",
+        shown=len(entries),
+        left_out=len(report.entries) - len(entries),
+        cut=cut,
+        counts={name: count for name, count in counts.items() if count},
+    )
+
+
+def shorten(value: JsonValue, budget: int) -> JsonValue:
+    """The value with about `budget` characters of text: what goes beyond is counted, not shown."""
+    return _Shortener(budget).shorten(value)
+
+
+class _Shortener:
+    def __init__(self, budget: int) -> None:
+        self._left = budget
+
+    def shorten(self, value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return self._text(value)
+            case list():
+                items: list[JsonValue] = []
+                for item in value:
+                    if self._left <= 0:
+                        return [*items, f"… {len(value) - len(items)} more left out"]
+                    items.append(self.shorten(item))
+                return items
+            case dict():
+                fields: dict[str, JsonValue] = {}
+                for key, item in value.items():
+                    if self._left <= 0:
+                        return {**fields, "…": f"{len(value) - len(fields)} more left out"}
+                    name = self._text(key)
+                    fields[name] = self.shorten(item)
+                return fields
+            case _:
+                self._left -= 8
+                is_number = not isinstance(value, float) or math.isfinite(value)
+                return value if is_number else str(value)
+
+    def _text(self, text: str) -> str:
+        room = max(self._left, 0)
+        self._left -= len(text) + 4
+        if len(text) <= room:
+            return text
+        end = room // 4
+        return (
+            f"{text[: room - end]} … {len(text) - room:,} characters left out … "
+            f"{text[len(text) - end :]}"
+        )
+
+
+def _fields(entry: Entry) -> JsonValue:
+    return cast("JsonValue", {"_tag": entry.event.tag, **entry.event.model_dump(mode="json")})

@@ -1,0 +1,181 @@
+"""A run's journal, folded into what a report says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from cuggino.events import (
+    ApprovalBlocked,
+    Approved,
+    CheckCommandOutput,
+    CommitPerformed,
+    Event,
+    LoopSpecIssue,
+    LoopStalled,
+    Note,
+    PushPerformed,
+    RequestChanges,
+    RunStarted,
+    SetupCommandOutput,
+    SpecIssue,
+    StageFinished,
+    ToBeDiscussed,
+    WatchItemCompleted,
+)
+from cuggino.report.model import (
+    CommandRun,
+    CommitMade,
+    DiffStats,
+    Finding,
+    RunReport,
+    Tone,
+)
+from cuggino.report.notices import Notices
+from cuggino.report.spending import SpentOverTime
+from cuggino.report.stages import Processes, Stages
+from cuggino.report.tools import Tools
+from cuggino.storage.journal import Entry, fold_totals
+
+
+def build_report(
+    entries: Iterable[Entry],
+    *,
+    torn: bool = False,
+    running_at: datetime | None = None,
+    diffs: DiffStats | None = None,
+) -> RunReport:
+    """Fold the entries of a journal into a report. Pure.
+
+    Args:
+        entries: the first is `RunStarted`.
+        torn: the journal ends in mid-line.
+        running_at: the present time, when a process works on the run; without it a run that did
+            not say how it ended was killed.
+        diffs: the changed files of its commits, as far as they were looked up.
+
+    Raises:
+        ValueError: there is no entry, or the first is not `RunStarted`.
+    """
+    events = tuple(entries)
+    if not events or not isinstance(events[0].event, RunStarted):
+        raise ValueError("a journal begins with RunStarted")
+    started = events[0].event
+    processes, stages, spending = Processes(events[0]), Stages(), SpentOverTime()
+    tools, notices, results = Tools(), Notices(), _Results()
+    for entry in events:
+        for collect in (processes, stages, spending, tools, notices, results):
+            collect.add(entry)
+    of_processes = processes.result(running_at)
+    last = of_processes[-1]
+    return RunReport(
+        run_id=started.run_id,
+        kind=started.kind,
+        focus=started.focus,
+        item=started.item,
+        agent=started.agent,
+        options=started.options,
+        state=last.state,
+        message=last.message,
+        start=events[0].at,
+        end=last.end,
+        totals=fold_totals(events),
+        items=results.items,
+        torn=torn,
+        processes=of_processes,
+        stages=stages.result(last.state, last.end),
+        spent=spending.result(),
+        tools=tools.result(),
+        commits=results.commits(diffs or {}),
+        commands=tuple(results.commands),
+        findings=tuple(results.findings),
+        notices=notices.result(),
+        entries=events,
+    )
+
+
+class _Results:
+    """Items, commits, commands and findings.
+
+    A stage that was cut off and done again may tell of its commit twice; it is one commit.
+    """
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.commands: list[CommandRun] = []
+        self.findings: list[Finding] = []
+        self._commits: dict[str, CommitMade] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry of the journal."""
+        event = entry.event
+        match event:
+            case StageFinished(outcome={"value": str(text)}) if _is_review(entry.stage, text):
+                # What the reviewer wrote down, which its marker may only sum up.
+                if not self.findings or self.findings[-1].text.strip() != text.strip():
+                    self._find(entry, "Review", "warning", text)
+            case WatchItemCompleted():
+                self.items += 1
+            case CommitPerformed(commit_hash=commit_hash, message=message):
+                if commit_hash not in self._commits:
+                    self._commits[commit_hash] = CommitMade(
+                        commit_hash=commit_hash, message=message, at=entry.at, stage=entry.stage
+                    )
+            case PushPerformed(commit_hash=commit_hash, remote=remote):
+                if commit_hash in self._commits:
+                    known = self._commits[commit_hash]
+                    self._commits[commit_hash] = replace(known, pushed_to=remote)
+            case SetupCommandOutput() | CheckCommandOutput():
+                self.commands.append(
+                    CommandRun(
+                        kind="setup" if isinstance(event, SetupCommandOutput) else "check",
+                        at=entry.at,
+                        round=event.iteration,
+                        exit_code=event.exit_code,
+                        output=event.output,
+                        truncated=event.truncated,
+                    )
+                )
+            case _:
+                pass
+        said = _finding(event)
+        if said is not None:
+            self._find(entry, *said)
+
+    def _find(self, entry: Entry, kind: str, tone: Tone, text: str) -> None:
+        finding = Finding(at=entry.at, stage=entry.stage, kind=kind, tone=tone, text=text)
+        self.findings.append(finding)
+
+    def commits(self, diffs: DiffStats) -> tuple[CommitMade, ...]:
+        """The commits, each with its changed files as far as they are known."""
+        return tuple(
+            replace(commit, changes=diffs.get(key), gone=key in diffs and diffs[key] is None)
+            for key, commit in self._commits.items()
+        )
+
+
+def _is_review(stage: str | None, text: str) -> bool:
+    return stage is not None and stage.startswith("review-text#") and bool(text.strip())
+
+
+def _finding(event: Event) -> tuple[str, Tone, str] | None:
+    match event:
+        case Approved(content=text):
+            return "Approved", "good", text
+        case RequestChanges(content=text):
+            return "Changes requested", "warning", text
+        case ApprovalBlocked(exit_code=code):
+            return "Approval blocked", "warning", f"The check before it exited with {code}."
+        case SpecIssue(content=text):
+            return "Spec issue", "bad", text
+        case LoopSpecIssue(filename=filename) if filename:
+            return "Spec issue stored", "neutral", filename
+        case ToBeDiscussed(content=text):
+            return "To be discussed", "warning", text
+        case LoopStalled(message=message, filenames=filenames):
+            return "Stalled", "bad", "\n".join((message, *filenames))
+        case Note(content=text):
+            return "Note", "neutral", text
+        case _:
+            return None

@@ -1,0 +1,163 @@
+"""What was out of the ordinary in a run, each in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from cuggino.events import (
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    ApprovalBlocked,
+    BudgetWarning,
+    CommitFailed,
+    Event,
+    LoopMaxIterations,
+    LoopStalled,
+    NoProgress,
+    NotificationFailed,
+    PushFailed,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    RunContinued,
+    RunEnded,
+    RunResumed,
+    TaskLimitReached,
+    WatchAuditFailed,
+    WatchItemParked,
+    WatchItemRetry,
+    WatchItemSkipped,
+)
+from cuggino.report.model import Notice, Tone
+from cuggino.report.wording import LONGEST, counted, duration, money
+from cuggino.storage.journal import Entry
+
+
+class Notices:
+    """Collects them; the many words about one wait for a usage limit become one notice."""
+
+    def __init__(self) -> None:
+        self._notices: list[Notice] = []
+        self._waits: dict[str | None, int] = {}
+        """The place of the wait that a stage is in."""
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry of the journal."""
+        match entry.event:
+            case QuotaWaiting() as waiting:
+                self._wait(entry, waiting)
+            case QuotaLifted(waited=waited):
+                place = self._waits.pop(entry.stage, None)
+                if place is not None:
+                    known = self._notices[place]
+                    text = f"{known.text} It took {duration(waited)}."
+                    self._notices[place] = replace(known, until=entry.at, text=text)
+            case RunContinued() | RunEnded():
+                self._waits.clear()
+            case _:
+                pass
+        said = describe(entry.event)
+        if said is not None:
+            kind, tone, text = said
+            until = _end_of_pause(entry.event, entry.at)
+            self._notices.append(
+                Notice(at=entry.at, until=until, stage=entry.stage, kind=kind, tone=tone, text=text)
+            )
+
+    def result(self) -> tuple[Notice, ...]:
+        """All of them, in order."""
+        return tuple(self._notices)
+
+    def _wait(self, entry: Entry, waiting: QuotaWaiting) -> None:
+        place = self._waits.get(entry.stage)
+        if place is not None:
+            self._notices[place] = replace(self._notices[place], until=entry.at)
+            return
+        self._waits[entry.stage] = len(self._notices)
+        limit = f": {waiting.message}" if waiting.message else ""
+        text = f"A usage limit was met{limit}. To wait: {duration(waiting.remaining)}."
+        self._notices.append(
+            Notice(
+                at=entry.at,
+                until=entry.at,
+                stage=entry.stage,
+                kind="Waited for a usage limit",
+                tone="warning",
+                text=text,
+            )
+        )
+
+
+def _end_of_pause(event: Event, at: datetime) -> datetime | None:
+    if isinstance(event, AgentRetry | WatchItemRetry):
+        return at + timedelta(seconds=min(max(0.0, event.retry_in), LONGEST))
+    return None
+
+
+def describe(event: Event) -> tuple[str, Tone, str] | None:
+    """What kind of thing it is, whether it is bad, and a sentence; None for ordinary events."""
+    match event:
+        case AgentRetry():
+            pause = duration(event.retry_in)
+            count = f"Retry {event.attempt} of {event.max_retries} after {pause}"
+            return "Agent failed", "warning", f"{event.reason}: {event.message}. {count}."
+        case RateLimited(status=status, limit=limit):
+            words = " ".join(word for word in (limit, status) if word)
+            return "Usage limit", "bad" if status == "rejected" else "warning", words
+        case BudgetWarning(budget=kind, spent=spent, limit=limit):
+            words = f"{_amount(kind, spent)} of {_amount(kind, limit)}"
+            return "Budget nearly spent", "warning", f"{kind}: {words}"
+        case AgentNudged(idle=idle, tool=tool):
+            return "Agent nudged", "warning", _stall(idle, tool)
+        case AgentReplaced(idle=idle, tool=tool):
+            return "Agent replaced", "warning", _stall(idle, tool)
+        case NoProgress(kind=kind, agents=agents, action=action):
+            then = "planned again" if action == "replan" else "stopped"
+            return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"
+        case RunResumed() as resumed:
+            words = f"{counted(resumed.stages, 'finished stage')} kept, {money(resumed.cost_usd)}"
+            return "Resumed", "neutral", f"{words} spent before"
+        case LoopStalled(message=message):
+            return "Stalled", "bad", message
+        case LoopMaxIterations(max_iterations=limit):
+            return "Rounds used up", "bad", f"{counted(limit, 'round')} without an approval"
+        case TaskLimitReached(max_tasks=limit):
+            return "Task limit", "warning", f"{counted(limit, 'task')} on one plan"
+        case ApprovalBlocked(exit_code=code):
+            return "Approval blocked", "warning", f"the check before it exited with {code}"
+        case CommitFailed(message=message):
+            return "Commit failed", "bad", message
+        case PushFailed(message=message):
+            return "Push failed", "bad", message
+        case NotificationFailed(message=message):
+            return "Notification failed", "warning", message
+        case WatchAuditFailed(message=message):
+            return "Audit failed", "warning", message
+        case WatchItemRetry():
+            count = f"attempt {event.attempt} of {event.max_attempts}"
+            return "Item failed", "warning", f"{event.filename}, {count}: {event.message}"
+        case WatchItemParked(filename=filename, reason=reason):
+            return "Item parked", "bad", f"{filename}: {reason}"
+        case WatchItemSkipped(filename=filename, reason=reason):
+            return "Item skipped", "warning", f"{filename}: {reason}"
+        case _:
+            return None
+
+
+def _stall(idle: float | None, tool: str | None) -> str:
+    if idle is None:
+        return "its time ran out"
+    during = f" in the tool {tool}" if tool else ""
+    return f"silent for {duration(idle)}{during}"
+
+
+def _amount(kind: str, value: float) -> str:
+    match kind:
+        case "cost":
+            return money(value)
+        case "duration":
+            return duration(value)
+        case _:
+            return f"{value:,.0f} tokens"

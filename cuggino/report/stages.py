@@ -1,0 +1,134 @@
+"""Which stages ran when, which were cut off and done again, and which processes did so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import get_args
+
+from cuggino.domain.spending import Spending
+from cuggino.events import (
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+)
+from cuggino.report.model import Ending, Process, ReportState, Role, StageTry
+from cuggino.storage.journal import Entry
+
+_ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
+
+
+def role_of(name: str) -> Role:
+    """What a stage of this name is for."""
+    return _ROLES.get(name, "other")
+
+
+class Processes:
+    """The processes of the run, one after the other."""
+
+    def __init__(self, first: Entry) -> None:
+        self._ended: list[Process] = []
+        command = first.event.command if isinstance(first.event, RunStarted) else ""
+        self._present = _begun(first.at, command)
+        self._end = first.at
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry of the journal."""
+        match entry.event:
+            case RunContinued(command=command):
+                self._ended.append(replace(self._present, end=self._end))
+                self._present = _begun(entry.at, command)
+                self._end = entry.at
+            case RunEnded(state=state, message=message):
+                self._present = replace(self._present, state=state, message=message)
+            case _:
+                pass
+        self._end = max(self._end, entry.at)
+
+    def result(self, running_at: datetime | None) -> tuple[Process, ...]:
+        """All of them; `running_at` is the present time when the last one still works."""
+        last = replace(self._present, end=self._end)
+        if running_at is not None and last.state == "killed":
+            last = replace(last, state="running", end=max(last.end, running_at))
+        return (*self._ended, last)
+
+
+def _begun(at: datetime, command: str) -> Process:
+    # Whoever cannot say how it ended was killed.
+    return Process(start=at, end=at, state="killed", command=command)
+
+
+class Stages:
+    """Every try of every stage, in the order of their beginnings."""
+
+    def __init__(self) -> None:
+        self._tries: list[StageTry] = []
+        self._latest: dict[str, int] = {}
+        """The place of each stage's latest try."""
+        self._open: dict[str, Spending] = {}
+        self._last_at: datetime | None = None
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry of the journal."""
+        match entry.event:
+            case StageStarted(name=name):
+                self._begin(entry.stage or name, name, entry.at)
+            case StageFinished(outcome=outcome) if entry.stage in self._open:
+                place = self._latest[entry.stage]
+                self._tries[place] = replace(self._tries[place], outcome=outcome)
+                self._close(entry.stage, entry.at, "finished")
+            case RunContinued():
+                self._close_all(self._last_at or entry.at, "unfinished")
+            case RunEnded():
+                self._close_all(entry.at, "unfinished")
+            case event if entry.stage in self._open:
+                self._open[entry.stage] = self._open[entry.stage].add(event)
+            case _:
+                pass
+        self._last_at = entry.at
+
+    def result(self, state: ReportState, end: datetime) -> tuple[StageTry, ...]:
+        """All of them; those that are open end with the run, at `end`."""
+        self._close_all(end, "running" if state == "running" else "unfinished")
+        return tuple(self._tries)
+
+    def _begin(self, stage: str, name: str, at: datetime) -> None:
+        attempt = 1
+        before = self._latest.get(stage)
+        if before is not None:
+            attempt = self._tries[before].attempt + 1
+            self._close(stage, at, "repeated")
+            self._tries[before] = replace(self._tries[before], ending="repeated")
+        self._latest[stage] = len(self._tries)
+        self._open[stage] = Spending()
+        self._tries.append(
+            StageTry(
+                stage=stage,
+                name=name,
+                role=role_of(name),
+                start=at,
+                end=at,
+                ending="running",
+                attempt=attempt,
+            )
+        )
+
+    def _close(self, stage: str, at: datetime, ending: Ending) -> None:
+        spent = self._open.pop(stage, None)
+        if spent is None:
+            return
+        place = self._latest[stage]
+        known = self._tries[place]
+        self._tries[place] = replace(
+            known,
+            end=max(known.start, at),
+            ending=ending,
+            cost_usd=spent.cost_usd,
+            usage=spent.usage,
+        )
+
+    def _close_all(self, at: datetime, ending: Ending) -> None:
+        for stage in list(self._open):
+            self._close(stage, at, ending)

@@ -1,0 +1,94 @@
+"""The policies around an agent, composed: liveness, retries, quota, budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactivex import Observable
+
+from cuggino.domain.spending import Budget
+from cuggino.events import Event
+from cuggino.operators.idle_timeout import idle_timeout
+from cuggino.operators.remedies import Remedies
+from cuggino.operators.retry_session import retry_session
+from cuggino.operators.stage_timeout import stage_timeout
+from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.within_budget import Ledger, within_budget
+from cuggino.stages.sessions import Sessions
+
+Policy = Callable[[Observable[Event]], Observable[Event]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervision:
+    """What is done about an agent that fails, waits, is silent or spends too much.
+
+    The defaults do nothing. `ledger` and `gate` are shared by all agents that they are given to:
+    what one spends counts for all, and a usage limit that one meets holds for all.
+    """
+
+    max_retries: int = 0
+    wait_for_quota: bool = False
+    idle_timeout: float | None = None
+    tool_timeout: float | None = None
+    stage_timeout: float | None = None
+    budget: Budget = field(default_factory=Budget)
+    ledger: Ledger = field(default_factory=Ledger)
+    gate: QuotaGate = field(default_factory=QuotaGate)
+
+    def around(self, sessions: Sessions, first: Observable[Event]) -> Observable[Event]:
+        """`first`, one of the `sessions`, with all policies around it, the budget outermost.
+
+        Liveness is inside of retries, so that neither a pause nor a wait counts as silence; the
+        wait for a usage limit is outside of them, so that it costs no retry. A session that comes
+        in the place of another has the same policies around it.
+        """
+        remedies = Remedies()
+        again, fresh = sessions.again, sessions.fresh
+
+        def heard(agent: Observable[Event]) -> Observable[Event]:
+            answered: Policy = idle_timeout(
+                idle=self.idle_timeout,
+                tool=self.tool_timeout,
+                nudge=again if sessions.can_resume else None,
+                replace=fresh,
+                remedies=remedies,
+            )
+            return answered(agent)
+
+        def in_time(agent: Observable[Event]) -> Observable[Event]:
+            answered: Policy = stage_timeout(
+                self.stage_timeout,
+                nudge=(lambda error: heard(again(error))) if sessions.can_resume else None,
+                replace=lambda error: heard(fresh(error)),
+                remedies=remedies,
+            )
+            return answered(heard(agent))
+
+        def retried(agent: Observable[Event]) -> Observable[Event]:
+            retry: Policy = retry_session(
+                max_retries=self.max_retries, again=lambda error: in_time(again(error))
+            )
+            return retry(in_time(agent))
+
+        waiting: Policy = wait_for_quota(
+            gate=self.gate,
+            wait=self.wait_for_quota,
+            again=lambda error: retried(again(error)),
+        )
+        spending: Policy = within_budget(self.budget, ledger=self.ledger)
+        return spending(waiting(retried(first)))
+
+    def remaining(self) -> float | None:
+        """US dollars that are left; None without such a limit."""
+        return self.ledger.remaining_usd(self.budget)
+
+    def in_time(self, command: Observable[Any]) -> Observable[Any]:
+        """The command, cut off when the time of the whole run is up."""
+        if self.budget.duration is None:
+            return command
+        return command.pipe(
+            within_budget(Budget(duration=self.budget.duration), ledger=self.ledger)
+        )

@@ -1,0 +1,277 @@
+"""`cuggino runs`: the runs that have a journal."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from cuggino_cli.follow import OutputOptions, follow, output_options, stdout_terminal
+
+if TYPE_CHECKING:
+    from reactivex import Observable
+
+    from cuggino.errors import StorageError
+    from cuggino.events import WatchEvent
+    from cuggino.storage.journal import JournalFile
+    from cuggino_cli.output.runs import Row, StageRow
+    from cuggino_cli.output.terminal import ColorMode, Terminal
+    from cuggino_cli.recorded import RecordedRun, Runs
+
+
+class _ListedGroup(click.Group):
+    """Without the name of a subcommand, `list` is meant."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+_color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="When to use colours; NO_COLOR counts for auto.",
+)
+
+
+@click.group("runs", cls=_ListedGroup)
+def command() -> None:
+    """Look at the runs of this project, newest first, and play them again.
+
+    An ID is that of a run, or its beginning. Without a subcommand the runs are listed.
+    """
+
+
+@command.command("list")
+@_json_option
+@_color_option
+def list_runs(as_json: bool, color: ColorMode) -> int:
+    """List the runs; --json prints an object a line."""
+    from cuggino_cli.output.runs import runs_fragments
+
+    runs = _runs()
+    if as_json:
+        for found in runs.all():
+            _write_json(_unreadable(*found) if isinstance(found, tuple) else _about(found))
+        return 0
+    short = runs.short_ids()
+    rows = [_row(found, short) for found in runs.all()]
+    if not rows:
+        click.echo("There are no runs yet.")
+        return 0
+    terminal = _terminal(color)
+    terminal.print(runs_fragments(rows, columns=_columns(terminal)))
+    return 0
+
+
+@command.command("show")
+@click.argument("run_id", metavar="ID")
+@_json_option
+@_color_option
+def show(run_id: str, as_json: bool, color: ColorMode) -> int:
+    """Sum up a run: its stages, what it came to, and how to go on with it."""
+    from cuggino_cli.output.runs import run_fragments
+
+    runs = _runs()
+    run = runs.read(runs.find(run_id))
+    journal, stages = run.journal, _stages(run.journal)
+    if as_json:
+        _write_json({**_about(run), **_more_about(journal, stages)})
+        return 0
+    terminal = _terminal(color)
+    terminal.print(
+        run_fragments(
+            journal.started,
+            state=run.state,
+            at=journal.entries[0].at,
+            totals=run.totals,
+            stages=stages,
+            message=journal.ended.message if journal.ended else "",
+            hint=_how_to_resume(run, runs.short_ids()),
+            columns=_columns(terminal),
+        )
+    )
+    return 0
+
+
+@command.command("replay")
+@click.argument("run_id", metavar="ID")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=0,
+    metavar="X",
+    help="1 takes the time that the run took, 10 a tenth of it; 0, the default, none.",
+)
+@output_options
+def replay(run_id: str, speed: float, output: OutputOptions) -> int:
+    """Play a run again, as it was shown when it ran."""
+    from cuggino_cli.recorded import replayed
+
+    if math.isnan(speed):
+        raise click.UsageError("--speed is no number.")
+    runs = _runs()
+    run = runs.read(runs.find(run_id))
+    stream = cast("Observable[WatchEvent]", replayed(run.path, speed=speed))
+    if output.json:
+        follow(stream, output)
+    else:
+        _play(run, stream, output, hint=_how_to_resume(run, runs.short_ids()))
+    return 0
+
+
+def _play(
+    run: RecordedRun, stream: Observable[WatchEvent], output: OutputOptions, *, hint: str | None
+) -> None:
+    from cuggino import run as run_stream
+    from cuggino.domain.run_summary import RunSummary
+    from cuggino.events import Event
+    from cuggino_cli.output.render import with_cli_output
+    from cuggino_cli.output.runs import STATES
+    from cuggino_cli.output.summary import summary_fragments
+    from cuggino_cli.output.theme import Fragment
+
+    terminal = stdout_terminal(output)
+    summary = RunSummary()
+
+    def add(event: Event) -> None:
+        nonlocal summary
+        summary = summary.add(event)
+
+    shown = with_cli_output(terminal, verbosity=output.verbosity, bell=False)
+    run_stream(stream.pipe(shown), add)
+    ended = run.journal.ended
+    if ended is not None and ended.message:
+        label, word = STATES[ended.state]
+        terminal.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
+    summary = summary.add(run.totals)  # a run that was resumed has told a part of it twice
+    if summary.outcome is None:
+        match run.state:
+            case "failed" | "quota" | "budget":
+                summary, hint = summary.ended("failed"), None  # the summary says itself how
+            case "interrupted" | "killed":
+                summary = summary.ended("interrupted")
+            case _:
+                pass
+    terminal.print(summary_fragments(summary, duration_s=run.totals.duration, hint=hint))
+
+
+def _runs() -> Runs:
+    from cuggino_cli.recorded import Runs
+
+    return Runs(Path.cwd())
+
+
+def _terminal(color: ColorMode) -> Terminal:
+    return stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
+
+
+def _columns(terminal: Terminal) -> int | None:
+    """How wide a line may be: what is read by a program is not cut."""
+    return terminal.columns() if sys.stdout.isatty() else None
+
+
+def _how_to_resume(run: RecordedRun, short: dict[str, str]) -> str | None:
+    if not run.resumable:
+        return None
+    if run.journal.started.kind == "watch" or run.journal.started.item is not None:
+        return "go on with it: cuggino watch"
+    return f"go on with it: cuggino run --resume {short[run.path.stem]}"
+
+
+def _row(found: RecordedRun | tuple[Path, StorageError], short: dict[str, str]) -> Row:
+    from cuggino_cli.output.runs import Row, item_name
+
+    if isinstance(found, tuple):
+        path, error = found
+        return Row(id=short[path.stem], state="unreadable", focus=error.message)
+    started, totals = found.journal.started, found.totals
+    return Row(
+        id=short[found.path.stem],
+        state=found.state,
+        started=found.journal.entries[0].at,
+        seconds=totals.duration,
+        iterations=totals.rounds,
+        cost_usd=totals.cost_usd,
+        agent=started.agent,
+        focus=started.focus or item_name(started),
+    )
+
+
+def _stages(journal: JournalFile) -> list[StageRow]:
+    """The stages in the order in which they first began."""
+    from cuggino.events import StageFinished, StageStarted
+    from cuggino_cli.output.runs import StageRow
+
+    begun: dict[str, list[Any]] = {}
+    rows: dict[str, StageRow] = {}
+    for entry in journal.entries:
+        match entry.stage, entry.event:
+            case str(stage), StageStarted():
+                begun.setdefault(stage, []).append(entry.at)
+                rows[stage] = StageRow(stage=stage, attempts=len(begun[stage]))
+            case str(stage), StageFinished(outcome=outcome):
+                times = begun.get(stage) or [entry.at]
+                rows[stage] = StageRow(
+                    stage=stage,
+                    seconds=max((entry.at - times[-1]).total_seconds(), 0.0),
+                    attempts=len(times),
+                    outcome=outcome,
+                )
+            case _:
+                pass
+    return list(rows.values())
+
+
+def _about(run: RecordedRun) -> dict[str, Any]:
+    started, totals = run.journal.started, run.totals
+    return {
+        "run_id": started.run_id,
+        "state": run.state,
+        "resumable": run.resumable,
+        "kind": started.kind,
+        "command": started.command,
+        "focus": started.focus,
+        "item": started.item,
+        "agent": started.agent,
+        "started": run.journal.entries[0].at.isoformat(),
+        "last": run.journal.entries[-1].at.isoformat(),
+        "duration": totals.duration,
+        "iterations": totals.rounds,
+        "tasks": totals.tasks,
+        "agents": totals.agents,
+        "commits": [{"hash": commit, "subject": subject} for commit, subject in totals.commits],
+        "cost_usd": totals.cost_usd,
+        "usage": totals.usage.model_dump() if totals.usage else None,
+    }
+
+
+def _more_about(journal: JournalFile, stages: list[StageRow]) -> dict[str, Any]:
+    return {
+        "message": journal.ended.message if journal.ended else "",
+        "options": journal.started.options,
+        "stages": [
+            {
+                "stage": row.stage,
+                "duration": row.seconds,
+                "attempts": row.attempts,
+                "outcome": row.outcome,
+            }
+            for row in stages
+        ],
+    }
+
+
+def _unreadable(path: Path, error: StorageError) -> dict[str, Any]:
+    return {"run_id": path.stem, "state": "unreadable", "message": error.message}
+
+
+def _write_json(value: dict[str, Any]) -> None:
+    click.echo(json.dumps(value))

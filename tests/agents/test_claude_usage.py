@@ -1,0 +1,179 @@
+"""What a session has used: told while it works, and known of one that failed or was cut off."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.events import LlmAgentEvent, PingEvent, Usage, UsageUpdate
+from tests.agents.claude_lines import api_error, result
+from tests.vectors import DATA
+
+
+def started(**usage: int) -> dict[str, Any]:
+    return event("message_start", message={"usage": {"output_tokens": 1, **usage}})
+
+
+def completed(**usage: int) -> dict[str, Any]:
+    return event("message_delta", usage=usage)
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "stream_event", "event": {"type": kind, **fields}, "parent_tool_use_id": None}
+
+
+def by_sub_agent(parent: str, message_id: str | None, **usage: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"id": message_id, "content": [], "usage": usage}
+    return {"type": "assistant", "message": message, "parent_tool_use_id": parent}
+
+
+def feed(*raws: dict[str, Any], compact: bool = True) -> tuple[list[LlmAgentEvent], Usage | None]:
+    """The events of the lines, and what the session has used when it ends after them."""
+    session = ClaudeSession()
+    separators = (",", ":") if compact else (", ", ": ")
+    lines = [json.dumps(raw, separators=separators).encode() for raw in raws]
+    events = [event for line in lines for event in session.feed(line, now=0.0)]
+    ended, _ = session.end(exit_code=143, stderr_tail="", duration=1.0, now=0.0)
+    return events, ended.usage
+
+
+def updates(events: list[LlmAgentEvent]) -> list[tuple[int, int]]:
+    return [
+        (event.usage.input_tokens, event.usage.output_tokens)
+        for event in events
+        if isinstance(event, UsageUpdate)
+    ]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_usage_is_told_with_each_message(compact: bool) -> None:
+    """Each message adds its tokens when it is complete, right after the ping of its line."""
+    raws = [
+        started(input_tokens=10, cache_read_input_tokens=5),
+        event("content_block_delta", delta={"type": "text_delta", "text": "message_delta"}),
+        completed(output_tokens=20),
+        started(input_tokens=99),
+        completed(input_tokens=30, output_tokens=40, cache_creation_input_tokens=7),
+    ]
+    events, used = feed(*raws, compact=compact)
+    ping = PingEvent(timestamp=0.0)
+    first = Usage(input_tokens=10, output_tokens=20, cache_read_tokens=5)
+    both = Usage(input_tokens=40, output_tokens=60, cache_read_tokens=5, cache_creation_tokens=7)
+    expected = [ping, ping, ping, UsageUpdate(usage=first), ping, ping, UsageUpdate(usage=both)]
+    assert expected == events
+    assert both == used
+
+
+def test_an_attempt_that_was_broken_off() -> None:
+    """A message that is begun again after a cut is counted once."""
+    cut = [started(input_tokens=10, cache_read_input_tokens=5), event("message_stop")]
+    events, _ = feed(*cut, started(input_tokens=12), completed(output_tokens=3))
+    assert [PingEvent(timestamp=0.0)] * 4 == events[:4]
+    assert [UsageUpdate(usage=Usage(input_tokens=12, output_tokens=3))] == events[4:]
+
+
+def test_messages_of_sub_agents() -> None:
+    """A message of a sub-agent counts once, with its first block, as its lines are all there is."""
+    raws = [
+        by_sub_agent("t1", "m1", input_tokens=100, output_tokens=1),
+        by_sub_agent("t2", "m2", input_tokens=200, output_tokens=1),
+        by_sub_agent("t1", "m1", input_tokens=100, output_tokens=1),
+        by_sub_agent("t1", "m3", input_tokens=400, output_tokens=1),
+        by_sub_agent("t1", "m4", input_tokens=0, output_tokens=0),
+        by_sub_agent("t3", None, input_tokens=1000, output_tokens=0),
+    ]
+    events, _ = feed(*raws)
+    assert [(100, 1), (300, 2), (700, 3), (1700, 3)] == updates(events)
+
+
+def test_events_of_sub_agents_are_not_counted_twice() -> None:
+    """Should a sub-agent's message be streamed too, its lines have counted it already."""
+    streamed = {**completed(output_tokens=9), "parent_tool_use_id": "t1"}
+    events, _ = feed(by_sub_agent("t1", "m1", input_tokens=5), streamed)
+    assert [(5, 0)] == updates(events)
+
+
+def test_a_result_knows_better() -> None:
+    """A result replaces what was counted before it; what comes after it is added."""
+    models = {"m": {"inputTokens": 50, "outputTokens": 100, "costUSD": 0.5}}
+    raws = [
+        completed(input_tokens=10, output_tokens=20),
+        result(model_usage_since_last_result=models),
+        completed(input_tokens=1, output_tokens=2),
+    ]
+    events, used = feed(*raws)
+    assert [(10, 20), (51, 102)] == updates(events)
+    assert Usage(input_tokens=51, output_tokens=102) == used
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, (15, 20)),
+        ({"usage": {"input_tokens": 10, "output_tokens": 25}}, (15, 25)),
+        ({"model_usage_since_last_result": {}}, None),
+    ],
+)
+def test_a_result_that_says_little(
+    fields: dict[str, Any], expected: tuple[int, int] | None
+) -> None:
+    """What a result leaves out, as older versions do of sub-agents, is not lost."""
+    messages = [
+        completed(input_tokens=10, output_tokens=20),
+        by_sub_agent("t", "m", input_tokens=5),
+    ]
+    _, used = feed(*messages, result(**fields))
+    assert expected == ((used.input_tokens, used.output_tokens) if used else None)
+
+
+def test_lines_without_a_count() -> None:
+    """Messages that say nothing of tokens give no update."""
+    broken = b'{"type":"stream_event","event":{"type":"message_delta","usage":{"outp'
+    events, used = feed(completed(), event("message_delta", usage="much"), started())
+    assert ["PingEvent"] * 3 == [event.tag for event in events]
+    assert used is None
+    assert [PingEvent(timestamp=1.0)] == ClaudeSession().feed(broken, now=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("sigterm_tool", (10, 20)), ("sigint_api_wait", None)]
+)
+def test_recorded_runs_that_were_cut_off(name: str, expected: tuple[int, int] | None) -> None:
+    """A run without a result has used what its messages said; its cost is not known."""
+    session = ClaudeSession()
+    for line in (DATA / "claude" / f"{name}.jsonl").read_bytes().splitlines():
+        session.feed(line, now=0.0)
+    ended, _ = session.end(exit_code=143, stderr_tail="", duration=1.0, now=0.0)
+    used = ended.usage
+    assert expected == ((used.input_tokens, used.output_tokens) if used else None)
+    assert ended.cost_usd is None
+
+
+@pytest.mark.parametrize("path", sorted((DATA / "claude").iterdir()), ids=lambda path: path.stem)
+def test_updates_agree_with_the_end(path: Path) -> None:
+    """In recorded runs the count never falls, and its last is the end's or a part of it."""
+    session = ClaudeSession()
+    events = [e for line in path.read_bytes().splitlines() for e in session.feed(line, now=0.0)]
+    ended, _ = session.end(exit_code=1, stderr_tail="", duration=1.0, now=0.0)
+    told = [event.usage for event in events if isinstance(event, UsageUpdate)]
+    course = [*told, *([ended.usage] if ended.usage else [])]
+    for before, after in pairwise(course):
+        assert before.input_tokens <= after.input_tokens
+        assert before.output_tokens <= after.output_tokens
+    assert bool(course) == (ended.usage is not None)
+
+
+def test_a_failed_session_tells_its_cost() -> None:
+    """The cost and the tokens of a session that failed are those of its result."""
+    models = {"m": {"inputTokens": 7, "costUSD": 0.25}}
+    session = ClaudeSession()
+    failed = api_error(529, model_usage_since_last_result=models, total_cost_usd=9.0)
+    session.feed(json.dumps(failed).encode(), now=0.0)
+    ended, error = session.end(exit_code=1, stderr_tail="", duration=1.0, now=0.0)
+    assert error is not None
+    assert (0.25, Usage(input_tokens=7)) == (ended.cost_usd, ended.usage)

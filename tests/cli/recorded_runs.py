@@ -1,0 +1,92 @@
+"""Journals of small runs that the tests of `cuggino runs` share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cuggino.events import (
+    CommitPerformed,
+    Event,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    PlanningStart,
+    Progress,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    StageFinished,
+    StageStarted,
+    ToolCall,
+    Usage,
+)
+from cuggino.storage.journal import Journal, encode_outcome
+from cuggino_cli.main import main
+
+Said: TypeAlias = tuple[float, str | None, Event]
+"""Seconds after the beginning, stage, event."""
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ONE, TWO, THREE = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "123")
+
+_TASK = Progress(content="Log in\n\nwith a form")
+_COMMIT = CommitPerformed(iteration=1, commit_hash="abc1234", message="Log in\n\nwith a form")
+_ENDED = SessionEnded(outcome="completed", cost_usd=1.25, usage=Usage(input_tokens=7))
+
+SAID: list[Said] = [
+    (0, None, IterationStart(iteration=1, max_iterations=10)),
+    (0, None, PlanningStart(iteration=1)),
+    (1, "planning#1", StageStarted(name="planning")),
+    (2, "planning#1", ToolCall(name="Bash", input={"command": "ls"})),
+    (90, "planning#1", StageFinished(outcome={"_tag": "PlanComplete", "content": ""})),
+    (90, None, ImplementingStart(iteration=1)),
+    (91, "implementing#2", StageStarted(name="implementing")),
+    (95, "implementing#2", _ENDED),
+    (95, "implementing#2", _TASK),
+    (95, "implementing#2", StageFinished(outcome=encode_outcome(_TASK))),
+    (96, "commit#3", StageStarted(name="commit")),
+    (97, "commit#3", _COMMIT),
+    (97, "commit#3", StageFinished(outcome=encode_outcome(_COMMIT))),
+]
+"""A run that planned, did a task and committed it."""
+
+APPROVED: list[Said] = [
+    (99, None, LoopApproved(iteration=1)),
+    (100, None, RunEnded(state="approved")),
+]
+"""How it could go on."""
+
+
+def record(
+    root: Path,
+    run_id: str,
+    *said: Said,
+    at: datetime = AT,
+    kind: Any = "run",
+    focus: str = "login",
+    item: str | None = None,
+) -> Path:
+    """The journal of a run that said this."""
+    started = RunStarted(
+        run_id=run_id,
+        kind=kind,
+        command=f"cuggino {kind}",
+        focus=focus,
+        item=item,
+        agent="claude",
+    )
+    journal = Journal.create(root / ".cuggino" / "journal", started, at=at, sync=False)
+    for seconds, stage, event in said:
+        journal.append(event, at=at + timedelta(seconds=seconds), stage=stage)
+    journal.close()
+    return journal.path
+
+
+def output_of(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """What the command prints, which ends with 0."""
+    assert 0 == main([*args])
+    return capsys.readouterr().out

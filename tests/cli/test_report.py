@@ -1,0 +1,254 @@
+"""`cuggino report` on a real folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.events import CommitPerformed, RunEnded, RunStarted
+from cuggino.storage import Workspace
+from cuggino.storage.journal import Journal
+from cuggino_cli.main import main
+from tests.git_project import GitProject, isolate_git
+
+JOURNALS = Path(__file__).parent.parent / "data" / "journals"
+FIRST = "019aa000-0000-7000-8000-000000000001"
+LAST = "019aa000-0000-7000-8000-000000000004"
+
+
+@pytest.fixture
+def runs(project: Path) -> Path:
+    """A project with the journals of two runs: a finished one, and a resumed one after it."""
+    folder = Workspace(project).journal
+    folder.mkdir(parents=True)
+    for name, run_id in (("finished", FIRST), ("resumed", LAST)):
+        text = (JOURNALS / f"{name}.jsonl").read_text(encoding="utf-8")
+        (folder / f"{run_id}.jsonl").write_text(text, encoding="utf-8")
+    return project
+
+
+def page(path: Path) -> str:
+    """The page, without the chart library."""
+    return re.sub(r"<script>/\*\*.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.S)
+
+
+def figure(text: str) -> Any:
+    """The figure in the page."""
+    found = re.search(r'id="figure">(.*?)</script>', text)
+    assert found
+    return json.loads(found[1])
+
+
+def test_the_latest_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an ID it is the latest run, in a file that is named after it."""
+    assert 0 == main(["report"])
+    assert f"Wrote cuggino-report-{LAST}.html\n" == capsys.readouterr().out
+    text = page(runs / f"cuggino-report-{LAST}.html")
+    assert text.startswith("<!doctype html>")
+    assert "The same findings came back three times." in text
+
+
+@pytest.mark.parametrize("wanted", [FIRST, f"{FIRST}.jsonl", f"x/{FIRST}.jsonl"])
+def test_a_run_by_its_id(runs: Path, wanted: str) -> None:
+    """A run is named by its ID, or by the file of its journal."""
+    assert 0 == main(["report", wanted, "-o", "out.html"])
+    assert "Matches the specification." in page(runs / "out.html")
+
+
+def test_a_unique_beginning(runs: Path) -> None:
+    """A run is named by how its ID begins, when no other begins so."""
+    other = runs / ".cuggino" / "journal" / "01900000-0000-7000-8000-000000000000.jsonl"
+    (other.parent / f"{FIRST}.jsonl").rename(other)
+    assert 0 == main(["report", "0190", "-o", "out.html"])
+    assert "Matches the specification." in page(runs / "out.html")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["019bb"], "There is no run '019bb'."),
+        (["019aa"], f"'019aa' may be any of {LAST}, {FIRST}."),
+        (["-o", ""], "The name of the output file is empty."),
+        (["-o", "no/such/folder.html"], "cannot be written: No such file or directory"),
+        (["-o", ".specs"], "cannot be written: Is a directory"),
+        (["-o", "notes.md"], "notes.md is there already, and is no report"),
+    ],
+)
+def test_what_is_refused(
+    runs: Path, capsys: pytest.CaptureFixture[str], args: list[str], words: str
+) -> None:
+    """What cannot be done is told in a sentence, ends with 2 and changes nothing."""
+    (runs / "notes.md").write_text("mine", encoding="utf-8")
+    assert 2 == main(["report", *args])
+    assert words in capsys.readouterr().err
+    assert "mine" == (runs / "notes.md").read_text(encoding="utf-8")
+    assert [] == list(runs.glob("*.html"))
+
+
+@pytest.mark.usefixtures("project")
+def test_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no run has been there is no report."""
+    assert 2 == main(["report"])
+    assert "there is no journal of a run in" in capsys.readouterr().err
+
+
+def test_a_broken_journal(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A journal that cannot be read is told, with the line."""
+    path = runs / ".cuggino" / "journal" / f"{LAST}.jsonl"
+    path.write_text("{}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert 0 != main(["report"])
+    assert "line 1 is broken" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may all")
+def test_an_unwritable_folder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that may not be written to is told in a sentence."""
+    runs.chmod(0o500)
+    try:
+        assert 2 == main(["report"])
+    finally:
+        runs.chmod(0o700)
+    assert "cannot be written: Permission denied" in capsys.readouterr().err
+
+
+def test_a_report_is_replaced(runs: Path) -> None:
+    """An earlier report, or an empty file, gives way to the new one."""
+    (runs / "out.html").touch()
+    for run_id, words in ((FIRST, "Matches the specification."), (LAST, "Stalled")):
+        assert 0 == main(["report", run_id, "-o", "out.html"])
+        assert words in page(runs / "out.html")
+    assert ["out.html"] == [path.name for path in runs.glob("*out.html*")]
+
+
+def test_through_a_link(runs: Path) -> None:
+    """A link is followed, not replaced."""
+    (runs / "out.html").symlink_to("there.html")
+    assert 0 == main(["report", "-o", "out.html"])
+    assert (runs / "out.html").is_symlink()
+    assert (runs / "there.html").stat().st_size > 1_000_000
+
+
+def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is no file is written to as it is."""
+    assert runs.exists()
+    assert 0 == main(["report", "-o", os.devnull])
+    assert not Path(os.devnull).is_file()
+    assert f"Wrote {os.devnull}\n" == capsys.readouterr().out
+
+
+def test_standard_output(runs: Path) -> None:
+    """`-` writes the page, and nothing but it, as UTF-8 whatever the terminal speaks."""
+    run_id = "019aa000-0000-7000-8000-000000000007"
+    text = (JOURNALS / "unicode.jsonl").read_text(encoding="utf-8")
+    (runs / ".cuggino" / "journal" / f"{run_id}.jsonl").write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "cuggino_cli", "report", "-o", "-"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert ran.stdout.startswith(b"<!doctype html>")
+    assert ran.stdout.endswith(b"</html>\n")
+    assert "Añade inicio de sesión 🔑".encode() in ran.stdout
+    assert [] == list(runs.glob("*.html"))
+
+
+def test_without_the_chart_library(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Plotly it is said how to install it."""
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    assert 2 == main(["report"])
+    assert "pip install 'cuggino[report]'" in capsys.readouterr().err
+    assert [] == list(runs.glob("*.html"))
+
+
+def journal_of(folder: Path, *events: Any, at: datetime) -> str:
+    """Write a journal with these events, all at one time; gives the ID of its run."""
+    run_id = "019aa000-0000-7000-8000-00000000000a"
+    started = RunStarted(run_id=run_id, kind="run", command="cuggino run")
+    journal = Journal.create(Workspace(folder).journal, started, at=at, sync=False)
+    for event in events:
+        journal.append(event, at=at)
+    journal.close()
+    return run_id
+
+
+def test_a_running_run(project: Path) -> None:
+    """A run that the owner of the workspace has begun goes on; any other was killed."""
+    with Workspace(project).lock():
+        run_id = journal_of(project, at=datetime.now(UTC))
+        assert 0 == main(["report", "-o", "out.html"])
+        assert '<span class="badge neutral">running</span>' in page(project / "out.html")
+    assert 0 == main(["report", "-o", "out.html"])
+    assert '<span class="badge bad">killed</span>' in page(project / "out.html")
+    (project / ".cuggino" / "journal" / f"{run_id}.jsonl").unlink()
+    with Workspace(project).lock():
+        journal_of(project, at=datetime.now(UTC) - timedelta(hours=1))
+        assert 0 == main(["report", "-o", "out.html"])
+    assert '<span class="badge bad">killed</span>' in page(project / "out.html")
+
+
+def test_the_owner_was_killed(project: Path) -> None:
+    """A run is not taken for running by what a process left behind that is no more."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    assert 0 == gone.wait(timeout=30)
+    journal_of(project, at=datetime.now(UTC))
+    owner = {"pid": gone.pid, "since": "2026-11-20T21:00:00+00:00", "command": "cuggino run"}
+    (project / ".cuggino" / "lock.json").write_text(json.dumps(owner), encoding="utf-8")
+    assert 0 == main(["report", "-o", "out.html"])
+    assert '<span class="badge bad">killed</span>' in page(project / "out.html")
+
+
+def test_commits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit has the lines and files that git tells; one that is not there is said so."""
+    isolate_git(monkeypatch, project / "home")
+    repository = GitProject(project)
+    repository.write("ключ {a => b}.py", "one\ntwo\n")
+    (project / "data.bin").write_bytes(b"\0\1")
+    repository.git("add", "-A", ".specs", "data.bin", "ключ {a => b}.py")
+    repository.git("commit", "--quiet", "-m", "first")
+    first = repository.git("rev-parse", "--short", "HEAD").strip()
+    repository.write("ключ {a => b}.py", "one\nthree\nfour\n")
+    repository.git("commit", "--quiet", "-a", "-m", "second")
+    second = repository.git("rev-parse", "HEAD").strip()
+    blob = repository.git("rev-parse", "HEAD:data.bin").strip()
+    names = (first, second, "0123456", blob, f"--output={project / 'made'}", "HEAD")
+    made = [CommitPerformed(iteration=1, commit_hash=name, message="work") for name in names]
+    journal_of(project, *made, RunEnded(state="approved"), at=datetime.now(UTC))
+    assert 0 == main(["report", "-o", "out.html"])
+    text = page(project / "out.html")
+    assert '+4</span> and <span class="deleted">−1</span> lines' in text
+    assert "ключ {a =&gt; b}.py" in text
+    assert "binary" in text
+    assert 4 == text.count("The repository does not have it any more.")
+    assert not (project / "made").exists()
+
+
+def test_commits_without_a_repository(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no repository, or no git, nothing is said of what a commit changed."""
+    isolate_git(monkeypatch, runs / "home")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(runs.parent))
+    assert 0 == main(["report", "-o", "out.html"])
+    monkeypatch.setenv("PATH", str(runs / "home"))
+    assert 0 == main(["report", "-o", "other.html"])
+    for name in ("out.html", "other.html"):
+        assert "does not have it any more" not in page(runs / name)
+        assert "Task 1" in page(runs / name)
+
+
+def test_local_time(runs: Path) -> None:
+    """All times have the one offset that this machine had when the run began."""
+    assert 0 == main(["report", "-o", "out.html"])
+    local = datetime(2026, 11, 20, 21, 0, tzinfo=UTC).astimezone()
+    base = figure(page(runs / "out.html"))["data"][0]["base"][0]
+    assert base.startswith(f"{local:%Y-%m-%d %H:%M}")

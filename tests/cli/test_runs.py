@@ -1,0 +1,236 @@
+"""`cuggino runs` on journals of all kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import RunContinued, RunEnded, StageFinished, StageStarted, Usage
+from cuggino.storage import Workspace
+from cuggino.storage.journal import Journal
+from cuggino_cli.main import main
+from cuggino_cli.recorded import Runs
+from tests.cli.recorded_runs import APPROVED, AT, ONE, SAID, THREE, TWO, Said, output_of, record
+
+
+def local(at: datetime) -> str:
+    return f"{at.astimezone():%m-%d %H:%M}"
+
+
+def states(root: Path) -> list[str]:
+    return [found.state for found in Runs(root).all() if not isinstance(found, tuple)]
+
+
+def test_no_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a journal there is a sentence, and no JSON."""
+    assert 0 == main(["runs"])
+    assert "There are no runs yet.\n" == capsys.readouterr().out
+    assert 0 == main(["runs", "--json"])
+    assert "" == capsys.readouterr().out
+
+
+def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The newest run comes first, each on a line; what cannot be read is a line as well."""
+    record(project, ONE, *SAID, *APPROVED)
+    broken = record(project, TWO)
+    broken.write_text("x\ny\n")
+    record(project, THREE, *SAID[:4], (5, None, RunEnded(state="interrupted")), focus="a\n\x1b[2Jb")
+    assert 0 == main(["runs"])
+    out = capsys.readouterr().out
+    head, three, two, one = out.splitlines()
+    assert ["ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "FOCUS"] == head.split()
+    date = local(AT)
+    assert f"0193b2c3  interrupted  {date}  5s      1              claude  a ␛[2Jb" == three
+    assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: it is not JSON$", two)
+    assert f"0193b2c1  approved     {date}  1m 40s  1     $1.2500  claude  login" == one
+    assert out == output_of(capsys, "runs", "list")
+
+
+def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json each run is an object on a line of its own."""
+    record(project, ONE, *SAID, *APPROVED)
+    record(project, TWO).write_text("")
+    two, one = map(json.loads, output_of(capsys, "runs", "--json").splitlines())
+    assert (TWO, "unreadable") == (two["run_id"], two["state"])
+    assert {
+        "run_id": ONE,
+        "state": "approved",
+        "resumable": False,
+        "kind": "run",
+        "command": "cuggino run",
+        "focus": "login",
+        "item": None,
+        "agent": "claude",
+        "started": "2026-11-21T12:00:00+00:00",
+        "last": "2026-11-21T12:01:40+00:00",
+        "duration": 100.0,
+        "iterations": 1,
+        "tasks": 1,
+        "agents": 2,
+        "commits": [{"hash": "abc1234", "subject": "Log in"}],
+        "cost_usd": 1.25,
+        "usage": Usage(input_tokens=7).model_dump(),
+    } == one
+
+
+def test_which_run_is_live(project: Path) -> None:
+    """Of the runs without an end, the one begun since the workspace was taken runs, others were
+    killed; when nobody holds the workspace all were, whatever a killed owner left behind."""
+    workspace = Workspace(project)
+    record(project, ONE, *SAID, at=AT)
+    record(project, TWO, at=AT + timedelta(hours=2))
+    record(project, THREE, *APPROVED, at=AT + timedelta(hours=2))
+    assert ["approved", "killed", "killed"] == states(project)
+    with workspace.lock(since=AT + timedelta(hours=1, microseconds=5)):
+        left_behind = (workspace.folder / "lock.json").read_bytes()
+        assert ["approved", "running", "killed"] == states(project)
+    (workspace.folder / "lock.json").write_bytes(left_behind)
+    assert ["approved", "killed", "killed"] == states(project)
+    journal = Journal.open(project / ".cuggino" / "journal" / f"{ONE}.jsonl")
+    journal.append(RunContinued(), at=AT + timedelta(hours=2))
+    journal.close()
+    with workspace.lock(since=AT + timedelta(hours=2)):
+        assert ["approved", "running", "running"] == states(project)
+        assert not any(run.resumable for run in Runs(project).all() if not isinstance(run, tuple))
+
+
+def test_looking_takes_nothing_away(project: Path) -> None:
+    """To look whether a run is live leaves the workspace free, and its holder undisturbed."""
+    record(project, ONE)
+    workspace = Workspace(project)
+    with workspace.lock():
+        assert ["killed"] == states(project), "it began long before"
+        owner = workspace.owner()
+        assert owner is not None
+        assert os.getpid() == owner.pid
+    (workspace.folder / "lock.json").write_text("{}")
+    assert ["killed"] == states(project)
+    with workspace.lock():
+        pass
+
+
+def test_ids(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An id may be cut short as long as it means one run; else there is one clear sentence."""
+    record(project, ONE)
+    record(project, TWO)
+    assert 0 == main(["runs", "show", "0193b2c1"])
+    assert 0 == main(["runs", "show", TWO])
+    capsys.readouterr()
+    for subcommand in ("show", "replay"):
+        assert 2 == main(["runs", subcommand, "0193"])
+        assert f"'0193' may be any of {TWO}, {ONE}." in capsys.readouterr().err
+        assert 2 == main(["runs", subcommand, "7\x1b"])
+        assert "There is no run '7␛'." in capsys.readouterr().err
+
+
+def test_short_ids_are_unique(project: Path) -> None:
+    """Eight characters, or more where two runs began so soon after each other."""
+    for run_id in ("0193b2c1-a", "0193b2c1-b", "0193b2d1-a", "0"):
+        record(project, run_id)
+    assert {
+        "0193b2c1-a": "0193b2c1-a",
+        "0193b2c1-b": "0193b2c1-b",
+        "0193b2d1-a": "0193b2d1",
+        "0": "0",
+    } == Runs(project).short_ids()
+
+
+def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run is summed up: its facts, its stages with their times and outcomes, how to go on.
+
+    A stage that only looked something up is not worth a line.
+    """
+    again = [
+        (97, "clock#9", StageStarted(name="clock")),
+        (97, "clock#9", StageFinished(outcome={"time": "2026-11-21T12:00:00"})),
+        (98, "implementing#4", StageStarted(name="implementing")),
+        (99, None, RunContinued()),
+        (99, "implementing#4", StageStarted(name="implementing")),
+        (120, None, RunEnded(state="failed", message="the agent\ncrashed")),
+    ]
+    record(project, ONE, *SAID, *again)
+    assert (
+        f"""\
+Run {ONE} failed
+  Problem  the agent
+           crashed
+  Command  cuggino run
+  Focus    login
+  Agent    claude
+  Started  {AT.astimezone():%Y-%m-%d %H:%M:%S}
+  Duration 1m 59s
+  Rounds   1
+  Tasks    1
+  Agents   2
+  Commits  1
+           abc1234 Log in
+  Cost     $1.2500
+  Tokens   7 in, 0 out, 0 cached
+
+Stages
+  planning#1      1m 29s  PlanComplete
+  implementing#2       4s  Progress: Log in
+  commit#3             1s  CommitPerformed: abc1234 Log in
+  implementing#4  unfinished (2 attempts)
+
+Next       go on with it: cuggino run --resume 0193b2c1
+""".replace("1m 29s  P", " 1m 29s  P")
+        == output_of(capsys, "runs", "show", "0193")
+    )
+
+
+def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The object of the list, with the stages, the options and what went wrong."""
+    record(project, ONE, *SAID[:4], (3, None, RunEnded(state="quota", message="limit")))
+    shown = json.loads(output_of(capsys, "runs", "show", "0193", "--json"))
+    listed = json.loads(output_of(capsys, "runs", "--json"))
+    assert ("quota", True) == (listed["state"], listed["resumable"])
+    stage = {"stage": "planning#1", "duration": None, "attempts": 1, "outcome": None}
+    assert {**listed, "message": "limit", "options": {}, "stages": [stage]} == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "hint"),
+    [
+        ("run", [], "cuggino run --resume 0193b2c1"),
+        ("watch", [], "cuggino watch"),
+        ("watch", [(1, None, RunEnded(state="interrupted"))], None),
+        ("run", [(1, None, RunEnded(state="interrupted"))], "cuggino run --resume 0193b2c1"),
+        ("run", APPROVED, None),
+    ],
+)
+def test_how_to_go_on(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    said: list[Said],
+    hint: str | None,
+) -> None:
+    """A run that can be resumed says how; one that has ended for good does not."""
+    record(project, ONE, *said, kind=kind)
+    for subcommand in ("show", "replay"):
+        out = output_of(capsys, "runs", subcommand, "0193")
+        assert (hint is not None) == ("go on with it" in out)
+        assert hint is None or out.endswith(f"go on with it: {hint}\n")
+
+
+def test_a_broken_journal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be read is an error that names the file and the line."""
+    record(project, ONE).write_text("x\ny\n")
+    for subcommand in ("show", "replay"):
+        assert 1 == main(["runs", subcommand, "0193"])
+        assert f"{ONE}.jsonl: line 1 is broken: it is not JSON" in capsys.readouterr().err
+
+
+def test_a_run_of_a_backlog_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named by its item, without the digest, and the watch goes on with it."""
+    record(project, ONE, kind="run", focus="", item="001 log in.md 7f3a")
+    assert output_of(capsys, "runs").endswith("  claude  001 log in.md\n")
+    shown = output_of(capsys, "runs", "show", ONE)
+    assert "  Item     001 log in.md\n" in shown
+    assert shown.endswith("go on with it: cuggino watch\n")

@@ -1,0 +1,274 @@
+"""Findings of reviews: what they are, which are the same, when reviews go round in a circle."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.domain.findings import (
+    MAX_FINDINGS,
+    Finding,
+    as_markdown,
+    parse_findings,
+    same,
+)
+
+LIST = """# Review of round 2
+
+I compared the code with `specs/users.md`.
+
+## Summary
+
+- Tests: 12 passed, 3 failed
+
+## Findings
+
+1. **Email is not validated** (`src/app.py:42`): the specification demands an `@`; the code
+   accepts anything.
+   - Spec: specs/users.md, section 2
+2. The list of users is not sorted, see src/list.py line 7.
+
+More about that in a paragraph of its own.
+
+```
+- not a finding: in.py
+```
+
+- [x] Passwords are hashed
+- [ ] No help text for `--verbose`
+
+## What works
+
+- Login in `src/login.py`
+"""
+
+HEADINGS = """## 1. Missing validation
+
+- **Place:** `src/app.py:12`
+- **Spec:** `specs/users.md:3` demands an `@`
+- **Code:** accepts anything
+
+### Evidence
+
+ran it
+
+## 2. No retries
+
+**Spec:** three retries, specs/http.md:3
+**Code:** none in src/http.py
+
+## Verdict
+
+Request changes.
+"""
+
+TABLE = """| # | Where | What |
+|---|:-----:|------|
+| 1 | `a.py:3` | no check of the input |
+| 2 | web/b.ts | no test of the form |
+"""
+
+PLAIN = """### Missing validation
+**Spec:**
+an address has an `@`
+**Code:**
+accepts anything, src/app.py:1
+
+### Missing retries
+#### Expected
+three
+#### Actual
+none
+"""
+
+# Words without anything that Markdown, or the place of a finding, is made of.
+WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
+SENTENCE = st.lists(WORD, min_size=4, max_size=12).map(" ".join)
+MARKDOWN = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.sampled_from(["# A", "## 1. B", "## Summary", "**h**", "Place: k/l.py", "", "---"]),
+        st.sampled_from(["- c", "  - d `x.py:1`", "1. e", "- [x] i", "- [ ] j", "\t- m"]),
+        st.sampled_from(["```", "~~~", "| f | g |", "|-|-|"]),
+    ),
+    max_size=30,
+).map("\n".join)
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        ("review", "expected"),
+        [
+            (
+                LIST,
+                [
+                    ("**Email is not validated** (`src/app.py:42`)", "src/app.py:42"),
+                    ("The list of users is not sorted", "src/list.py"),
+                    ("No help text for `--verbose`", None),
+                ],
+            ),
+            (
+                HEADINGS,
+                [("1. Missing validation\n", "src/app.py:12"), ("2. No retries\n", "src/http.py")],
+            ),
+            (TABLE, [("1 `a.py:3` no check", "a.py:3"), ("2 web/b.ts no test", "web/b.ts")]),
+            (PLAIN, [("Missing validation\n", "src/app.py:1"), ("Missing retries\n", None)]),
+            ("The tests fail.\nSee src/a.py.", [("The tests fail.\nSee src/a.py.", "src/a.py")]),
+            ("# Review\n\nNothing works.", [("# Review\n\nNothing", None)]),
+            (
+                "# Review\n\n- a\n- b\n\n## Open questions\n\n- c",
+                [("a", None), ("b", None), ("c", None)],
+            ),
+            ("## Summary\n\n- a\n- b", [("a", None), ("b", None)]),
+            ("## `src/app.py`\n- a\n- b in `c.py`", [("a", "src/app.py"), ("b in", "c.py")]),
+            (
+                "- Place: `a.py`. Is x.\n- Place: `b.py`. Is y.",
+                [("Place", "a.py"), ("Place", "b.py")],
+            ),
+            ("1. a\n\n   more of a\n\n2. b", [("a\nmore of a", None), ("b", None)]),
+            ("- a\nlazily\n- b", [("a\nlazily", None), ("b", None)]),
+            ("**1. One**\ntext\n\n**2. Two**\ntext", [("1. One", None), ("2. Two", None)]),
+            (
+                "## 1. Backend\n### 1.1 One\nx\n### 1.2 Two\ny",
+                [("1.1 One", None), ("1.2 Two", None)],
+            ),
+            ("## 2. Findings\n- a\n- b", [("a", None), ("b", None)]),
+            ("- a\n```py\n- b\n", [("a", None)]),
+            ("- a\n  ````\n  ```\n  - b\n  ````\n- c", [("a", None), ("c", None)]),
+            ("```\nall of it\n```", [("```\nall of it\n```", None)]),
+            ("", []),
+            (" \n\t\n", []),
+        ],
+    )
+    def test_structures(self, review: str, expected: list[tuple[str, str | None]]) -> None:
+        """Items, rows and headings with their text are findings, or else the review is one."""
+        found = parse_findings(review)
+        assert [where for _what, where in expected] == [finding.where for finding in found]
+        for (what, _where), finding in zip(expected, found, strict=True):
+            assert finding.what.startswith(what)
+
+    def test_details_belong_to_their_finding(self) -> None:
+        """Items within an item, and all below a numbered heading, are part of the finding."""
+        assert parse_findings(LIST)[0].what.endswith("\nSpec: specs/users.md, section 2")
+        assert parse_findings(HEADINGS)[0].what.endswith("accepts anything\nEvidence\nran it")
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("`src/app.py`", "src/app.py"),
+            ("in src/app.py:12.", "src/app.py:12"),
+            ("(src/app.py:12-20)", "src/app.py:12-20"),
+            ("src/app.ts#L10-L12", "src/app.ts#L10-L12"),
+            ("./app.py", "app.py"),
+            ("`cuggino/stages/`", "cuggino/stages/"),
+            ("the Makefile", "Makefile"),
+            (".github/workflows/ci.yml", ".github/workflows/ci.yml"),
+            ("`data/x.custom`", "data/x.custom"),
+            ("specs/a.md says x, src/b.py does y", "src/b.py"),
+            ("src/a.py and src/b.py:3", "src/b.py:3"),
+            ("Place: src/a.py, beside src/b.py:3", "src/a.py"),
+            ("read/write and/or Node.js, e.g. self.value 1.2.3", None),
+            ("https://example.org/a.py", None),
+            ("`a.b`", None),
+        ],
+    )
+    def test_places(self, text: str, expected: str | None) -> None:
+        """A path is the place: what is called so, one with a line, code, in this order."""
+        assert [Finding(text, expected)] == list(parse_findings(f"- {text}"))
+
+    @given(st.lists(SENTENCE, min_size=1, max_size=20))
+    def test_a_list_gives_its_items(self, items: list[str]) -> None:
+        """A list of any kind gives one finding for each item, in order, as it stands there."""
+        for mark in ("-", "*", "1.", "2)"):
+            review = "\n".join(f"{mark} {item}" for item in items)
+            assert items == [finding.what for finding in parse_findings(review)]
+
+    @given(st.one_of(st.text(), MARKDOWN))
+    def test_any_text(self, review: str) -> None:
+        """Any text gives findings, one at least unless it is blank, none of them blank."""
+        found = parse_findings(review)
+        assert bool(review.strip()) == bool(found)
+        for finding in found:
+            assert finding.what.strip()
+            assert as_markdown(finding).startswith("# ")
+            assert same(finding, finding)
+
+    def test_only_so_many(self) -> None:
+        """Of an endless list the first items count."""
+        found = parse_findings("\n".join(f"- item {number}" for number in range(1000)))
+        assert MAX_FINDINGS == len(found)
+        assert "item 0" == found[0].what
+
+
+class TestSame:
+    @pytest.mark.parametrize(
+        ("first", "second", "expected"),
+        [
+            (("3 tests of the parser fail", None), ("5 Tests of the Parser fail", None), True),
+            (("no check of the input", "a.py:3"), ("no check of the input", "a.py:30-31"), True),
+            (("no check of the input", "a.py"), ("no check of the input", "b.py"), False),
+            (("no check of the input", "a.py"), ("no check of the input", None), True),
+            (("no check of the input", "src/a.py"), ("no check of the input", "a.py:1"), True),
+            (("no check of the input", "extra.py"), ("no check of the input", "a.py"), False),
+            (
+                ("Validation of the email is missing in signup", "src/app.py:3"),
+                ("The signup handler does not validate the email", "src/app.py:9"),
+                True,
+            ),
+            (
+                ("**Missing test**: parse() of empty input", "p.py"),
+                ("Missing documentation of the option for colours", "p.py"),
+                False,
+            ),
+            (
+                ("Users are not sorted by name\n" + "one two three four " * 3, "u.py"),
+                ("Users are still not sorted by name\nfive six seven eight nine ten", "u.py"),
+                True,
+            ),
+            (("No retries", None), ("no retries!", None), True),
+            (("No retries", None), ("No tests", None), False),
+            (("???", None), ("???", "a.py"), True),
+            (("???", None), ("!!!", None), False),
+            (("メールの検証がない", None), ("メールの検証がない。", None), True),
+            (("メールの検証がない", None), ("一覧が並んでいません", None), False),
+        ],
+    )
+    def test_same(
+        self, first: tuple[str, str | None], second: tuple[str, str | None], expected: bool
+    ) -> None:
+        """Rewording, numbers and lines make no other finding, another file or subject does."""
+        assert expected == same(Finding(*first), Finding(*second))
+
+    @given(st.text(), st.text(), st.sampled_from([None, "a.py", "b.py:3", "src/a.py:9"]))
+    def test_it_is_symmetric(self, a: str, b: str, where: str | None) -> None:
+        """The order of the two is no matter, and each is the same as itself."""
+        first, second = Finding(a, "a.py"), Finding(b, where)
+        assert same(first, second) == same(second, first)
+        assert same(first, first)
+
+    @given(st.lists(WORD, min_size=4, max_size=12, unique=True), st.randoms(use_true_random=False))
+    def test_the_order_of_words_is_no_matter(self, words: list[str], dice: random.Random) -> None:
+        """The same words in another order, in capitals and with numbers, are the same finding."""
+        shuffled = dice.sample(words, len(words))
+        second = " ".join(shuffled).upper() + " 17"
+        assert same(Finding(" ".join(words)), Finding(second))
+
+
+class TestMarkdown:
+    def test_a_file_for_a_person(self) -> None:
+        """The file has a title, the place, the reviewer's words, and what to do."""
+        text = as_markdown(Finding("1. **No check**\nof `x`", "src/a.py:3"), reviews=3)
+        assert (
+            "# No check\n\nWhere: `src/a.py:3`\n\n1. **No check**\nof `x`\n\n3 reviews in a row "
+            "asked for this, and no plan settled it. Decide what is right: mend the code, or "
+            "change the specification. Then delete this file.\n"
+        ) == text
+
+    def test_a_long_title_is_cut(self) -> None:
+        """A first line above 100 characters is cut in the title and whole below it."""
+        title, _, rest = as_markdown(Finding("word " * 60)).partition("\n")
+        assert 102 >= len(title)
+        assert ("word " * 60).strip() in rest

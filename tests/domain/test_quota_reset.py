@@ -1,0 +1,218 @@
+"""When a usage limit is lifted, in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cuggino.domain.quota import parse_reset
+
+ROME = ZoneInfo("Europe/Rome")
+NEW_YORK = ZoneInfo("America/New_York")
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def reset(text: str, now: datetime = NOW, zone: ZoneInfo = ROME) -> str | None:
+    """The reset as `MM-DD HH:MM:SS`, in UTC."""
+    found = parse_reset(text, now=now, zone=zone)
+    return f"{found:%m-%d %H:%M:%S}" if found else None
+
+
+class TestParseReset:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            # hours
+            ("resets 3pm", "11-21 14:00:00"),
+            ("resets at 3 p.m.", "11-21 14:00:00"),
+            ("will reset at 3\u202fPM.", "11-21 14:00:00"),
+            ("reset 12:05am", "11-21 23:05:00"),
+            ("resets 14:30", "11-21 13:30:00"),
+            ("resets at 0:30", "11-21 23:30:00"),
+            ("resets at 14:30:15", "11-21 13:30:15"),
+            ("resets 18 (UTC)", "11-21 18:00:00"),
+            ("resets at midnight UTC", "11-22 00:00:00"),
+            ("resets at noon", "11-22 11:00:00"),
+            ("try again at 3:05 PM.", "11-21 14:05:00"),
+            ("resets soon. Try again at 3pm", "11-21 14:00:00"),
+            # zones
+            ("resets 3pm (Etc/Unknown)", "11-21 14:00:00"),
+            ("resets 3pm (local time)", "11-21 14:00:00"),
+            ("resets 3pm (america/new_york)", "11-21 20:00:00"),
+            ("resets 3pm America/New_York", "11-21 20:00:00"),
+            ("resets 10:20pm (America/Argentina/Buenos_Aires)", "11-22 01:20:00"),
+            ("resets 3pm (PST)", "11-21 23:00:00"),
+            ("resets 3pm PT", "11-21 23:00:00"),
+            ("resets 3pm (Pacific Time)", "11-21 23:00:00"),
+            ("resets 3pm (CEST)", "11-21 14:00:00"),
+            ("resets 3pm (UTC+5:30)", "11-22 09:30:00"),
+            ("resets 3pm UTC-8", "11-21 23:00:00"),
+            ("resets 3pm [UTC]", "11-21 15:00:00"),
+            ("(resets at 6:00 PM UTC)", "11-21 18:00:00"),
+            ("resets 3pm (in 2 hours)", "11-21 14:00:00"),
+            # days
+            ("resets Nov 23, 4pm", "11-23 15:00:00"),
+            ("resets Dec 9 at 10:30am", "12-09 09:30:00"),
+            ("resets at 3pm on December 1st", "12-01 14:00:00"),
+            ("try again at Nov 24th, 2026 5:31 PM.", "11-24 16:31:00"),
+            ("Retry-After: Wed, 25 Nov 2026 07:28:00 GMT", "11-25 07:28:00"),
+            ("resets Thursday, Nov 26 at 5pm (Europe/Paris)", "11-26 16:00:00"),
+            ("Resets Thu 9:00 AM", "11-26 08:00:00"),
+            ("resets on Saturday at 9am", "11-28 08:00:00"),
+            ("resets on Saturday at 9pm", "11-21 20:00:00"),
+            ("resets next Monday 9am (Asia/Tokyo)", "11-23 00:00:00"),
+            ("resets tomorrow at 9am", "11-22 08:00:00"),
+            ("resets 3pm tomorrow", "11-22 14:00:00"),
+            ("resets Nov 25", "11-24 23:00:00"),
+            ("resets every day at 3pm", "11-21 14:00:00"),
+            # timestamps
+            ("resets at 2026-11-21T18:00:00Z", "11-21 18:00:00"),
+            ("resets at 2026-11-21T18:00:00.123+02:00", "11-21 16:00:00"),
+            ("resets at 2026-11-21 18:00 (America/New_York)", "11-21 23:00:00"),
+            ("usage limit reached|1795300000", "11-21 22:26:40"),
+            ("usage limit reached|1795300000000", "11-21 22:26:40"),
+            ('{"resets_at":1795300000}', "11-21 22:26:40"),
+            ('{"resetsAt": 1795300000}', "11-21 22:26:40"),
+            ("x-ratelimit-reset: 1795300000", "11-21 22:26:40"),
+            # spans
+            ("in 2 hours 5 minutes", "11-21 14:05:00"),
+            ("resets in 2h 10m", "11-21 14:10:00"),
+            ("resets in 2 hr 13 min", "11-21 14:13:00"),
+            ("resets in an hour", "11-21 13:00:00"),
+            ("try again in 12m", "11-21 12:12:00"),
+            ("try again in 4 days, 3 hours and 9 minutes.", "11-25 15:09:00"),
+            ("Your quota will reset after 2h5m7s.", "11-21 14:05:07"),
+            ("Retry-After: 120", "11-21 12:02:00"),
+            ('{"retry_after": 30}', "11-21 12:00:30"),
+            ('{"resets_in_seconds":75}', "11-21 12:01:15"),
+            ('"retryDelay": "34s"', "11-21 12:00:34"),
+        ],
+    )
+    def test_understands(self, text: str, expected: str) -> None:
+        """Each wording gives its instant, seen from noon UTC in Rome."""
+        assert expected == reset(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "resets",
+            "resets in",
+            "resets soon",
+            "resets 5",
+            "resets 5 times",
+            "resets 0am",
+            "resets 13pm",
+            "resets 14:30pm",
+            "resets 6:75pm",
+            "resets 25:00",
+            "resets 3pm (Mars/Phobos)",
+            "resets 3pm (America)",
+            "resets 3pm (../../etc/passwd)",
+            "resets 3pm (IST)",
+            "resets 3pm IST",
+            "resets 3pm Mars/Phobos",
+            "resets 3pm (UTC+99)",
+            "resets 10/9 at 3pm",
+            "resets Feb 30, 3pm",
+            "resets Nov 21",
+            "resets today",
+            "resets Jan 1, 0000, 3pm",
+            "resets 9999-12-31T23:59:59Z",
+            "resets in 999999999 weeks",
+            "resets 99999999999",
+            "presets 3pm",
+        ],
+    )
+    def test_an_unclear_time_is_none(self, text: str) -> None:
+        """What says no time, an impossible one or an unknown zone gives none."""
+        assert reset(text) is None
+
+    def test_the_abbreviation_of_the_local_zone_means_it(self) -> None:
+        """`IST` is three zones, but in India it is the local one."""
+        assert "11-22 09:30:00" == reset("resets 3pm (IST)", zone=ZoneInfo("Asia/Kolkata"))
+
+    def test_a_leap_day_is_in_a_leap_year(self) -> None:
+        """The 29th of February is the next one there is."""
+        expected = datetime(2028, 2, 29, 15, tzinfo=UTC)
+        assert expected == parse_reset("resets Feb 29, 3pm (UTC)", now=NOW, zone=ROME)
+
+    def test_a_full_date_is_given_even_when_past(self) -> None:
+        """A date with its year, or an epoch, is not moved to tomorrow."""
+        assert "11-20 14:00:00" == reset("resets Nov 20, 2026, 3pm")
+        assert datetime(2025, 1, 1, tzinfo=UTC) == parse_reset(
+            "usage limit reached|1735689600", now=NOW, zone=ROME
+        )
+
+    def test_a_time_without_a_zone_is_taken_as_utc(self) -> None:
+        """`now` may lack a zone: a scheduler's clock is UTC."""
+        assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.replace(tzinfo=None))
+
+
+class TestClockChanges:
+    @pytest.mark.parametrize(
+        ("zone", "now", "text", "expected"),
+        [
+            # Rome, 2024-03-31: 2:00 to 3:00 does not exist; the first instant after it is 1:00 UTC.
+            (ROME, "2024-03-30T12:00Z", "resets 2:30am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T00:30Z", "resets 2:00am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T00:30Z", "resets 3:00am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T01:00Z", "resets 2:30am", "04-01 00:30:00"),
+            (ROME, "2024-03-30T20:00Z", "resets 6am", "03-31 04:00:00"),
+            # Rome, 2024-10-27: 2:00 to 3:00 comes twice, from 0:00 and from 1:00 UTC.
+            (ROME, "2024-10-27T00:00Z", "resets 2:30am", "10-27 00:30:00"),
+            (ROME, "2024-10-27T00:30Z", "resets 2:30am", "10-27 01:30:00"),
+            (ROME, "2024-10-27T01:30Z", "resets 2:30am", "10-28 01:30:00"),
+            (ROME, "2024-10-26T20:00Z", "resets 6am", "10-27 05:00:00"),
+            (NEW_YORK, "2024-03-10T05:00Z", "resets 2:30am", "03-10 07:00:00"),
+            (NEW_YORK, "2024-11-03T04:00Z", "resets 1:30am", "11-03 05:30:00"),
+            (NEW_YORK, "2024-11-03T05:30Z", "resets 1:30am", "11-03 06:30:00"),
+            (ROME, "2024-03-09T22:00Z", "resets Mar 10, 4am (America/New_York)", "03-10 08:00:00"),
+            # Samoa left out a whole day.
+            (ZoneInfo("Pacific/Apia"), "2011-12-29T05:00Z", "resets Dec 30, 3pm", "12-30 10:00:00"),
+        ],
+    )
+    def test_around_a_change(self, zone: ZoneInfo, now: str, text: str, expected: str) -> None:
+        """A skipped time is the first after the gap, a doubled one the first not yet past."""
+        assert expected == reset(text, now=at(now), zone=zone)
+
+    @given(
+        zone=st.sampled_from([ROME, NEW_YORK]),
+        # Days around all four changes of 2024.
+        day=st.sampled_from(
+            [datetime(2024, m, d, tzinfo=UTC) for m, d in [(3, 9), (3, 30), (10, 26), (11, 2)]]
+        ),
+        second=st.integers(0, 3 * 86_400),
+        hour=st.integers(0, 23),
+        minute=st.integers(0, 59),
+    )
+    @example(
+        zone=ROME, day=datetime(2024, 3, 30, tzinfo=UTC), second=1, hour=2, minute=30
+    )  # skipped
+    def test_the_next_such_time(
+        self, zone: ZoneInfo, day: datetime, second: int, hour: int, minute: int
+    ) -> None:
+        """It is the first instant after now whose clock shows the time, or ends the gap over it."""
+        now = day + timedelta(seconds=second)
+        found = parse_reset(f"resets {hour}:{minute:02}", now=now, zone=zone)
+        assert found is not None
+        assert timedelta() < found - now <= timedelta(hours=25)
+
+        def shown(when: datetime) -> tuple[int, int]:
+            local = when.astimezone(zone)
+            return local.hour, local.minute
+
+        before = shown(found - timedelta(seconds=1))
+        assert shown(found) == (hour, minute) or before < (hour, minute) < shown(found)
+        start = now.replace(second=0) + timedelta(minutes=1)
+        minutes = int((found - start).total_seconds() // 60)
+        between = (start + timedelta(minutes=n) for n in range(minutes))
+        assert not any(shown(when) == (hour, minute) for when in between)

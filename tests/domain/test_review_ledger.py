@@ -1,0 +1,117 @@
+"""When reviews go round in a circle."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.domain.findings import ReviewLedger, Stalled, parse_findings
+from tests.domain.test_findings import MARKDOWN
+
+
+def add_all(reviews: list[str], *, patience: int = 3) -> list[int]:
+    """After which review, from 1, the ledger says that it has stalled."""
+    ledger = ReviewLedger(patience)
+    return [n for n, review in enumerate(reviews, start=1) if ledger.add(review) is not None]
+
+
+A = "- The email is not validated anywhere, `src/app.py:3`"
+A2 = "- Emails: validated nowhere still (`src/app.py:17`), anywhere in the code"
+B = "- The list of users is not sorted by name, `src/list.py`"
+C = "- No help text for the option `--verbose`"
+
+
+class TestLedger:
+    @pytest.mark.parametrize(
+        ("reviews", "expected"),
+        [
+            ([A, A], []),
+            ([A, A, A], [3]),
+            ([A, A2, A], [3]),
+            ([A, A, A, A], [3, 4]),
+            ([f"{A}\n{B}", f"{B}\n{A2}", f"{A}\n{B}"], [3]),
+            ([f"{A}\n{B}", f"{A}\n{B}", A], []),
+            ([f"{A}\n{B}", A, A, A], [4]),
+            ([A, A, f"{A}\n{C}"], []),
+            ([A, B, A, B, A, B], []),
+            ([f"{A}\n{B}", f"{A}\n{C}", f"{A}\n{B}"], []),
+            ([A, A, "", A], []),
+            (["", "", "", ""], []),
+            (["Nothing works here at all."] * 3, [3]),
+        ],
+    )
+    def test_when_it_stalls(self, reviews: list[str], expected: list[int]) -> None:
+        """Three reviews with the same findings, none settled and none new, are a circle."""
+        assert expected == add_all(reviews)
+
+    def test_what_it_says(self) -> None:
+        """The latest words of each finding are given, and how many reviews had them."""
+        ledger = ReviewLedger(2)
+        assert ledger.add(A) is None
+        assert Stalled(parse_findings(A2), 2) == ledger.add(A2)
+        assert Stalled(parse_findings(A), 3) == ledger.add(A)
+
+    def test_it_keeps_count_of_each(self) -> None:
+        """Each open finding has the number of reviews in a row that had it."""
+        ledger = ReviewLedger(3)
+        for review in (A, f"{B}\n{A}", f"{B}\n{A2}\n{C}"):
+            ledger.add(review)
+        assert [2, 3, 1] == [count for _finding, count in ledger.open]
+
+    def test_an_approval_clears_it(self) -> None:
+        """After an approval it is a ledger without a review."""
+        ledger = ReviewLedger(3)
+        ledger.add(A)
+        ledger.add(A)
+        ledger.approved()
+        assert ReviewLedger(3) == ledger
+        assert ledger.add(A) is None
+
+    def test_patience_is_a_number_of_reviews(self) -> None:
+        """Less than one review is no patience."""
+        with pytest.raises(ValueError, match="at least 1"):
+            ReviewLedger(0)
+
+    @given(st.one_of(st.text(), MARKDOWN), st.integers(1, 4))
+    def test_the_same_review_always_stalls(self, review: str, patience: int) -> None:
+        """A review that is repeated stalls with its `patience`-th time, unless it is blank."""
+        expected = [patience] if review.strip() else []
+        assert expected == add_all([review] * patience, patience=patience)
+
+    @given(
+        st.lists(st.sampled_from([A, A2, B, C, f"{A}\n{B}", ""]), max_size=12), st.integers(0, 12)
+    )
+    def test_a_replay_gives_the_same_ledger(self, reviews: list[str], cut: int) -> None:
+        """A ledger that was given the recorded reviews goes on as the one that had them."""
+        first, second = ReviewLedger(2), ReviewLedger(2)
+        answers = [first.add(review) for review in reviews]
+        for review in reviews[:cut]:
+            second.add(review)
+        assert answers[cut:] == [second.add(review) for review in reviews[cut:]]
+        assert first == second
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "- {n} the same few words in each of them `a.py`",
+            "- w{n}",
+            "# a " + "# " * 5000 + "{n}",
+            "`" * 3000 + "{n}",
+            "a/" * 3000 + "{n}",
+            "- " + "x.py:1" * 3000,
+            "|" * 3000 + "{n}",
+            "**" * 3000 + "{n}",
+            "- [ ] " * 1000 + "{n}",
+        ],
+    )
+    def test_a_large_review_takes_no_long_time(self, line: str) -> None:
+        """Megabytes of findings, however they look, take a few seconds at most."""
+        review = "\n".join(line.format(n=n) for n in range(500))
+        ledger = ReviewLedger(2)
+        began = time.monotonic()
+        ledger.add(review)
+        assert ledger.add(review) is not None
+        assert time.monotonic() - began < 20

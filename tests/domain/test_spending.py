@@ -1,0 +1,210 @@
+"""What agents took, as a fold over their events, and the levels of a budget."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.domain.spending import Budget, Level, Spending, exceeded
+from cuggino.events import (
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    BudgetKind,
+    Event,
+    ImplementingStart,
+    PlanningStart,
+    QuotaWaiting,
+    ReviewingStart,
+    RunContinued,
+    RunResumed,
+    SessionEnded,
+    Usage,
+    UsageUpdate,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
+)
+
+
+def usage(tokens: int) -> Usage:
+    return Usage(input_tokens=tokens)
+
+
+def update(tokens: int, cost: float | None = None) -> UsageUpdate:
+    return UsageUpdate(usage=usage(tokens), cost_usd=cost)
+
+
+def ended(tokens: int | None = None, cost: float | None = None) -> SessionEnded:
+    told = None if tokens is None else usage(tokens)
+    return SessionEnded(outcome="completed", cost_usd=cost, usage=told)
+
+
+def taken(*events: Event) -> tuple[float | None, Usage | None, int]:
+    spending = Spending.of(events)
+    return spending.cost_usd, spending.usage, spending.sessions
+
+
+def test_nothing_told() -> None:
+    """Before any agent said what it took, cost and usage are unknown, not zero."""
+    assert (None, None, 0) == taken()
+    assert (None, None, 1) == taken(AgentMessage(text="hi"), ended())
+    assert 0 == Spending().total_tokens
+
+
+def test_sessions_are_summed() -> None:
+    """Cost and usage of ended sessions add up; a session that tells neither only counts."""
+    assert (0.75, usage(30), 3) == taken(ended(10, 0.25), ended(), ended(20, 0.5))
+
+
+def test_all_kinds_of_tokens_are_summed() -> None:
+    """Each kind of token is summed by itself."""
+    one = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_creation_tokens=4)
+    both = Spending.of(SessionEnded(outcome="failed", usage=one) for _ in range(2))
+    assert both.usage == Usage(
+        input_tokens=2, output_tokens=4, cache_read_tokens=6, cache_creation_tokens=8
+    )
+
+
+def test_the_running_session_counts_with_its_last_update() -> None:
+    """Updates tell the session's total so far: the last one counts, not their sum."""
+    assert (0.2, usage(30), 1) == taken(update(10, 0.1), update(30, 0.2))
+    assert (1.2, usage(130), 2) == taken(ended(100, 1.0), update(10, 0.1), update(30, 0.2))
+
+
+def test_the_end_replaces_the_updates() -> None:
+    """What `SessionEnded` tells takes the place of what the updates said, also if it is less."""
+    assert (0.5, usage(40), 1) == taken(update(30, 0.2), ended(40, 0.5))
+    assert (0.1, usage(20), 1) == taken(update(30, 0.2), ended(20, 0.1))
+
+
+def test_an_end_that_tells_nothing_keeps_the_updates() -> None:
+    """Cost and usage that `SessionEnded` does not tell stay those of the last update."""
+    assert (0.2, usage(30), 1) == taken(update(30, 0.2), ended())
+    assert (0.9, usage(30), 1) == taken(update(30, 0.2), ended(cost=0.9))
+    assert (0.2, usage(40), 1) == taken(update(30, 0.2), ended(tokens=40))
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
+        AgentNudged(idle=900.0),
+        AgentReplaced(),
+        QuotaWaiting(remaining=60.0),
+        PlanningStart(iteration=1),
+        ImplementingStart(iteration=1),
+        ReviewingStart(iteration=1),
+        RunContinued(),
+        WatchAuditStarted(),
+        WatchAuditInterrupted(),
+    ],
+    ids=lambda event: event.tag,
+)
+def test_a_cut_session_keeps_its_last_update(boundary: Event) -> None:
+    """A session that is over without `SessionEnded` counts with its last update."""
+    assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, update(40, 0.3))
+    assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, ended(40, 0.3))
+
+
+@pytest.mark.parametrize("second", [update(20, 0.4), update(50, 0.1)], ids=["tokens", "cost"])
+def test_counts_that_fall_are_of_another_session(second: UsageUpdate) -> None:
+    """An update below the last one begins a session: the totals of one session never fall."""
+    assert second.cost_usd is not None
+    expected = (0.3 + second.cost_usd, usage(40 + second.usage.input_tokens), 2)
+    assert expected == taken(update(40, 0.3), second)
+
+
+def test_a_resumed_run_begins_with_what_it_had_come_to() -> None:
+    """`RunResumed` brings cost, usage and agents of the earlier processes."""
+    resumed = RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
+    assert (2.5, usage(510), 4) == taken(resumed, ended(10, 0.5))
+
+
+def test_a_whole_journal_is_not_counted_twice() -> None:
+    """After the events of the earlier process its `RunResumed` changes no total."""
+    resumed = RunResumed(run_id="r", stages=1, agents=1, cost_usd=0.5, usage=usage(10))
+    assert (0.75, usage(15), 2) == taken(ended(10, 0.5), resumed, ended(5, 0.25))
+
+
+def test_what_does_not_count_gives_the_same_value() -> None:
+    """An event that counts nothing gives back the very same spending."""
+    spending = Spending.of([update(10, 0.1)])
+    assert spending is spending.add(AgentMessage(text="hi"))
+    assert Spending().settle() == Spending().add(PlanningStart(iteration=1))
+
+
+def test_total_tokens() -> None:
+    """A limit on tokens counts input, output and writes to the cache, and not reads from it."""
+    used = Usage(
+        input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
+    )
+    assert 321 == Spending.of([SessionEnded(outcome="completed", usage=used)]).total_tokens
+
+
+@given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
+def test_sessions_in_any_number_of_updates(sessions: list[list[int]]) -> None:
+    """However often a session tells its growing total, the last one counts, once."""
+    events: list[Event] = []
+    for counts in sessions:
+        events += [PlanningStart(iteration=1), *map(update, sorted(counts))]
+    expected = sum(max(counts, default=0) for counts in sessions)
+    assert expected == Spending.of(events).total_tokens
+    assert sum(bool(counts) for counts in sessions) == Spending.of(events).sessions
+
+
+def test_plus() -> None:
+    """Two spendings together have both costs, tokens and sessions, the running ones included."""
+    both = Spending.of([update(10, 0.25)]).plus(Spending.of([ended(5), update(1, 0.5)]))
+    assert (0.75, usage(16), 3) == (both.cost_usd, both.usage, both.sessions)
+    assert Spending() == Spending().plus(Spending())
+
+
+def test_levels_of_a_budget() -> None:
+    """Each limit that there is has its level; what no agent told counts as nothing spent."""
+    spent = Spending.of([ended(10, 0.5)])
+    assert [] == Budget().levels(spent, 60.0)
+    budget = Budget(cost_usd=2.0, tokens=100, duration=3600.0)
+    assert [
+        Level("cost", 0.5, 2.0),
+        Level("tokens", 10, 100),
+        Level("duration", 60.0, 3600.0),
+    ] == budget.levels(spent, 60.0)
+    assert [Level("cost", 0.0, 2.0)] == Budget(cost_usd=2.0).levels(Spending(), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spent", "limit", "message", "option"),
+    [
+        ("cost", 10.416, 10.0, "The budget of the run is used up: $10.42 of $10.00", "--budget"),
+        ("cost", 0.0561, 0.05, "The budget of the run is used up: $0.0561 of $0.0500", "--budget"),
+        (
+            "tokens",
+            1_000_500,
+            1_000_000,
+            "The token budget of the run is used up: 1,000,500 of 1,000,000",
+            "--max-tokens",
+        ),
+        (
+            "duration",
+            7200.4,
+            7200.0,
+            "The time budget of the run is used up: 2:00:00 of 2:00:00",
+            "--max-duration",
+        ),
+        (
+            "duration",
+            30.0,
+            30.0,
+            "The time budget of the run is used up: 30 s of 30 s",
+            "--max-duration",
+        ),
+    ],
+)
+def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, option: str) -> None:
+    """The error says which budget, how much of it, and how to go on; its exit code is 13."""
+    error = exceeded(Level(kind, spent, limit))
+    assert f"{message} spent" == error.message
+    assert f"go on with `cuggino run --resume` and a larger `{option}`" == error.hint
+    assert 13 == error.code

@@ -1,0 +1,200 @@
+"""The report as a real browser shows it."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timezone
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import AgentMessage, SystemMessage
+from cuggino.report import RunReport, build_report, render_report
+from tests.report.browser import Browser, Shown, browser
+from tests.report.hostile import hostile_report
+from tests.report.journals import begin, report_of, told
+
+__all__ = ["browser"]
+
+ZONE = timezone.utc  # noqa: UP017
+POLICY = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
+
+
+def write(folder: Path, report: RunReport, *, script: str = "") -> Path:
+    """The page as a file; a script that plays the person needs a page that allows it."""
+    page = render_report(report, zone=ZONE)
+    if script:
+        page, taken = POLICY.subn("", page)
+        assert 1 == taken
+        page = page.replace("</body>", f"<script>{script}</script></body>")
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def text_of(shown: Shown, pattern: str) -> list[str]:
+    """The text of each element whose opening matches."""
+    found = re.findall(rf"<\w+[^>]*{pattern}[^>]*>(.*?)</", shown.dom, re.DOTALL)
+    return [html.unescape(re.sub(r"<[^>]*>", "", text)) for text in found]
+
+
+def status(shown: Shown) -> str:
+    """How many events the table says to show."""
+    (said,) = text_of(shown, 'id="status"')
+    return said
+
+
+def kinds(shown: Shown) -> list[str]:
+    """What the rows in the table are, in order."""
+    return text_of(shown, 'class="kind"')
+
+
+def is_well(shown: Shown) -> bool:
+    """All was drawn, and nothing was complained of or refused."""
+    assert () == shown.console
+    return 'data-state="ready"' in shown.dom
+
+
+def test_complaints_are_heard(browser: Browser, tmp_path: Path) -> None:
+    """What a page may not load, and an error in it, would be on the console of these tests."""
+    path = write(tmp_path, report_of("failed"))
+    page = path.read_text(encoding="utf-8").replace(
+        "<main>", '<main><img src="http://192.0.2.1/x.png"><script>alert(1)</script>'
+    )
+    path.write_text(page, encoding="utf-8")
+    console = "\n".join(browser.show(path).console)
+    assert "192.0.2.1/x.png" in console
+    assert "inline script" in console
+    thrown = write(tmp_path, report_of("failed"), script="throw new Error('heard')")
+    assert "heard" in "".join(browser.show(thrown).console)
+
+
+@pytest.mark.parametrize(("name", "bars", "lines"), [("finished", 9, 4), ("resumed", 12, 4)])
+def test_charts(browser: Browser, tmp_path: Path, name: str, bars: int, lines: int) -> None:
+    """Bars and lines are drawn, with the names of the lanes, and nothing is complained of."""
+    shown = browser.show(write(tmp_path, report_of(name)))
+    assert is_well(shown)
+    drawn = re.findall(r'<g class="point"><path d="(M[^"]+)"', shown.dom)
+    assert bars == len(drawn)
+    # Reads from the cache are drawn when their name is clicked.
+    assert lines - 1 == len(re.findall('<g class="lines"><path class="js-line"', shown.dom))
+    labels = text_of(shown, 'class="ytick"')
+    for lane in ("planning", "implementing", "reviewing", "setup", "check", "commit"):
+        assert lane in labels
+
+
+@pytest.mark.parametrize("name", ["running", "killed", "failed", "started", "unicode"])
+def test_any_run(browser: Browser, tmp_path: Path, name: str) -> None:
+    """Whatever became of a run, its page is drawn, with all its events."""
+    report = report_of(name)
+    shown = browser.show(
+        write(tmp_path, report), fragment="categories=sign,agent,tool,marker,loop,policy,journal"
+    )
+    assert is_well(shown)
+    count = len(report.entries)
+    assert f"{count} of {count} events" == status(shown)
+
+
+def test_filter(browser: Browser, tmp_path: Path) -> None:
+    """The filter leaves the events that hold all of its words, in whichever case and field."""
+    path = write(tmp_path, report_of("resumed"))
+    assert "64 of 67 events" == status(browser.show(path))
+    shown = browser.show(path, fragment="filter=PYTEST+toolcall")
+    assert (["ToolCall"] * 2, "2 of 67 events") == (kinds(shown), status(shown))
+    shown = browser.show(path, fragment="filter=implementing%236&categories=policy")
+    assert "6 of 67 events" == status(shown)
+    assert {"QuotaWaiting", "QuotaLifted", "AgentRetry", "AgentNudged"} == set(kinds(shown))
+    shown = browser.show(path, fragment="filter=nowhere")
+    assert ([], "0 of 67 events") == (kinds(shown), status(shown))
+    assert is_well(shown)
+
+
+def test_a_late_event(browser: Browser, tmp_path: Path) -> None:
+    """An event that is chosen is brought into view among the others."""
+    report = report_of("resumed")
+    shown = browser.show(write(tmp_path, report), fragment=f"event={len(report.entries)}")
+    assert is_well(shown)
+    assert 1 == len(re.findall('<div [^>]*aria-selected="true"', shown.dom))
+    assert "RunEnded" == kinds(shown)[-1]
+
+
+def test_a_single_event(browser: Browser, tmp_path: Path) -> None:
+    """An event that is chosen is shown whole, each of its fields."""
+    report = report_of("unicode")
+    (message,) = (entry for entry in report.entries if isinstance(entry.event, AgentMessage))
+    shown = browser.show(write(tmp_path, report), fragment=f"event={message.seq}")
+    assert is_well(shown)
+    (detail,) = re.findall('<div id="detail"[^>]*>(.*?)</div>', shown.dom, re.DOTALL)
+    assert "<dd>AgentMessage</dd>" in detail
+    assert "Zażółć gęślą jaźń ✓\nمرحبا" in detail
+    assert 1 == len(re.findall('<div [^>]*aria-selected="true"', shown.dom))
+
+
+PERSON = """
+const press = (key) => document.getElementById("grid").dispatchEvent(
+  new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+window.addEventListener("load", () => setTimeout(() => {
+  const search = document.getElementById("filter");
+  search.value = "bash";
+  search.dispatchEvent(new Event("input"));
+  document.querySelector('input[value="journal"]').click();
+  setTimeout(() => {
+    document.querySelector("#rows > div").click();
+    press("ArrowDown");
+    Plotly.Fx.hover("chart", [{ curveNumber: 0, pointNumber: 0 }]);
+    document.title = location.hash;
+  }, 1000);
+}, 1000));
+"""
+
+
+def test_by_hand(browser: Browser, tmp_path: Path) -> None:
+    """Typing, clicking, arrow keys and hovering work, and the address tells what is shown."""
+    shown = browser.show(write(tmp_path, report_of("resumed"), script=PERSON))
+    assert is_well(shown)
+    assert "3 of 67 events" == status(shown)
+    assert ["ToolCall", "ToolCall", "AgentNudged"] == kinds(shown)
+    (row,) = re.findall('<div[^>]*aria-selected="true".*?</div>', shown.dom)
+    assert "pytest -q" in row
+    (title,) = re.findall("<title>(.*?)</title>", shown.dom.partition("</head>")[0])
+    assert "filter=bash" in title
+    assert "categories=agent%2Ctool%2Cmarker%2Cloop%2Cpolicy" in title
+    hovered = shown.dom.partition('class="hoverlayer"')[2]
+    assert "planning#1" in hovered
+
+
+def test_dark(browser: Browser, tmp_path: Path) -> None:
+    """The charts have the colours of the scheme that the person's system has."""
+    path = write(tmp_path, report_of("finished"))
+    light, dark = browser.show(path), browser.show(path, dark=True)
+    assert is_well(light)
+    assert is_well(dark)
+    assert "rgb(63, 111, 181)" in light.dom
+    assert "rgb(111, 155, 224)" in dark.dom
+    assert "rgb(63, 111, 181)" not in dark.dom
+
+
+def test_nothing_acts(browser: Browser, tmp_path: Path) -> None:
+    """Whatever agents say, no element of theirs comes to be and no script of theirs runs."""
+    report = hostile_report()
+    shown = browser.show(write(tmp_path, report), fragment="event=5")
+    assert is_well(shown)
+    assert f"of {len(report.entries)} events" in status(shown)
+    assert "<title>owned</title>" not in shown.dom
+    assert not re.search(r"<(img|iframe)\b", shown.dom)
+    assert not re.search(r"<[a-z]+ [^<>]*\son(error|mouseover)=", shown.dom)
+    assert not re.search(r'<a [^>]*href="javascript', shown.dom)
+
+
+def test_a_large_run(browser: Browser, tmp_path: Path) -> None:
+    """Of 100,000 events only those in view are in the page, and the filter finds all."""
+    many = [("planning#1", AgentMessage(text=f"message {n} " + "x" * 300)) for n in range(99_997)]
+    report = build_report(told(begin("planning#1"), *many, SystemMessage(text="the last")))
+    assert 100_000 == len(report.entries)
+    path = write(tmp_path, report)
+    assert path.stat().st_size < 50_000_000
+    shown = browser.show(path, fragment="filter=XXX+message")
+    assert is_well(shown)
+    assert "99,997 of 100,000 events" == status(shown)
+    assert 10 < len(kinds(shown)) < 100

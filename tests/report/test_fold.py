@@ -1,0 +1,165 @@
+"""What a report says of a run, by its journal."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.events import (
+    AgentMessage,
+    CommitPerformed,
+    RequestChanges,
+    RunContinued,
+    RunEnded,
+    StageFinished,
+    WatchItemCompleted,
+)
+from cuggino.report import FileChange, build_report
+from tests.report.journals import NAMES, START, after, begin, report_of, told
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "message"),
+    [
+        ("finished", "approved", ""),
+        ("running", "killed", ""),
+        ("killed", "killed", ""),
+        ("resumed", "stalled", "The same findings came back three times."),
+        ("failed", "failed", "Loop error in implementing phase: the key is not valid"),
+        ("started", "killed", ""),
+        ("unicode", "spec_issue", ""),
+    ],
+)
+def test_state(name: str, state: str, message: str) -> None:
+    """The state is the last process's own word; without one it was killed."""
+    report = report_of(name)
+    assert (state, message) == (report.state, report.message)
+
+
+def test_every_journal_is_here() -> None:
+    """No journal of the folder is left untested."""
+    known = ["failed", "finished", "killed", "resumed", "running", "started", "unicode"]
+    assert known == NAMES
+
+
+def test_running() -> None:
+    """A run that goes on lasts until now, and so does its open stage."""
+    report = report_of("running", running_at=after(600))
+    assert "running" == report.state
+    assert after(600) == report.end == report.stages[-1].end
+    assert "running" == report.stages[-1].ending
+    assert 600 == report.worked
+
+
+def test_a_clock_that_lags_ends_no_run_before_its_last_word() -> None:
+    """A present time before the last entry counts as that entry's."""
+    entries = told(begin("planning#1"), AgentMessage(text="hello"))
+    assert after(2) == build_report(entries, running_at=after(1)).end
+
+
+def test_an_ended_run_does_not_run() -> None:
+    """What the run said about its end counts more than a process that works now."""
+    assert "approved" == report_of("finished", running_at=after(10_000)).state
+
+
+def test_killed() -> None:
+    """A torn line is told, and the stage that it cut off ends with the last whole line."""
+    report = report_of("killed")
+    assert report.torn
+    assert "unfinished" == report.stages[-1].ending
+    assert report.entries[-1].at == report.stages[-1].end == report.end
+
+
+def test_counts() -> None:
+    """Rounds, tasks, agents, cost and tokens are those of the run's totals."""
+    totals = report_of("resumed").totals
+    assert (1, 2, 4) == (totals.rounds, totals.tasks, totals.agents)
+    assert totals.cost_usd == pytest.approx(1.75)
+
+
+def test_processes() -> None:
+    """Each process has its time and end; the time between them is not worked."""
+    report = report_of("resumed")
+    first, second = report.processes
+    assert ("killed", "stalled") == (first.state, second.state)
+    assert "cuggino run --resume" == second.command
+    assert 3600 == (second.start - first.end).total_seconds()
+    whole = (report.end - report.start).total_seconds()
+    assert report.worked == pytest.approx(whole - 3600)
+
+
+def test_only_started() -> None:
+    """A journal of one line is a report with nothing in it."""
+    report = report_of("started")
+    assert "watch" == report.kind
+    assert START == report.start == report.end
+    assert (0, 0.0) == (len(report.stages), report.worked)
+    assert () == report.spent + report.tools + report.commits + report.notices
+
+
+def test_no_journal() -> None:
+    """What does not begin as a journal is refused."""
+    for entries in ((), told(AgentMessage(text="hello"))[1:]):
+        with pytest.raises(ValueError, match="begins with RunStarted"):
+            build_report(entries)
+
+
+def test_commits() -> None:
+    """A commit has its push and its changes; a hash without any is gone from the repository."""
+    changes = (FileChange("login.py", 3, 1),)
+    first, second = report_of("resumed", diffs={"1111111": None, "2222222": changes}).commits
+    assert (None, True, None) == (first.changes, first.gone, first.pushed_to)
+    assert (changes, False, "origin/main") == (second.changes, second.gone, second.pushed_to)
+    assert "Task 1\n\nWith a test." == first.message
+    assert [False, False] == [commit.gone for commit in report_of("finished").commits]
+
+
+def test_a_commit_that_is_told_twice_is_one() -> None:
+    """A stage that was killed after its commit tells of it again when it is done again."""
+    made = CommitPerformed(iteration=1, commit_hash="1111111", message="work")
+    stage = "commit#1"
+    entries = told(begin(stage), (stage, made), RunContinued(), begin(stage), (stage, made))
+    (commit,) = build_report(entries).commits
+    assert after(2) == commit.at
+
+
+def test_commands() -> None:
+    """Setups and checks keep their exit code and output."""
+    commands = [(c.kind, c.round, c.exit_code, c.output) for c in report_of("finished").commands]
+    assert [
+        ("setup", 1, 0, "Installed 3 packages\n"),
+        ("check", 1, 1, "1 failed"),
+        ("check", 1, 0, "OK"),
+    ] == commands
+
+
+def test_findings() -> None:
+    """What reviewers said is kept in order, with what came of it."""
+    found = [(f.kind, f.tone, f.stage) for f in report_of("resumed").findings]
+    assert [("Changes requested", "warning", "reviewing#9"), ("Stalled", "bad", None)] == found
+    (approval,) = report_of("finished").findings
+    assert ("Approved", "Matches the specification.") == (approval.kind, approval.text)
+
+
+def test_the_review_itself() -> None:
+    """What the reviewer wrote down is told beside its marker, unless it says the same."""
+    marker = ("reviewing#1", RequestChanges(content="No test."))
+    written = [
+        ("review-text#2", StageFinished(outcome={"value": text}))
+        for text in ("# Review\n\n1. No test for a wrong password.", "No test.\n", "")
+    ]
+    texts = [[f.text for f in build_report(told(marker, text)).findings] for text in written]
+    assert [["No test.", "# Review\n\n1. No test for a wrong password."]] == texts[:1]
+    assert [["No test."], ["No test."]] == texts[1:]
+
+
+def test_items() -> None:
+    """A watch counts the items it completed."""
+    done = WatchItemCompleted(filename="a.md")
+    assert 2 == build_report(told(done, done, RunEnded(state="ended"))).items
+
+
+def test_unicode() -> None:
+    """Text is kept as it is."""
+    report = report_of("unicode")
+    assert "Añade inicio de sesión 🔑 – 登录\u202e" == report.focus
+    assert "„Passwort“ oder „Kennwort“?" == report.findings[0].text

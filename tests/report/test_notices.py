@@ -1,0 +1,119 @@
+"""What a report tells as out of the ordinary."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.events import (
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    ApprovalBlocked,
+    BudgetWarning,
+    CommitFailed,
+    Event,
+    LoopMaxIterations,
+    LoopStalled,
+    NoProgress,
+    NotificationFailed,
+    PolicyEvent,
+    PushFailed,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    RunContinued,
+    RunResumed,
+    StageCost,
+    TaskLimitReached,
+    WatchAuditFailed,
+    WatchItemParked,
+    WatchItemRetry,
+    WatchItemSkipped,
+    event_types,
+)
+from cuggino.report import build_report
+from cuggino.report.notices import describe
+from tests.report.journals import after, report_of, told
+
+RETRY = AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
+SAID: tuple[tuple[Event, str, str], ...] = (
+    (RETRY, "Agent failed", "server: 500. Retry 1 of 3 after 1 m 30 s."),
+    (RateLimited(status="rejected", limit="five_hour"), "Usage limit", "five_hour rejected"),
+    (BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
+    (BudgetWarning(budget="tokens", spent=8e3, limit=1e4), "Budget nearly spent", "8,000 tokens"),
+    (BudgetWarning(budget="duration", spent=3600, limit=7200), "Budget nearly spent", "1 h of 2 h"),
+    (AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
+    (AgentReplaced(), "Agent replaced", "its time ran out"),
+    (AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),
+    (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
+    (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
+    (RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),
+    (LoopStalled(iteration=1, reason="no_progress", message="why"), "Stalled", "why"),
+    (LoopMaxIterations(iteration=3, max_iterations=3), "Rounds used up", "3 rounds"),
+    (TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
+    (ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
+    (CommitFailed(iteration=1, message="no name"), "Commit failed", "no name"),
+    (PushFailed(iteration=1, message="no remote"), "Push failed", "no remote"),
+    (NotificationFailed(message="HTTP 500"), "Notification failed", "HTTP 500"),
+    (WatchAuditFailed(message="crash"), "Audit failed", "crash"),
+    (
+        WatchItemRetry(filename="a", message="m", attempt=1, max_attempts=2, retry_in=5),
+        "Item failed",
+        "a, attempt 1 of 2: m",
+    ),
+    (WatchItemParked(filename="a", reason="why"), "Item parked", "a: why"),
+    (WatchItemSkipped(filename="a", reason="why"), "Item skipped", "a: why"),
+)
+
+
+@pytest.mark.parametrize(("event", "kind", "words"), SAID)
+def test_words(event: Event, kind: str, words: str) -> None:
+    """Each is named and told in a sentence."""
+    said = describe(event)
+    assert said is not None
+    assert kind == said[0]
+    assert words in said[2]
+
+
+def test_no_policy_is_passed_over() -> None:
+    """Every event of a policy is a notice, but for waits, which are one together, and costs."""
+    told_of = {type(event) for event, _, _ in SAID}
+    policies = {cls for cls in event_types().values() if issubclass(cls, PolicyEvent)}
+    assert {QuotaWaiting, QuotaLifted, StageCost} == policies - told_of
+
+
+def test_ordinary() -> None:
+    """What an agent says is no notice."""
+    assert describe(AgentMessage(text="error")) is None
+
+
+def test_a_wait_is_one_notice() -> None:
+    """All words about a wait for a usage limit are one notice that lasts until it is lifted."""
+    notices = [n for n in report_of("resumed").notices if n.kind.startswith("Waited")]
+    (wait,) = notices
+    assert wait.until is not None
+    assert 180 == (wait.until - wait.at).total_seconds()
+    assert "A usage limit was met: resets 11pm. To wait: 3 m. It took 3 m." == wait.text
+
+
+def test_two_waits() -> None:
+    """A wait that a killed process left open ends with its last word; the next is another."""
+    waiting = ("a#1", QuotaWaiting(remaining=60))
+    lifted = ("a#1", QuotaLifted(waited=1))
+    entries = told(waiting, waiting, RunContinued(), waiting, lifted, lifted)
+    waits = [(notice.at, notice.until) for notice in build_report(entries).notices]
+    assert [(after(1), after(2)), (after(4), after(5))] == waits
+
+
+def test_a_pause_has_its_length() -> None:
+    """A retry lasts until the agent is started again."""
+    (notice,) = build_report(told(RETRY)).notices
+    assert after(91) == notice.until
+
+
+def test_a_pause_without_end() -> None:
+    """A number that no clock knows is no error."""
+    event = RETRY.model_copy(update={"retry_in": float("inf")})
+    (notice,) = build_report(told(event)).notices
+    assert notice.until is not None

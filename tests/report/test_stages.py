@@ -1,0 +1,142 @@
+"""Stages, tools and spending of a run, by its journal."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.events import (
+    Done,
+    RunContinued,
+    RunEnded,
+    SessionEnded,
+    StageFinished,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.report import RunReport, build_report
+from cuggino.report.model import ToolUse
+from tests.report.journals import NAMES, after, begin, report_of, told
+
+
+def tries(report: RunReport) -> list[tuple[str, str, int]]:
+    """The tries of stages, each with how it ended and the how manieth it was."""
+    return [(stage.stage, stage.ending, stage.attempt) for stage in report.stages]
+
+
+def test_finished() -> None:
+    """A finished stage has its outcome, and lasts from its start to that."""
+    entries = told(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
+    (stage,) = build_report(entries).stages
+    assert (after(1), after(2), 1.0) == (stage.start, stage.end, stage.seconds)
+    assert ("finished", "planning", {"value": 1}) == (stage.ending, stage.role, stage.outcome)
+
+
+def test_resumed() -> None:
+    """A stage that was cut off and done again is there twice, and ended with its process."""
+    report = report_of("resumed")
+    assert [
+        ("planning#1", "finished", 1),
+        ("setup#2", "finished", 1),
+        ("check#3", "finished", 1),
+        ("implementing#4", "finished", 1),
+        ("commit#5", "finished", 1),
+        ("implementing#6", "repeated", 1),
+        ("implementing#6", "finished", 2),
+        ("commit#7", "finished", 1),
+        ("push#8", "finished", 1),
+        ("reviewing#9", "finished", 1),
+    ] == tries(report)
+    assert report.processes[0].end == report.stages[5].end
+
+
+def test_cut_off() -> None:
+    """A stage that the end of the run cut off, by an error or a signal, is unfinished."""
+    entries = told(begin("planning#1"), RunEnded(state="interrupted"))
+    assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
+    assert "unfinished" == report_of("failed").stages[-1].ending
+
+
+def test_not_done_again() -> None:
+    """A stage that was cut off and did not come again yet is unfinished."""
+    entries = told(begin("planning#1"), RunContinued())
+    assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
+
+
+def test_unknown_names() -> None:
+    """A stage of any other name is one of the loop's own."""
+    entries = told(begin("head#1"), begin("audit#2"))
+    assert ["other", "audit"] == [stage.role for stage in build_report(entries).stages]
+
+
+def test_cost_of_a_stage() -> None:
+    """Each try has what its own sessions took, those that could not say so in the end too."""
+    repeated, again = report_of("resumed").stages[5:7]
+    assert (None, 400, 150) == (
+        repeated.cost_usd,
+        repeated.usage and repeated.usage.input_tokens,
+        repeated.usage and repeated.usage.output_tokens,
+    )
+    assert (0.6, 1000) == (again.cost_usd, again.usage and again.usage.input_tokens)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_point_is_the_total(name: str) -> None:
+    """The lines of cost and tokens end at the totals of the run."""
+    report = report_of(name)
+    last = report.spent[-1] if report.spent else None
+    assert (last and last.cost_usd) == pytest.approx(report.totals.cost_usd)
+    assert (last and last.usage) == report.totals.usage
+
+
+def test_lines_over_time() -> None:
+    """What a session says later replaces what it said before; sessions add up."""
+    entries = told(
+        begin("planning#1"),
+        ("planning#1", UsageUpdate(usage=Usage(output_tokens=5))),
+        ("planning#1", UsageUpdate(usage=Usage(output_tokens=8), cost_usd=0.125)),
+        ("planning#1", SessionEnded(outcome="completed", cost_usd=0.25)),
+        ("planning#1", StageFinished()),
+        begin("audit#2"),
+        ("audit#2", UsageUpdate(usage=Usage(output_tokens=2))),
+        RunContinued(),
+        begin("audit#2"),
+        ("audit#2", SessionEnded(outcome="completed", cost_usd=0.5, usage=Usage(output_tokens=1))),
+    )
+    assert [
+        (after(2), None, 5),
+        (after(3), 0.125, 8),
+        (after(4), 0.25, 8),
+        (after(7), 0.25, 10),
+        (after(10), 0.75, 11),
+    ] == [(p.at, p.cost_usd, p.usage.output_tokens) for p in build_report(entries).spent]
+
+
+def test_agents_side_by_side() -> None:
+    """What two stages take at the same time adds up."""
+    entries = told(
+        ("a#1", UsageUpdate(usage=Usage(output_tokens=5))),
+        ("b#2", UsageUpdate(usage=Usage(output_tokens=2))),
+        ("a#1", UsageUpdate(usage=Usage(output_tokens=7))),
+    )
+    assert [5, 7, 9] == [p.usage.output_tokens for p in build_report(entries).spent]
+
+
+def test_tools() -> None:
+    """A call and its result are a pair by the id, within a stage; a call may have no result."""
+    entries = told(
+        ("a#1", ToolCall(name="Bash", id="1")),
+        ("a#1", ToolCall(name="Read", id="2")),
+        ("b#2", ToolResult(name="1", output="of another stage")),
+        ("a#1", ToolResult(name="1", output="", is_error=True)),
+        ("a#1", ToolResult(name="unknown", output="")),
+        ("b#2", ToolCall(name="Bash")),
+        ("b#2", ToolCall(name="Bash", id="3")),
+        ("b#2", ToolResult(name="3", output="")),
+        ("b#2", Done(content="")),
+    )
+    assert (
+        ToolUse(name="Bash", calls=3, errors=1, unanswered=1, seconds=(1.0, 3.0)),
+        ToolUse(name="Read", calls=1, unanswered=1),
+    ) == build_report(entries).tools

@@ -1,0 +1,205 @@
+"""Fingerprints without git, of plans, and what happens when they fail."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cuggino import run
+from cuggino.operators import LoopScheduler, on_loop
+from cuggino.stages.fingerprint import checked_items, fingerprint_stage
+from cuggino.testing import no_leaks
+from tests.git_project import GitProject, is_alive
+from tests.stages.fingerprints import LATER, fill, fingerprint
+
+
+@pytest.fixture
+def filled(project: GitProject) -> GitProject:
+    return fill(project)
+
+
+class TestWithoutGit:
+    @pytest.fixture
+    def folder(self, project: GitProject, tmp_path: Path) -> Path:
+        folder = tmp_path / "folder"
+        for name in ("a.txt", "sub/b.txt", ".env"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(name)
+        return folder
+
+    @pytest.mark.parametrize(
+        "name", ["a.txt", "new", "sub/new", ".env", os.fsdecode(b"n\xff\n"), "build/out.txt"]
+    )
+    def test_content_counts(self, folder: Path, name: str) -> None:
+        """A changed or a new file changes it, and a revert gives the former state."""
+        file = folder / name
+        old = file.read_bytes() if file.exists() else None
+        before = fingerprint(folder)
+        file.parent.mkdir(exist_ok=True)
+        try:
+            file.write_text("x")
+        except OSError:
+            assert b"\xff" in os.fsencode(name), "only this file system may refuse invalid UTF-8"
+            return
+        changed = fingerprint(folder)
+        assert before != changed
+        os.utime(file, (LATER, LATER))
+        assert changed == fingerprint(folder)
+        if old is None:
+            file.unlink()
+        else:
+            file.write_bytes(old)
+        assert before == fingerprint(folder)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            ".specs/s.md",
+            ".cuggino/wip/x.md",
+            ".cache/x",
+            "node_modules/x/y.js",
+            "sub/__pycache__/b.pyc",
+            "target/CACHEDIR.TAG",
+            "env/pyvenv.cfg",
+        ],
+    )
+    def test_generated_and_hidden_folders_do_not_count(self, folder: Path, name: str) -> None:
+        """Caches, environments, hidden folders and what is excluded change nothing."""
+        before = fingerprint(folder)
+        file = folder / name
+        file.parent.mkdir(parents=True)
+        file.write_text("x")
+        assert before == fingerprint(folder)
+
+    def test_links_are_not_followed(self, folder: Path) -> None:
+        """A link counts with what it says, also one in a circle, and not with what is there."""
+        before = fingerprint(folder)
+        (folder / "up").symlink_to("..")
+        first = fingerprint(folder)
+        (folder.parent / "other.txt").write_text("x")
+        assert first == fingerprint(folder)
+        (folder / "up").unlink()
+        (folder / "up").symlink_to("../..")
+        assert 3 == len({before, first, fingerprint(folder)})
+
+    def test_unreadable_and_special_files(self, folder: Path) -> None:
+        """Files and folders without permission and pipes neither block nor fail."""
+        os.mkfifo(folder / "pipe")
+        (folder / "a.txt").chmod(0)
+        (folder / "sub").chmod(0)
+        try:
+            before = fingerprint(folder)
+            assert before == fingerprint(folder)
+            (folder / "new").write_text("x")
+            assert before != fingerprint(folder)
+        finally:
+            (folder / "sub").chmod(0o755)
+
+    def test_git_is_not_installed(
+        self, filled: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Without the program git the files themselves count."""
+        monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+        before = fingerprint(filled.root)
+        assert before == fingerprint(filled.root)
+        filled.write("a.txt", "x\n")
+        assert before != fingerprint(filled.root)
+
+    def test_a_broken_repository(self, filled: GitProject) -> None:
+        """Where git fails the files themselves count."""
+        filled.write(".git/HEAD", "nonsense\n")
+        before = fingerprint(filled.root)
+        assert before == fingerprint(filled.root)
+        filled.write("a.txt", "x\n")
+        assert before != fingerprint(filled.root)
+
+
+class TestPlan:
+    PLAN = "# Plan\n\n- [ ] one\n- [x] two\n  - [ ] three\n\n# Progress Log\n"
+
+    def test_checked_boxes_count_and_words_do_not(self, filled: GitProject) -> None:
+        """A box that is checked is progress, neither words nor the progress log are."""
+        plan = filled.write(".cuggino/wip/x.md", self.PLAN)
+        before = fingerprint(filled.root, plan=plan)
+        plan.write_text(self.PLAN.replace("one", "eins") + "\n- [x] all of it\n")
+        assert before == fingerprint(filled.root, plan=plan)
+        plan.write_text(self.PLAN.replace("[ ] three", "[X] three"))
+        assert before != fingerprint(filled.root, plan=plan)
+
+    def test_plans_that_nobody_has_worked_on_are_alike(self, filled: GitProject) -> None:
+        """A new plan alone, a missing one or an unreadable one is no progress."""
+        without = fingerprint(filled.root)
+        plan = filled.root / ".cuggino"
+        assert without == fingerprint(filled.root, plan=plan / "missing.md")
+        plan.mkdir()
+        assert without == fingerprint(filled.root, plan=plan)
+        for text in ("- [ ] one\n", "- [ ] one\n- [ ] two\n", ""):
+            file = filled.write(".cuggino/wip/x.md", text)
+            assert without == fingerprint(filled.root, plan=file)
+
+    @pytest.mark.parametrize(
+        ("plan", "expected"),
+        [
+            ("", ()),
+            ("- [x] a\n* [ ] b\n+ [X] c\n", (0, 2)),
+            ("1. [ ] a\n2) [x] b\n", (1,)),
+            ("> - [x] quoted\n\t- [x] deep", (0, 1)),
+            ("- [x]\n- [x]no space\n- [] none\n[x] none", (0,)),
+            ("```\n- [x] code\n```\n- [x] a", (0,)),
+            ("````\n```\n- [x] code\n````\n- [x] a", (0,)),
+            ("~~~ text\n- [x] code", ()),
+            ("- [x] a\n# Progress Log\n- [x] b", (0,)),
+            ("- [x] a\n## progress log ##\n- [x] b", (0,)),
+        ],
+    )
+    def test_what_a_checked_box_is(self, plan: str, expected: tuple[int, ...]) -> None:
+        """List items with a checked box count by position, outside of code and of the log."""
+        assert expected == checked_items(plan)
+
+
+class TestFailure:
+    def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
+        """What cannot be told has a new value each time, and is no error."""
+        assert fingerprint(tmp_path / "missing") != fingerprint(tmp_path / "missing")
+
+    def test_too_late_is_a_failure(self, filled: GitProject) -> None:
+        """A fingerprint that takes too long is a new value each time, and no error."""
+        stage = fingerprint_stage(filled.root, exclude=(), plan=None, timeout=0)
+        with no_leaks():
+            assert run(stage) != run(stage)
+
+    def test_nothing_is_left(self, filled: GitProject) -> None:
+        """No process, thread or file is left after it has ended."""
+        filled.write("new.txt")
+        with no_leaks():
+            fingerprint(filled.root)
+
+    def test_disposal_ends_git(
+        self, filled: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """A git that hangs is gone when the disposal returns, and nothing is emitted."""
+        (tmp_path / "bin").mkdir()
+        fake = tmp_path / "bin" / "git"
+        fake.write_text(
+            f"#!/bin/sh\necho $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid\nsleep 60\n"
+        )
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        seen: list[str] = []
+        with no_leaks():
+            scheduler = LoopScheduler()
+            stage = fingerprint_stage(filled.root, exclude=(), plan=None)
+            running = on_loop(stage).subscribe(seen.append, scheduler=scheduler)
+            deadline = time.monotonic() + 20
+            while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+                threading.Event().wait(0.01)
+            pid = int((tmp_path / "pid").read_text())
+            assert is_alive(pid)
+            running.dispose()
+            assert not is_alive(pid)
+            scheduler.close()
+        assert [] == seen

@@ -1,0 +1,293 @@
+"""The journal of a run is written line by line and gone on with, whatever happened to it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cuggino.errors import StorageError
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    Progress,
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+    UnknownEvent,
+)
+from cuggino.storage.journal import Journal, iter_entries, list_journals, read_journal
+from tests.events.test_wire import EVENTS, events_of
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """A new journal in a folder that is not there yet."""
+    return Journal.create(tmp_path / ".cuggino" / "journal", STARTED, at=AT)
+
+
+def events(path: Path) -> list[Event]:
+    return [entry.event for entry in iter_entries(path)]
+
+
+def test_the_lines(journal: Journal) -> None:
+    """An entry is one line: version, number, UTC time, stage, event."""
+    berlin = timezone(timedelta(hours=1))
+    journal.append(Progress(content="Ä\n"), at=AT.astimezone(berlin), stage="implementing#3")
+    journal.append(RunEnded(state="approved"), at=AT.replace(tzinfo=None))
+    journal.close()
+    lines = journal.path.read_text(encoding="utf-8").splitlines()
+    head = '{"v":1,"seq":1,"at":"2026-11-21T12:00:00.000000Z","stage":null,"event":{"_tag": '
+    assert lines[0].startswith(f'{head}"RunStarted", "run_id": "0193-a"')
+    assert (
+        '{"v":1,"seq":2,"at":"2026-11-21T12:00:00.000000Z","stage":"implementing#3",'
+        '"event":{"_tag": "Progress", "content": "Ä\\n"}}'
+    ) == lines[1]
+    assert [1, 2, 3] == [json.loads(line)["seq"] for line in lines]
+    assert ["0193-a.jsonl"] == [path.name for path in list_journals(journal.path.parent)]
+
+
+def test_what_is_read(journal: Journal) -> None:
+    """Reading gives the entries that appending gave, the beginning, and the end once it is last."""
+    entries = [journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")]
+    assert ("unfinished", True) == (
+        read_journal(journal.path).state,
+        read_journal(journal.path).resumable,
+    )
+    entries.append(journal.append(RunEnded(state="quota", message="limit"), at=AT))
+    found = read_journal(journal.path)
+    assert tuple(entries) == found.entries[1:]
+    assert (STARTED, "0193-a", False) == (found.started, found.run_id, found.torn)
+    assert (RunEnded(state="quota", message="limit"), "quota", True) == (
+        found.ended,
+        found.state,
+        found.resumable,
+    )
+    journal.append(RunContinued(), at=AT)
+    assert read_journal(journal.path).ended is None
+    journal.append(RunEnded(state="stalled"), at=AT)
+    assert not read_journal(journal.path).resumable
+    journal.close()
+
+
+def test_only_the_user_may_read(journal: Journal) -> None:
+    """The file has mode 0600 and its folder 0700; the folder above keeps the usual one."""
+    journal.close()
+    folder, made_likewise = journal.path.parent, journal.path.parent.parent.with_name("usual")
+    made_likewise.mkdir()
+    paths = (journal.path, folder, folder.parent)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in paths]
+    assert [0o600, 0o700, stat.S_IMODE(made_likewise.stat().st_mode)] == modes
+
+
+def test_a_journal_is_never_overwritten(journal: Journal) -> None:
+    """A second run with the same id is refused, and the first one's journal stays."""
+    before = journal.path.read_bytes()
+    with pytest.raises(StorageError, match=r"0193-a\.jsonl: File exists") as caught:
+        Journal.create(journal.path.parent, STARTED, at=AT)
+    assert "write journal" == caught.value.operation
+    assert before == journal.path.read_bytes()
+    journal.close()
+
+
+def test_going_on(journal: Journal) -> None:
+    """An opened journal counts on, and its run keeps its id."""
+    journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
+    journal.close()
+    journal.close()
+    again = Journal.open(journal.path)
+    assert ("0193-a", 2) == (again.run_id, again.seq)
+    assert 3 == again.append(RunContinued(), at=AT).seq
+    again.close()
+    assert [1, 2, 3] == [entry.seq for entry in iter_entries(journal.path)]
+
+
+def test_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
+    """Wherever the last line breaks off, it is not read, is cut on open, and the rest counts on."""
+    folder = tmp_path / "journal"
+    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
+    good = journal.path.read_bytes()
+    journal.append(Progress(content="Ä € 🎉 \\ }\n"), at=AT, stage="plan#1")
+    journal.close()
+    whole = journal.path.read_bytes()
+    for length in range(len(good), len(whole) + 1):
+        torn = length not in (len(good), len(whole))
+        journal.path.write_bytes(whole[:length])
+        found = read_journal(journal.path)
+        assert (torn, 3 if length == len(whole) else 2) == (found.torn, len(found.entries))
+        assert whole[:length] == journal.path.read_bytes(), "reading changes nothing"
+        again = Journal.open(journal.path, sync=False)
+        assert (whole if length == len(whole) else good) == journal.path.read_bytes()
+        again.append(RunContinued(), at=AT)
+        again.close()
+        last = read_journal(journal.path)
+        assert not last.torn
+        assert RunContinued() == last.entries[-1].event
+        assert len(found.entries) + 1 == last.entries[-1].seq
+
+
+@pytest.mark.parametrize("rest", [b"\0" * 4096, b'{"v":1,"se\n', b"\xff\xfe\n", b"\n"])
+def test_other_remains_of_a_crash(journal: Journal, rest: bytes) -> None:
+    """A last line that is no JSON is cut like half a line, newline or not."""
+    journal.close()
+    good = journal.path.read_bytes()
+    journal.path.write_bytes(good + rest)
+    assert read_journal(journal.path).torn
+    Journal.open(journal.path).close()
+    assert good == journal.path.read_bytes()
+
+
+LINE = '{"v":1,"seq":2,"at":"2026-11-21T12:00:00Z","stage":null,"event":{"_tag":"RunContinued"}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (LINE[:-1], "line 2 is broken: it is not JSON"),
+        ("", "line 2 is broken: it is not JSON"),
+        ("[]", "line 2 is broken: it is no entry"),
+        (LINE.replace('"at"', '"on"'), "line 2 is broken: it is no entry"),
+        (LINE.replace('"_tag"', '"tag"'), "line 2 is broken: it is no entry"),
+        (LINE.replace(":2,", ":3,"), "line 2 is broken: it says to be number 3"),
+        (LINE.replace("00Z", "00"), "line 2 is broken: its time has no zone"),
+        (LINE.replace("2026-", "soon"), "line 2 is broken: Invalid isoformat"),
+        (LINE.replace("Continued", "Ended"), "line 2 is broken: .*RunEnded state"),
+        (LINE.replace('"v":1', '"v":2'), "line 2 has version 2 .* this cuggino knows version 1"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_journal, Journal.open])
+def test_a_broken_line_in_the_middle(journal: Journal, line: str, words: str, read: Any) -> None:
+    """A broken line with others behind it is an error that names it, and nothing is changed."""
+    journal.close()
+    with journal.path.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n{LINE.replace(':2,', ':3,')}\n")
+    before = journal.path.read_bytes()
+    with pytest.raises(StorageError, match=words) as caught:
+        read(journal.path)
+    assert "read journal" == caught.value.operation
+    assert str(journal.path) in caught.value.message
+    assert before == journal.path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "holds no whole line"),
+        (LINE[:20], "holds no whole line"),
+        (LINE.replace(":2,", ":1,") + "\n", "line 1 is broken: a journal begins with RunStarted"),
+        (LINE.replace('"v":1', '"v":2') + "\n", "line 1 has version 2"),
+    ],
+)
+def test_no_journal(tmp_path: Path, content: str, words: str) -> None:
+    """A file without a beginning, or of another version, is no journal that one can go on with."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(content, encoding="utf-8")
+    for read in (read_journal, Journal.open):
+        with pytest.raises(StorageError, match=words):
+            read(path)
+    assert content == path.read_text(encoding="utf-8")
+
+
+def test_unknown_events_survive(journal: Journal) -> None:
+    """An event of a newer version is read as `UnknownEvent`, with all that it says."""
+    event = UnknownEvent(raw={"_tag": "Tomorrow", "x": [1, None]})
+    journal.append(event, at=AT)
+    journal.close()
+    assert event == events(journal.path)[1]
+    Journal.open(journal.path).close()
+    assert event == events(journal.path)[1]
+
+
+def test_half_a_surrogate_pair(journal: Journal) -> None:
+    """Text that UTF-8 cannot hold comes back as it was."""
+    said = [AgentMessage(text="\ud83d!"), StageFinished(outcome={"value": ["\udc80"]})]
+    for event in said:
+        journal.append(event, at=AT, stage="a\ud800#1")
+    journal.close()
+    assert said == events(journal.path)[1:]
+
+
+def test_what_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that decide are synced to the disk, others are not, and without `sync` none is."""
+    synced: list[int] = []
+    monkeypatch.setattr("cuggino.storage.journal.os.fsync", synced.append)
+    counts: dict[bool, list[int]] = {}
+    for sync in (True, False):
+        journal = Journal.create(
+            tmp_path, STARTED.model_copy(update={"run_id": str(sync)}), at=AT, sync=sync
+        )
+        counts[sync] = [len(synced)]
+        for event in (StageStarted(name="a"), StageFinished(), RunEnded(state="approved")):
+            journal.append(event, at=AT)
+            counts[sync].append(len(synced))
+        journal.close()
+    assert [2, 2, 3, 4] == counts[True], "the file and its folder, then each that decides"
+    assert [4] * 4 == counts[False]
+
+
+def test_an_interruption_in_mid_write(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry whose writing was interrupted is not there twice: the next one takes its number."""
+    write = journal._write
+
+    def interrupted(line: bytes) -> None:
+        write(line)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journal, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        journal.append(RunContinued(), at=AT)
+    monkeypatch.undo()
+    journal.append(RunEnded(state="interrupted"), at=AT)
+    journal.close()
+    assert [STARTED, RunEnded(state="interrupted")] == events(journal.path)
+
+
+def test_no_file_stays_open(journal: Journal) -> None:
+    """Reading half of a journal, and failing to open one, leaves no file open."""
+    journal.close()
+    before = len(list(Path("/dev/fd").iterdir()))
+    entries = iter_entries(journal.path)
+    next(entries)
+    entries.close()
+    with journal.path.open("ab") as file:
+        file.write(b"x\nx\n")
+    with pytest.raises(StorageError):
+        Journal.open(journal.path)
+    assert before == len(list(Path("/dev/fd").iterdir()))
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    said=st.lists(
+        st.tuples(
+            st.sampled_from(EVENTS).flatmap(events_of),
+            st.datetimes(timezones=st.just(UTC)),
+            st.none() | st.text(),
+        ),
+        max_size=8,
+    )
+)
+def test_any_events_come_back(
+    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[Event, datetime, str | None]]
+) -> None:
+    """Whatever events are appended at whatever times are read again, by either way of reading."""
+    journal = Journal.create(tmp_path_factory.mktemp("journal"), STARTED, at=AT, sync=False)
+    entries = [journal.append(event, at=at, stage=stage) for event, at, stage in said]
+    journal.close()
+    assert said == [(e.event, e.at, e.stage) for e in entries]
+    assert tuple(entries) == read_journal(journal.path).entries[1:]
+    assert entries == list(iter_entries(journal.path))[1:]

@@ -1,0 +1,79 @@
+"""Reading only a part of a journal, quickly."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cuggino.events import AgentMessage, Event, RunContinued, RunEnded, RunStarted, event_types
+from cuggino.storage.journal import (
+    COUNTED,
+    Journal,
+    fold_totals,
+    iter_entries,
+    read_journal,
+    run_totals,
+)
+from tests.events.test_wire import EVENTS, events_of
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run")
+WORDS = [AgentMessage(text=text) for text in "abcdefg"]
+KINDS = [event_types()[tag] for tag in sorted(COUNTED)]
+
+
+def journal_of(folder: Path, *events: Event, stage: str | None = "a#1") -> Path:
+    """A journal with an entry every second."""
+    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    for seconds, event in zip(itertools.count(1), events, strict=False):
+        journal.append(event, at=AT + timedelta(seconds=seconds), stage=stage)
+    journal.close()
+    return journal.path
+
+
+@pytest.mark.parametrize("stage", ["a#1", '"event":{"_tag": "RunEnded"', "x" * 500])
+def test_the_wanted_and_the_edges_of_processes(tmp_path: Path, stage: str) -> None:
+    """Wanted tags come, and the first and last entry of each process whatever they are."""
+    a, b, c, d, e, f, g = WORDS
+    path = journal_of(tmp_path, a, b, RunContinued(), c, RunContinued(), d, e, f, g, stage=stage)
+    seqs = {
+        wanted: [entry.seq for entry in iter_entries(path, only=wanted)]
+        for wanted in (("RunEnded",), ("AgentMessage",), ())
+    }
+    assert {("RunEnded",): [1, 3, 4, 5, 6, 10], ("AgentMessage",): list(range(1, 11))} | {
+        (): [1, 3, 4, 5, 6, 10]
+    } == seqs
+    assert list(iter_entries(path, only=()))[-1].event == g
+
+
+def test_the_end_and_what_is_torn(tmp_path: Path) -> None:
+    """How the run ended and that its last line is torn are known from a part, too."""
+    path = journal_of(tmp_path, *WORDS, RunEnded(state="approved"))
+    with path.open("ab") as file:
+        file.write(b'{"v":1')
+    found = read_journal(path, only=())
+    assert ("approved", True, 2) == (found.state, found.torn, len(found.entries))
+
+
+def test_lines_that_are_written_otherwise(tmp_path: Path) -> None:
+    """A journal that another program wrote anew, with its own blanks, is read the same."""
+    path = journal_of(tmp_path, *WORDS, RunContinued(), *WORDS)
+    expected = [list(iter_entries(path, only=only)) for only in (None, (), COUNTED)]
+    for old, new in ((b'"event":', b'"event" : '), (b'"_tag": ', b'"_tag":')):
+        path.write_bytes(path.read_bytes().replace(old, new))
+        assert expected == [list(iter_entries(path, only=only)) for only in (None, (), COUNTED)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from([*KINDS, *EVENTS]).flatmap(events_of), max_size=30))
+def test_a_part_is_enough_for_the_totals(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Event]
+) -> None:
+    """The totals of any run are the same from the part that counts as from the whole."""
+    path = journal_of(tmp_path_factory.mktemp("journal"), *events)
+    assert run_totals(read_journal(path)) == fold_totals(iter_entries(path, only=COUNTED))
