@@ -37,6 +37,7 @@ json_values = st.recursive(
 )
 STRATEGIES: dict[Any, st.SearchStrategy[Any]] = {
     JsonValue: json_values,
+    dict[str, JsonValue]: st.dictionaries(st.text(), json_values, max_size=3),
     float: st.floats(allow_nan=False),
     datetime: st.datetimes(timezones=st.just(UTC)),
     type(None): st.none(),
