@@ -55,6 +55,8 @@ class RunSummary:
     """Agents started, one for each phase and audit."""
     items: int = 0
     """Backlog items completed."""
+    in_watch: bool = False
+    """A watch has taken an item: it goes on with its runs by itself."""
     commits: tuple[Commit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """Why each commit failed."""
@@ -77,6 +79,8 @@ class RunSummary:
 
     def add(self, event: Event) -> RunSummary:
         """The summary with one more event; most events change nothing."""
+        if isinstance(event, RunResumed) and (self.agents or self.rounds or self.items):
+            return self  # a watch goes on with a run of its own, which it has counted
         spent = self.spent.add(event)
         summary = self if spent is self.spent else replace(self, spent=spent)
         return summary._counted(event)
@@ -103,7 +107,7 @@ class RunSummary:
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
             case WatchProcessingItem():
-                return replace(self, outcome=None, spec_issue_file=None)
+                return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
             case WatchItemCompleted():
                 return replace(self, items=self.items + 1)
             case LoopApproved():

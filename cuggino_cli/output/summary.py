@@ -21,9 +21,6 @@ _OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
 }
 
 
-GO_ON = "`cuggino run --resume` goes on where it stopped"
-
-
 def summary_fragments(
     summary: RunSummary,
     *,
@@ -83,13 +80,18 @@ def _next_steps(summary: RunSummary, hint: str | None, spec_issues_folder: str) 
             found = "read the findings in .cuggino/tbd and decide, " if summary.tbd_files else ""
             return [f"{found}refine the specs, then run again"]
         case "failed":
-            return [hint or "see the error", GO_ON]
+            return [hint or "see the error", _go_on(summary)]
         case "interrupted":
-            return [hint or GO_ON]
+            return [hint or _go_on(summary)]
         case None:
             return [hint] if hint else []
         case _ as never:
             assert_never(never)
+
+
+def _go_on(summary: RunSummary) -> str:
+    command = "cuggino watch" if summary.in_watch else "cuggino run --resume"
+    return f"`{command}` goes on where it stopped"
 
 
 def _review(summary: RunSummary) -> str:

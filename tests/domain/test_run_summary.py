@@ -22,6 +22,7 @@ from cuggino.events import (
     PlanningStart,
     Progress,
     ReviewingStart,
+    RunResumed,
     SessionEnded,
     WatchAuditStarted,
     WatchItemCompleted,
@@ -96,8 +97,10 @@ def test_watch() -> None:
     item = WatchProcessingItem(filename="a.md")
     first = folded(item, ROUND, ISSUE, WatchItemCompleted(filename="a.md"))
     second = reduce(RunSummary.add, [WatchAuditStarted(), item, ROUND], first)
-    assert first == RunSummary(outcome="spec_issue", rounds=1, items=1, spec_issue_file="x.md")
-    assert second == RunSummary(rounds=2, agents=1, items=1)
+    assert first == RunSummary(
+        outcome="spec_issue", rounds=1, items=1, spec_issue_file="x.md", in_watch=True
+    )
+    assert second == RunSummary(rounds=2, agents=1, items=1, in_watch=True)
 
 
 def test_other_events_change_nothing() -> None:
@@ -110,3 +113,13 @@ def test_other_events_change_nothing() -> None:
 def test_ended_from_outside(outcome: RunOutcome) -> None:
     """A failure or an interruption is said by the runner, over what the events say."""
     assert folded(ROUND).ended(outcome) == RunSummary(outcome=outcome, rounds=1)
+
+
+def test_a_watch_that_goes_on_with_a_run_has_counted_it() -> None:
+    """A resumed run brings its counts into an empty summary, and adds nothing to any other."""
+    resumed = RunResumed(run_id="r", stages=2, rounds=2, tasks=3, agents=5, cost_usd=0.5)
+    alone = RunSummary().add(resumed)
+    assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
+    watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
+    assert watched == watched.add(resumed)
+    assert watched.in_watch
