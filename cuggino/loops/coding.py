@@ -6,11 +6,13 @@ Sources: requirements CUG-001 to CUG-063.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from reactivex import Observable
 
 from cuggino.agents.protocol import LlmAgent
+from cuggino.errors import ProcessError
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -41,6 +43,7 @@ from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait
 from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import (
+    Recovers,
     Repository,
     Shell,
     Supervision,
@@ -124,14 +127,23 @@ class LoopService:
             if not options.journal:
                 yield from run.rounds()
                 return
-            session.keep = True
+            session.keep = resume is not None
             journal = open_journal(self._workspace, options, session.id, resume, at=here.now)
+            session.keep = True
             kept = Recording(journal, resume)
             with concluded(journal, kept, here, resume):
                 if resume is not None:
                     yield from emit(run_totals(resume))
+                    yield from self._recover(options, resume)
                 last = yield from forward(flow(run.rounds, recorder=kept))
             session.keep = not isinstance(last, LoopTerminalEvent)
+
+    def _recover(self, options: LoopRunOptions, resume: JournalFile) -> Flow[None]:
+        """Free the repository of what a process has left that was killed in mid-commit."""
+        repository = self._repository
+        if options.commit and isinstance(repository, Recovers):
+            with suppress(ProcessError):  # the commit will say it
+                yield from ask(repository.recover(resume.entries[0].at))
 
 
 class _Run:

@@ -11,7 +11,18 @@ from cuggino.config import LoopSettings
 from cuggino.stages import LINGER
 
 
-class LoopRunOptions(LoopSettings):
+class PacedSettings(LoopSettings):
+    """The settings, with the pauses that no configuration changes."""
+
+    linger: float = Field(default=LINGER, ge=0)
+    """Seconds an agent gets after its terminal marker to deliver its result."""
+    retry_pause: float = Field(default=5.0, ge=0)
+    """Seconds before the first retry of an agent that failed in passing; each further one twice."""
+    quota_margin: float = Field(default=60.0, ge=0)
+    """Seconds that are waited for after a usage limit should be lifted, as clocks differ."""
+
+
+class LoopRunOptions(PacedSettings):
     """What one run of the coding loop is to do (CUG-030)."""
 
     focus: str
@@ -21,8 +32,6 @@ class LoopRunOptions(LoopSettings):
     """A person's review, for the first planning agent (CUG-005)."""
     slow: bool = False
     """Review after every task, not only when the plan is done."""
-    linger: float = Field(default=LINGER, ge=0)
-    """Seconds an agent gets after its terminal marker to deliver its result."""
     command: str = "cuggino run"
     """What others are told who want the workspace too, and what the journal calls the run."""
     agent: str = ""
@@ -31,7 +40,7 @@ class LoopRunOptions(LoopSettings):
     """The backlog item that the run is for, with the digest of its content."""
 
 
-class WatchRunOptions(LoopSettings):
+class WatchRunOptions(PacedSettings):
     """What a watch is to do; the settings of the coding loop are those of every item."""
 
     cwd: Path
@@ -46,6 +55,5 @@ class WatchRunOptions(LoopSettings):
     on_max_iterations: Literal["complete", "park"] = "complete"
     """What becomes of an item whose rounds are used up without an approval."""
     slow: bool = False
-    linger: float = Field(default=LINGER, ge=0)
     agent: str = ""
     """The agent's name for the journal, as it can be given to `--agent`."""

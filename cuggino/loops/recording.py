@@ -22,6 +22,7 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
+    LoopTerminalEvent,
     PingEvent,
     RunContinued,
     RunEnded,
@@ -92,7 +93,8 @@ class Recording:
         self.last = event
         if not staged and self._emitted:
             self._emitted -= 1
-            return False
+            # The end is told in any case: who follows the run needs it, and it may not have heard.
+            return isinstance(event, LoopTerminalEvent)
         if not isinstance(event, PingEvent):  # a sign of life says nothing later
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True

@@ -21,6 +21,7 @@ _FIXED = (
     "review_patience",
     "slow",
     "review",
+    "journal",
 )
 """What decides which stage follows which: a run that goes on keeps it. Limits, the model and the
 policies are those of the process that goes on, so that a larger budget is of use."""
@@ -43,21 +44,19 @@ def resumed_options(current: LoopRunOptions, started: RunStarted) -> LoopRunOpti
         ) from error
 
 
-def unfinished_run_of(workspace: Workspace, item: str) -> JournalFile | None:
-    """The latest run of this backlog item, if another process can go on with it."""
+def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:
+    """The latest run of this backlog item."""
     for path in list_journals(workspace.journal):
         started = started_of(path)
         if started is not None and started.item == item:
-            journal = read_journal(path)
-            return journal if journal.resumable else None
+            return read_journal(path)
     return None
 
 
-def killed_watch(workspace: Workspace) -> JournalFile | None:
-    """The latest watch, if its process was killed; one that was ended is over."""
+def latest_watch(workspace: Workspace) -> JournalFile | None:
+    """The latest watch; it is `unfinished` when its process was killed, else it is over."""
     for path in list_journals(workspace.journal):
         started = started_of(path)
         if started is not None and started.kind == "watch":
-            journal = read_journal(path)
-            return journal if journal.state == "unfinished" else None
+            return read_journal(path)
     return None

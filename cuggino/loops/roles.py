@@ -159,6 +159,8 @@ class Roles:
         yield from ask(act(lambda: session.rewind(size)))
         if role == "planning":
             yield from ask(act(session.clear_plan))
+        if role == "reviewing":
+            yield from ask(act(session.clear_review))
         marker: Any = yield from forward(
             agent_stage(
                 self._agent,

@@ -6,9 +6,15 @@ from datetime import UTC, datetime
 
 from cuggino.config import LoopSettings
 from cuggino.domain.spending import Budget, Spending
-from cuggino.errors import BudgetExceeded, CugginoError, LoopError, WorkspaceLocked
+from cuggino.errors import (
+    BudgetExceeded,
+    CugginoError,
+    LoopError,
+    RunNotResumable,
+    WorkspaceLocked,
+)
 from cuggino.events import RunStarted
-from cuggino.loops.options import LoopRunOptions
+from cuggino.loops.options import LoopRunOptions, PacedSettings
 from cuggino.operators import Flow, Ledger, QuotaGate, ask
 from cuggino.stages import Supervision, orphans_gone
 from cuggino.storage import (
@@ -16,16 +22,19 @@ from cuggino.storage import (
     JournalFile,
     LockOwner,
     Workspace,
+    has_ended,
     prune,
     run_totals,
 )
 
 
-def supervision(settings: LoopSettings, *, gate: QuotaGate, ledger: Ledger) -> Supervision:
+def supervision(settings: PacedSettings, *, gate: QuotaGate, ledger: Ledger) -> Supervision:
     """The policies by the settings; `gate` and `ledger` are those that the agents share."""
     return Supervision(
         max_retries=settings.max_retries,
+        retry_pause=settings.retry_pause,
         wait_for_quota=settings.wait_for_quota,
+        quota_margin=settings.quota_margin,
         idle_timeout=settings.idle_timeout,
         tool_timeout=settings.tool_timeout,
         stage_timeout=settings.stage_timeout,
@@ -65,10 +74,19 @@ def open_journal(
 
     Raises:
         StorageError: it cannot be written.
+        RunNotResumable: it has ended, or another process has gone on with it since it was read.
     """
     forget_old_runs(workspace, options, keep=run_id, at=at)
     if resume is not None:
-        return Journal.open(workspace.journal / f"{run_id}.jsonl")
+        if not resume.resumable:
+            raise RunNotResumable(f"run {run_id} has ended ({resume.state.replace('_', ' ')})")
+        journal = Journal.open(workspace.journal / f"{run_id}.jsonl")
+        if journal.seq != resume.entries[-1].seq:
+            journal.close()
+            raise RunNotResumable(
+                f"another process has just gone on with run {run_id}", hint="see `cuggino runs`"
+            )
+        return journal
     kept = options.model_dump(mode="json", exclude={"cwd", "focus", "agent", "command", "item"})
     started = RunStarted(
         run_id=run_id,
@@ -85,16 +103,21 @@ def open_journal(
 def forget_old_runs(
     workspace: Workspace, settings: LoopSettings, *, keep: str, at: datetime
 ) -> None:
-    """Remove the journals that are too old or too many, with the session files of their runs."""
-    removed = prune(
+    """Remove the journals that are too old or too many, and the session files of ended runs.
+
+    These are left when a process is killed in its first or its last instants, or has no journal.
+    Only who holds the workspace may do this.
+    """
+    prune(
         workspace.journal,
         now=at if at.tzinfo else at.replace(tzinfo=UTC),
         days=settings.journal_days,
         runs=settings.journal_runs,
         keep={keep},
     )
-    for path in removed:
-        workspace.remove_session(path.stem)
+    for session in workspace.sessions():
+        if session != keep and has_ended(workspace.journal / f"{session}.jsonl"):
+            workspace.remove_session(session)
 
 
 def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:
@@ -103,10 +126,11 @@ def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[Non
     Raises:
         WorkspaceLocked: something still does after half a minute.
     """
-    if before is None or before.pid is None:
+    if before is None:
         return
-    gone = yield from ask(orphans_gone(before.pid), name="orphans")
-    if not gone:
-        raise WorkspaceLocked(
-            str(workspace.folder), before.pid, since=before.since, command=before.command
-        )
+    # Also of those before it: it may have been killed while it waited itself.
+    for pid in (*before.killed, before.pid):
+        if pid is not None and not (yield from ask(orphans_gone(pid), name="orphans")):
+            raise WorkspaceLocked(
+                str(workspace.folder), pid, since=before.since, command=before.command
+            )

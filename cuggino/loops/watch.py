@@ -15,7 +15,7 @@ from cuggino.loops.audit import AUDIT_VARIABLES
 from cuggino.loops.coding import LoopService
 from cuggino.loops.options import WatchRunOptions
 from cuggino.loops.recording import concluded
-from cuggino.loops.resuming import killed_watch
+from cuggino.loops.resuming import latest_watch
 from cuggino.loops.supervising import (
     forget_old_runs,
     wait_for_orphans,
@@ -23,6 +23,7 @@ from cuggino.loops.supervising import (
 from cuggino.loops.watch_journal import (
     WatchRecording,
     open_watch_journal,
+    settled_run,
 )
 from cuggino.loops.watching import Changes, Watch
 from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
@@ -88,11 +89,12 @@ class WatchService:
         with self.workspace.lock(command="cuggino watch", since=here.now):
             self.workspace.open()
             yield from wait_for_orphans(self.workspace, before)
-            killed = None
+            before_it, killed = None, None
             if options.journal:
                 forget_old_runs(self.workspace, options, keep="", at=here.now)
-                killed = killed_watch(self.workspace)
-            watch = Watch(self, options, killed)
+                before_it = latest_watch(self.workspace)
+                killed = before_it if before_it and before_it.state == "unfinished" else None
+            watch = Watch(self, options, killed, settled_run(before_it) if before_it else None)
             if not options.journal:
                 yield from watch.forever()
                 return

@@ -8,6 +8,7 @@ from typing import Any
 from cuggino.domain.attempts import Attempts
 from cuggino.events import (
     Event,
+    LoopSpecIssue,
     LoopTerminalEvent,
     PingEvent,
     PolicyEvent,
@@ -17,7 +18,9 @@ from cuggino.events import (
     UsageUpdate,
     WatchItemCompleted,
     WatchItemParked,
+    WatchItemRetained,
     WatchItemRetry,
+    WatchProcessingItem,
 )
 from cuggino.loops.options import WatchRunOptions
 from cuggino.operators import Recorded
@@ -95,3 +98,22 @@ def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
                 attempts.forget(name)
             case _:
                 pass
+
+
+def settled_run(watch: JournalFile) -> tuple[str, LoopTerminalEvent] | None:
+    """The item whose run had come to its end when the watch ended, before it acted on that.
+
+    Gives its name and that end; None when there is no such item, or it has to be run again.
+    """
+    item, last = "", None
+    for entry in watch.entries:
+        match entry.event:
+            case WatchProcessingItem(filename=name):
+                item, last = name, last if name == item else None
+            case LoopTerminalEvent() as end:
+                last = end
+            case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
+                item, last = "", None
+            case _:
+                pass
+    return None if last is None or isinstance(last, LoopSpecIssue) else (item, last)

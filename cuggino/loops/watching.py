@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, combine_latest
 from reactivex import operators as ops
 
-from cuggino.config import LoopSettings
 from cuggino.domain.attempts import Attempts
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded, RunNotResumable
 from cuggino.events import (
@@ -31,8 +30,8 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 from cuggino.loops.audit import audit_stage
-from cuggino.loops.options import LoopRunOptions, WatchRunOptions
-from cuggino.loops.resuming import resumed_options, unfinished_run_of
+from cuggino.loops.options import LoopRunOptions, PacedSettings, WatchRunOptions
+from cuggino.loops.resuming import latest_run_of, resumed_options
 from cuggino.loops.supervising import (
     is_spent,
     ledger_of,
@@ -64,7 +63,11 @@ class Watch:
     """One watch: what its items share."""
 
     def __init__(
-        self, service: WatchService, options: WatchRunOptions, killed: JournalFile | None = None
+        self,
+        service: WatchService,
+        options: WatchRunOptions,
+        killed: JournalFile | None = None,
+        settled: tuple[str, LoopTerminalEvent] | None = None,
     ) -> None:
         self._service = service
         self._options = options
@@ -72,6 +75,8 @@ class Watch:
         self._attempts = Attempts(options.max_attempts, options.retry_seconds)
         if killed is not None:
             restore_attempts(self._attempts, killed)
+        self._settled = settled
+        """An item that the last watch did not come to put away, and how its run had ended."""
         self._ledger = ledger_of(killed)
         self._edited: Counter[str] = Counter()
         self._skipped: dict[str, str] = {}
@@ -158,9 +163,12 @@ class Watch:
         assert options is not None
         loop, resume = self._service.loop, None
         if options.journal and options.item is not None:
-            find = partial(unfinished_run_of, self._service.workspace, options.item)
+            find = partial(latest_run_of, self._service.workspace, options.item)
             resume = yield from ask(act(find))
-        if resume is not None:
+        settled, self._settled = self._settled, None
+        if resume is not None and not resume.resumable and settled and settled[0] == name:
+            return settled[1]
+        if resume is not None and resume.resumable:
             going_on = resumed_options(options, resume.started)
             try:
                 run = loop.run(going_on, resume=resume, ledger=self._ledger)
@@ -229,13 +237,12 @@ class Watch:
     def _loop_options(self, name: str, digest: str) -> LoopRunOptions:
         """The run of an item: the same settings as every run, the item as the focus (CUG-106)."""
         options = self._options
-        settings = {key: getattr(options, key) for key in LoopSettings.model_fields}
+        settings = {key: getattr(options, key) for key in PacedSettings.model_fields}
         path = self._backlog.path(name).relative_to(options.cwd)
         return LoopRunOptions(
             focus=read_focus(f"@{path}", options.cwd),
             cwd=options.cwd,
             slow=options.slow,
-            linger=options.linger,
             command="cuggino watch",
             agent=options.agent,
             item=f"{name} {digest}",

@@ -8,6 +8,7 @@ from cuggino.stages.orphans import orphans_gone
 from cuggino.stages.repository import (
     Commit,
     GitRepository,
+    Recovers,
     Repository,
     commit_message,
     commit_stage,
@@ -20,6 +21,7 @@ __all__ = [
     "LINGER",
     "Commit",
     "GitRepository",
+    "Recovers",
     "Repository",
     "Sessions",
     "Shell",

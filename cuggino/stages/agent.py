@@ -98,6 +98,10 @@ class _AgentStage:
                 last = yield from forward(self._around(reminder))
         except LlmSessionError as error:
             yield from emit(*self._cost())
+            outcome = self._sessions.outcome
+            if is_llm_terminal_marker_event(outcome):  # cut off when only its end was waited for
+                self._on_marker(outcome)
+                return (yield from emit(outcome))
             raise LoopError(self._phase, error.message, cause=error) from error
         if not is_llm_terminal_marker_event(last):
             yield from emit(*self._cost())
@@ -113,7 +117,11 @@ class _AgentStage:
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
         )
-        return session.pipe(extract_markers(self._tags), ending)
+        return session.pipe(extract_markers(self._tags), ops.do_action(self._note), ending)
+
+    def _note(self, event: Event) -> None:
+        if is_llm_terminal_marker_event(event) and self._sessions.outcome is None:
+            self._sessions.outcome = event
 
     def _seen(self, event: Event) -> None:
         self._spent = self._spent.add(event)

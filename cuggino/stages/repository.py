@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from reactivex import Observable, from_iterable, throw, timer
 from reactivex import operators as ops
@@ -15,6 +16,8 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources.git import git_lines, has_own_ssh
+from cuggino.sources.git_locks import remove_stale_locks
+from cuggino.stages.act import act
 from cuggino.stages.git_words import gist, push_gist
 
 SUBJECT_LIMIT = 72
@@ -48,6 +51,14 @@ class Repository(Protocol):
         """
 
 
+@runtime_checkable
+class Recovers(Protocol):
+    """A `Repository` that can put away what a killed process has left in the midst of a commit."""
+
+    def recover(self, since: datetime) -> Observable[Any]:
+        """Emit what was put away, of what is not older than `since`; errors: `ProcessError`."""
+
+
 class GitRepository:
     """The repository that `cwd` is in. Commits leave out the paths in `exclude`.
 
@@ -71,6 +82,10 @@ class GitRepository:
             ops.catch(from_iterable([None])),
         )
 
+    def recover(self, since: datetime) -> Observable[list[str]]:
+        """Remove the locks of a git that was killed, and that no living one can hold."""
+        return flow(lambda: self._recover(since))
+
     def commit(self, message: str) -> Observable[Commit]:
         return self._bounded("commit", flow(lambda: self._commit(message)))
 
@@ -82,6 +97,17 @@ class GitRepository:
         # A notifier that fails ends the stream with its error.
         alarm = timer(self._timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
         return stream.pipe(interrupt_when(alarm))
+
+    def _recover(self, since: datetime) -> Flow[None]:
+        top = Path((yield from ask(self._text("rev-parse", "--show-toplevel"))) or self._cwd)
+        branch = self._text("symbolic-ref", "--quiet", "HEAD").pipe(ops.catch(from_iterable([""])))
+        refs = ["index", "HEAD", (yield from ask(branch)) or ""]
+        locks: list[Path] = []
+        for ref in filter(None, refs):
+            path = yield from ask(self._text("rev-parse", "--git-path", f"{ref}.lock"))
+            locks.append((self._cwd / (path or "")).resolve())
+        removed = yield from ask(act(lambda: remove_stale_locks(locks, top, since=since)))
+        yield from emit([str(path) for path in removed or []])
 
     def _commit(self, message: str) -> Flow[None]:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from reactivex import Observable, defer
+from reactivex import Observable, defer, just
 from reactivex import operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
@@ -38,6 +38,8 @@ class Sessions:
         self._budget = budget
         self._id = options.session_id
         self._begun = False
+        self.outcome: Event | None = None
+        """What the running session has said as its last word, while its end is waited for."""
 
     @property
     def can_resume(self) -> bool:
@@ -55,12 +57,19 @@ class Sessions:
 
     def fresh(self, _error: Exception | None = None) -> Observable[Event]:
         """A new session with the same prompt, which knows nothing of the one before."""
+        if self.outcome is not None:
+            return just(self.outcome)
         self._begun = False
         self._id = str(uuid.uuid4()) if self._options.session_id is not None else None
         return self._spawn(replace(self._options, session_id=self._id, resume_session_id=None))
 
     def again(self, error: Exception) -> Observable[Event]:
-        """Go on with the session after this failure; a fresh one where that cannot be done."""
+        """Go on with the session after this failure; a fresh one where that cannot be done.
+
+        One that was cut off when it had said its last word has nothing left to do.
+        """
+        if self.outcome is not None:
+            return just(self.outcome)
         if not self.can_be_resumed:
             return self.fresh()
         reason = " ".join(str(error).split())[:_LONGEST_REASON]
@@ -84,6 +93,7 @@ class Sessions:
 
     def _spawn(self, options: SpawnOptions) -> Observable[Event]:
         def start(_scheduler: object) -> Observable[Event]:
+            self.outcome = None
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))

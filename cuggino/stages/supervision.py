@@ -30,7 +30,11 @@ class Supervision:
     """
 
     max_retries: int = 0
+    retry_pause: float = 5.0
+    """Seconds before the first retry; each further pause is twice as long."""
     wait_for_quota: bool = False
+    quota_margin: float = 60.0
+    """Seconds that are waited for after the time at which a usage limit is lifted."""
     idle_timeout: float | None = None
     tool_timeout: float | None = None
     stage_timeout: float | None = None
@@ -69,13 +73,16 @@ class Supervision:
 
         def retried(agent: Observable[Event]) -> Observable[Event]:
             retry: Policy = retry_session(
-                max_retries=self.max_retries, again=lambda error: in_time(again(error))
+                max_retries=self.max_retries,
+                first=self.retry_pause,
+                again=lambda error: in_time(again(error)),
             )
             return retry(in_time(agent))
 
         waiting: Policy = wait_for_quota(
             gate=self.gate,
             wait=self.wait_for_quota,
+            margin=self.quota_margin,
             again=lambda error: retried(again(error)),
         )
         spending: Policy = within_budget(self.budget, ledger=self.ledger)

@@ -20,7 +20,7 @@ from cuggino.storage.journal_outcomes import (
     encode_outcome,
     finished_stages,
 )
-from cuggino.storage.journal_prune import prune
+from cuggino.storage.journal_prune import has_ended, prune
 from cuggino.storage.journal_reader import (
     SUFFIX,
     VERSION,
@@ -43,6 +43,7 @@ __all__ = [
     "encode_outcome",
     "finished_stages",
     "fold_totals",
+    "has_ended",
     "iter_entries",
     "list_journals",
     "prune",

@@ -19,8 +19,9 @@ def prune(
 
     A journal goes when its last entry is more than `days` old. One of a run that has ended for
     good goes as well when there are `runs` newer ones of that kind; a run that can be resumed is
-    removed for its age only, and so is a file that cannot be read. What cannot be removed stays
-    until the next time.
+    removed for its age only, and so is a file that cannot be read. An empty one is of a process
+    that was killed as it began, and goes at once: whoever prunes holds the lock of the workspace.
+    What cannot be removed stays until the next time.
 
     Args:
         folder: the folder of the journals.
@@ -40,13 +41,24 @@ def prune(
         try:
             at, final = _end_of(path)
             ended += final
-            if path.stem in keep or (at >= oldest and not (final and ended > runs)):
+            wanted = at >= oldest and not (final and ended > runs) and path.stat().st_size > 0
+            if path.stem in keep or wanted:
                 continue
             path.unlink()
         except OSError:
             continue
         removed.append(path)
     return removed
+
+
+def has_ended(path: Path) -> bool:
+    """Whether the journal is of a run that nobody will go on with; so is one that is not there."""
+    try:
+        return _end_of(path)[1]
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _end_of(path: Path) -> tuple[datetime, bool]:

@@ -17,6 +17,7 @@ from cuggino.errors import WorkspaceLocked
 from cuggino.storage.atomic import storing, write_atomic
 
 _LONGEST_COMMAND = 200
+_MOST_KILLED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class LockOwner:
     pid: int | None = None
     since: datetime | None = None
     command: str | None = None
+    killed: tuple[int, ...] = ()
+    """The processes that held it before and were killed, of which something may still be there."""
 
 
 class WorkspaceLock:
@@ -53,11 +56,15 @@ class WorkspaceLock:
             except Timeout:
                 raise self._refusal() from None
         try:
-            owner = {
+            before = self.owner() or LockOwner()
+            killed = [*before.killed, *([before.pid] if before.pid else [])]
+            owner: dict[str, object] = {
                 "pid": os.getpid(),
                 "since": (since or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
                 "command": command,
             }
+            if killed := [pid for pid in dict.fromkeys(killed) if pid != os.getpid()]:
+                owner["killed"] = killed
             with storing("lock workspace", self._owner):
                 write_atomic(self._owner, json.dumps(owner) + "\n")
             self._held = True
@@ -99,10 +106,14 @@ class WorkspaceLock:
             since = (
                 datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None
             )
+        killed = said.get("killed")
         return LockOwner(
-            pid=pid if type(pid) is int and pid > 0 else None,
+            pid=pid if _is_pid(pid) else None,
             since=since,
             command=command[:_LONGEST_COMMAND] if isinstance(command, str) else None,
+            killed=tuple(filter(_is_pid, killed))[-_MOST_KILLED:]
+            if isinstance(killed, list)
+            else (),
         )
 
     def _refusal(self) -> WorkspaceLocked:
@@ -110,3 +121,7 @@ class WorkspaceLock:
         return WorkspaceLocked(
             str(self._folder), owner.pid, since=owner.since, command=owner.command
         )
+
+
+def _is_pid(said: object) -> bool:
+    return type(said) is int and said > 0

@@ -92,7 +92,7 @@ class Session:
             self.plan_file.unlink(missing_ok=True)
 
     def clear_review(self) -> None:
-        """Remove the review file, so that no review of an earlier round is taken for a new one."""
+        """Remove the review file, so that no earlier one, or half of one, is taken for the new."""
         with storing("clear review", self.review_file):
             self.review_file.unlink(missing_ok=True)
 

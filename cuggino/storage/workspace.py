@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -17,6 +18,7 @@ from cuggino.storage.moving import move_to_archive
 from cuggino.storage.session import Session
 
 WORKSPACE_FOLDER = ".cuggino"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Workspace:
@@ -95,6 +97,14 @@ class Workspace:
             finally:
                 if not session.keep:
                     session.remove()
+
+    def sessions(self) -> list[str]:
+        """The ids of the sessions of which there are files: of unfinished runs, and left-overs."""
+        try:
+            names = {entry.name.partition(".")[0] for entry in self.wip.iterdir()}
+        except OSError:
+            return []
+        return sorted(name for name in names if _ID.fullmatch(name))
 
     def remove_session(self, session_id: str) -> None:
         """Remove the files of a run that nobody will go on with."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, from_iterable, throw
+from reactivex import Observable, defer, from_iterable, just, throw
 
 from cuggino.agents.protocol import Role
 from cuggino.errors import ProcessFailed
@@ -36,6 +36,7 @@ from cuggino.events import (
     TaskLimitReached,
 )
 from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
@@ -115,35 +116,44 @@ class DrawnLoop:
         self,
         folder: Path,
         *,
-        planning: list[Observable[Any]],
+        planning: list[Observable[Any] | AgentRun],
         implementing: list[Observable[Any]] | None = None,
         reviewing: list[Observable[Any] | AgentRun] | None = None,
         commands: dict[str, list[Observable[Any]]] | None = None,
         commits: list[Observable[Any]] | None = None,
         pushes: list[Observable[Any]] | None = None,
+        fingerprints: Iterable[str] = (),
+        can_resume: bool = False,
+        gate: QuotaGate | None = None,
     ) -> None:
         self.folder = folder
         self.workspace = Workspace(folder)
         runs: dict[Role, list[Any]] = {
-            "planning": [AgentRun(stream, plan=PLAN) for stream in planning],
+            "planning": [
+                run if isinstance(run, AgentRun) else AgentRun(run, plan=PLAN) for run in planning
+            ],
             "implementing": implementing or [],
             "reviewing": reviewing or [],
         }
-        self.agent = InMemoryAgent(runs)
+        self.agent = InMemoryAgent(runs, can_resume=can_resume)
+        self.gate = gate or QuotaGate()
         self.repository = DrawnRepository(*(commits or ()), pushes=pushes or ())
         self.ran: list[str] = []
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
-
-    def run(self, **options: Any) -> Observable[LoopEvent]:
-        """The loop; commands are named `setup` and `check`."""
-        service = LoopService(
+        self._fingerprints = iter(fingerprints)
+        self.service = LoopService(
             agent=self.agent,
             workspace=self.workspace,
             repository=self.repository,
             prompts=Prompts(),
             shell=self._shell,
+            gate=self.gate,
+            fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
         )
-        return service.run(LoopRunOptions(focus="the page", cwd=self.folder, **options))
+
+    def run(self, **options: Any) -> Observable[LoopEvent]:
+        """The loop; commands are named `setup` and `check`."""
+        return self.service.run(LoopRunOptions(focus="the page", cwd=self.folder, **options))
 
     def told(self, role: Role) -> list[str]:
         """The system prompts that the agents of the role were started with."""

@@ -1,0 +1,104 @@
+"""Coding loops with policies around their agents, in virtual time: how they are drawn and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from cuggino.agents import SpawnOptions
+from cuggino.agents.protocol import Role
+from cuggino.errors import AgentFailed, AgentFailure, CugginoError, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    LlmAgentEvent,
+    RateLimited,
+    SessionEnded,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.testing import DrawnStream, Marbles, Seen
+from tests.loops.drawn import DrawnLoop, marbles
+
+E = TypeVar("E", bound=Event)
+
+HOUR = 3600.0
+
+
+def second(n: float) -> datetime:
+    """A second of virtual time as a time."""
+    return datetime.fromtimestamp(n, UTC)
+
+
+def failed(reason: AgentFailure = "overloaded") -> AgentFailed:
+    return AgentFailed(f"it was {reason}", reason=reason)
+
+
+def limited(resets: float | None = None) -> QuotaExceeded:
+    resets_at = None if resets is None else second(resets)
+    return QuotaExceeded("limit met", resets_at=resets_at)
+
+
+class Policed(Marbles):
+    """The marbles of the loop, and those of agents that spend, work with tools and fail.
+
+    `u` is 600 tokens of a running session, `x` its end as a failure that cost 0.25 dollars, `t`
+    and `o` a tool's call and result, `l` a usage limit that is told. Time adds up to 9 hours.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            **{
+                **marbles().events,
+                "a": AgentMessage(text="working"),
+                "u": UsageUpdate(usage=Usage(input_tokens=500, output_tokens=100)),
+                "x": SessionEnded(outcome="failed", cost_usd=0.25),
+                "t": ToolCall(name="Bash", input={"command": "pytest"}, id="tool"),
+                "o": ToolResult(name="tool", output="ok"),
+                "l": RateLimited(status="rejected", resets_at=second(HOUR)),
+            }
+        )
+
+    def agent(self, diagram: str, error: Exception | None = None) -> DrawnStream:
+        """A cold stream, with its own error for `#`."""
+        self.error = error or self.error
+        return self.cold(diagram)
+
+    @property
+    def pending(self) -> int:
+        """Timers that would still go off."""
+        return sum(1 for item, _ in self.scheduler._queue.items if not item.is_cancelled())
+
+
+def course(seen: list[Seen]) -> list[tuple[float, str]]:
+    """What the loop and its policies said and when; an error by its class and exit code."""
+    return list(_course(seen))
+
+
+def _course(seen: list[Seen]) -> Iterator[tuple[float, str]]:
+    for when, kind, value in seen:
+        if kind == "error":
+            assert isinstance(value, CugginoError)
+            yield when, f"{type(value).__name__} {value.code}"
+        elif kind == "next" and not isinstance(value, LlmAgentEvent):
+            yield when, value.tag
+
+
+def told(seen: list[Seen], cls: type[E]) -> list[tuple[float, E]]:
+    """The events of the class, and when."""
+    return [(when, value) for when, _, value in seen if isinstance(value, cls)]
+
+
+def error_of(seen: list[Seen]) -> CugginoError:
+    """The error at the end of the story."""
+    when, kind, error = seen[-1]
+    assert (kind, isinstance(error, CugginoError)) == ("error", True), f"{kind} at {when}"
+    return error  # type: ignore[no-any-return]  # looked at above
+
+
+def sessions(loop: DrawnLoop, role: Role) -> list[SpawnOptions]:
+    """How the agents of the role were started."""
+    return [options for options in loop.agent.spawned if options.role == role]

@@ -1,0 +1,223 @@
+"""Agents that hang in the coding loop, in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from cuggino.errors import AgentStalled, LoopError
+from cuggino.events import AgentNudged, AgentReplaced, AgentRetry, QuotaLifted
+from cuggino.testing import no_leaks
+from tests.loops.drawn import DrawnLoop
+from tests.loops.policed import (
+    HOUR,
+    Policed,
+    course,
+    error_of,
+    failed,
+    limited,
+    sessions,
+    told,
+)
+
+BEFORE = [
+    (0, "IterationStart"),
+    (0, "PlanningStart"),
+    (0, "PlanComplete"),
+    (0, "ImplementingStart"),
+]
+
+
+def loop_of(folder: Path, t: Policed, *implementing: Observable[Any], **kwargs: Any) -> DrawnLoop:
+    """A loop that plans at once, implements as it is given, and is approved at once."""
+    return DrawnLoop(
+        folder,
+        planning=[t.agent("(c|)")],
+        implementing=list(implementing),
+        reviewing=[t.agent("(y|)")],
+        **{"can_resume": True, **kwargs},
+    )
+
+
+def approved_at(when: float) -> list[tuple[float, str]]:
+    return [(when, tag) for tag in ("Done", "ReviewingStart", "Approved", "LoopApproved")]
+
+
+class TestSilence:
+    def test_the_ladder(self, tmp_path: Path) -> None:
+        """Silence is answered by a nudge, then by a fresh agent, then by the end with 14."""
+        t = Policed()
+        agents = [t.agent("a-"), t.agent("a-a-"), t.agent("-")]
+        loop = loop_of(tmp_path, t, *agents)
+        with no_leaks():
+            seen = t.record(loop.run(idle_timeout=5, max_retries=3))
+        ends = [(5, "AgentNudged"), (12, "AgentReplaced"), (17, "LoopError 14")]
+        assert [*BEFORE, *ends] == course(seen)
+        assert [[(0, 5)], [(5, 12)], [(12, 17)]] == [agent.subscriptions for agent in agents]
+        begun, nudged, fresh = sessions(loop, "implementing")
+        assert begun.session_id == nudged.resume_session_id
+        assert "the agent was silent for 5 s (no tool was running)" in nudged.prompt
+        assert (None, begun.prompt) == (fresh.resume_session_id, fresh.prompt)
+        assert fresh.session_id not in (None, begun.session_id)
+        error = error_of(seen)
+        assert isinstance(error, LoopError)
+        assert isinstance(error.cause, AgentStalled)
+        assert "again after a nudge and a fresh agent" in error.message
+        assert "idleTimeout" in (error.hint or "")
+        loop.assert_released()
+
+    def test_a_nudge_may_help(self, tmp_path: Path) -> None:
+        """The nudged session ends the stage as any other would."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("-(d|)"))
+        seen = t.record(loop.run(idle_timeout=5))
+        assert [*BEFORE, (5, "AgentNudged"), *approved_at(6)] == course(seen)
+        assert [AgentNudged(idle=5.0)] == [nudge for _, nudge in told(seen, AgentNudged)]
+
+    def test_each_stage_has_its_own_remedies(self, tmp_path: Path) -> None:
+        """A nudge in one stage takes none from the next."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("(g|)"), t.agent("a-"), t.agent("(d|)"))
+        seen = t.record(loop.run(idle_timeout=5))
+        assert [5, 10] == [when for when, _ in told(seen, AgentNudged)]
+        assert [] == told(seen, AgentReplaced)
+        assert (10, "LoopApproved") == course(seen)[-1]
+
+    def test_an_agent_that_cannot_resume_is_replaced(self, tmp_path: Path) -> None:
+        """Without resumable sessions the first answer is a fresh agent."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("-"), can_resume=False)
+        seen = t.record(loop.run(idle_timeout=5))
+        assert [*BEFORE, (5, "AgentReplaced"), (10, "LoopError 14")] == course(seen)
+
+    def test_a_long_tool_is_healthy(self, tmp_path: Path) -> None:
+        """A test run that prints nothing for twenty minutes is let run."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("at 20m o(d|)"))
+        seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
+        assert [*BEFORE, *approved_at(1203)] == course(seen)
+
+    def test_a_tool_that_hangs(self, tmp_path: Path) -> None:
+        """A running tool has a limit of its own, and is named."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("at-"), t.agent("(d|)"))
+        seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
+        assert [(7201, AgentNudged(idle=7200.0, tool="Bash"))] == told(seen, AgentNudged)
+        assert "(Bash was running)" in sessions(loop, "implementing")[1].prompt
+
+    @pytest.mark.parametrize("limits", [{"idle_timeout": 2}, {"stage_timeout": 2}])
+    def test_an_agent_that_lingers(self, tmp_path: Path, limits: dict[str, float]) -> None:
+        """Who has said how the work ended is not asked to go on, however long the result takes."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("d-"), t.agent("(g|)"))
+        seen = t.record(loop.run(linger=10, **limits))
+        assert [*BEFORE, (2, "AgentNudged"), *approved_at(2)] == course(seen)
+        assert 1 == len(sessions(loop, "implementing"))
+
+
+class TestStageTimeout:
+    def test_the_ladder(self, tmp_path: Path) -> None:
+        """An agent that is busy for too long is nudged, replaced and given up like a silent one."""
+        t = Policed()
+        busy = "aaaaaaaaaaaaaaaaaaaa"
+        agents = [t.agent(busy), t.agent(busy), t.agent(busy)]
+        loop = loop_of(tmp_path, t, *agents)
+        seen = t.record(loop.run(stage_timeout=6, idle_timeout=5))
+        steps = [(6, "AgentNudged"), (12, "AgentReplaced"), (18, "LoopError 14")]
+        assert [*BEFORE, *steps] == course(seen)
+        assert [AgentNudged()] == [nudge for _, nudge in told(seen, AgentNudged)]
+        assert "stageTimeout" in (error_of(seen).hint or "")
+
+    def test_it_shares_the_remedies(self, tmp_path: Path) -> None:
+        """A stage that was nudged for silence is replaced when its time is up."""
+        t = Policed()
+        busy = "aaaaaaaaaaaaaaaaaaaa"
+        loop = loop_of(tmp_path, t, t.agent("a-"), t.agent(busy), t.agent("(d|)"))
+        seen = t.record(loop.run(stage_timeout=10, idle_timeout=5))
+        steps = [(5, "AgentNudged"), (15, "AgentReplaced")]
+        assert [*BEFORE, *steps, *approved_at(15)] == course(seen)
+        assert [AgentReplaced()] == [replaced for _, replaced in told(seen, AgentReplaced)]
+
+    def test_what_comes_instead_is_watched_too(self, tmp_path: Path) -> None:
+        """The agent that was nudged for its time is replaced for its silence."""
+        t = Policed()
+        busy = "aaaaaaaaaaaaaaaaaaaa"
+        loop = loop_of(tmp_path, t, t.agent(busy), t.agent("a-"), t.agent("(d|)"))
+        seen = t.record(loop.run(stage_timeout=10, idle_timeout=5))
+        steps = [(10, "AgentNudged"), (15, "AgentReplaced")]
+        assert [*BEFORE, *steps, *approved_at(15)] == course(seen)
+
+
+class TestTogether:
+    def test_a_retry_after_a_nudge(self, tmp_path: Path) -> None:
+        """A nudged session that fails is retried; when that is silent there is no second nudge."""
+        t = Policed()
+        loop = loop_of(
+            tmp_path, t, t.agent("a-"), t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)")
+        )
+        seen = t.record(loop.run(idle_timeout=5, max_retries=1))
+        ((failed_at, retry),) = told(seen, AgentRetry)
+        assert 6 == failed_at
+        again = round(6 + retry.retry_in, 3)
+        steps = [(5, "AgentNudged"), (6, "AgentRetry"), (round(again + 5, 3), "AgentReplaced")]
+        assert [*BEFORE, *steps, *approved_at(round(again + 5, 3))] == course(seen)
+        begun, nudged, retried, fresh = sessions(loop, "implementing")
+        assert [begun.session_id] * 2 == [nudged.resume_session_id, retried.resume_session_id]
+        assert fresh.resume_session_id is None
+
+    def test_silence_after_a_retry(self, tmp_path: Path) -> None:
+        """The session that a retry has started is watched; its pause was no silence."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)"))
+        seen = t.record(loop.run(idle_timeout=5, max_retries=1, retry_pause=60))
+        ((failed_at, retry),) = told(seen, AgentRetry)
+        nudged = round(failed_at + retry.retry_in + 5, 3)
+        steps = [(1, "AgentRetry"), (nudged, "AgentNudged")]
+        assert [*BEFORE, *steps, *approved_at(nudged)] == course(seen)
+        begun, *others = sessions(loop, "implementing")
+        assert [begun.session_id] * 2 == [options.resume_session_id for options in others]
+
+    def test_silence_after_a_usage_limit(self, tmp_path: Path) -> None:
+        """The session that goes on after a limit is watched; the wait was no silence."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a#", limited(HOUR)), t.agent("a-"), t.agent("(d|)"))
+        seen = t.record(loop.run(idle_timeout=5, stage_timeout=60, wait_for_quota=True))
+        assert [HOUR + 60] == [when for when, _ in told(seen, QuotaLifted)]
+        assert [HOUR + 65] == [when for when, _ in told(seen, AgentNudged)]
+        assert (HOUR + 65, "LoopApproved") == course(seen)[-1]
+
+    def test_a_limit_after_a_nudge(self, tmp_path: Path) -> None:
+        """A nudged session that meets a limit waits for it, and then goes on."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("a#", limited(60)), t.agent("(d|)"))
+        seen = t.record(loop.run(idle_timeout=5, wait_for_quota=True))
+        assert ["AgentNudged", "QuotaWaiting"] == [tag for _, tag in course(seen)[4:6]]
+        assert (120, "LoopApproved") == course(seen)[-1]
+        begun, nudged, after = sessions(loop, "implementing")
+        assert begun.session_id == nudged.resume_session_id == after.resume_session_id
+
+    def test_the_reminder_is_watched_too(self, tmp_path: Path) -> None:
+        """A session that is asked for its missing marker has all policies around it."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, t.agent("a|"), t.agent("a#", failed()), t.agent("a-"))
+        seen = t.record(loop.run(idle_timeout=5, max_retries=1), until=30)
+        assert ["AgentRetry", "AgentNudged"] == [tag for _, tag in course(seen)[4:6]]
+
+    @pytest.mark.parametrize("when", [3, 7])
+    def test_disposal_between_the_steps(self, tmp_path: Path, when: float) -> None:
+        """Whoever leaves before or after a nudge leaves no timer and no agent."""
+        t = Policed()
+        agents = [t.agent("a-"), t.agent("a-")]
+        loop = loop_of(tmp_path, t, *agents)
+        with no_leaks():
+            t.record(
+                loop.run(idle_timeout=5, stage_timeout=60, max_duration=600),
+                dispose_at=when,
+                until=when,
+            )
+        assert when == [agent.subscriptions for agent in agents if agent.subscriptions][-1][0][1]
+        assert 0 == t.pending
+        loop.assert_released()
