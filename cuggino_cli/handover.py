@@ -19,6 +19,9 @@ _USUAL = (
 )
 _KEYS_AS_BEFORE = "\x1b[<u"
 """Takes back the program's own way of reading keys, which a program that lives on does itself."""
+_SCREEN_AS_BEFORE = "\x1b[?1049l\x1b[999B\r\n"
+"""Leaves the program's own screen, as such a program also does; where the cursor then is differs
+between terminals, so what follows goes below everything."""
 
 
 def hand_over(program: Callable[[], int]) -> int:
@@ -41,7 +44,8 @@ def hand_over(program: Callable[[], int]) -> int:
                 os.tcsetpgrp(stdin, os.getpgrp())
                 termios.tcsetattr(stdin, termios.TCSADRAIN, settings)
             if stdout is not None:
-                os.write(stdout, (_USUAL + _KEYS_AS_BEFORE * (code < 0)).encode())
+                killed = _KEYS_AS_BEFORE + _SCREEN_AS_BEFORE if code < 0 else ""
+                os.write(stdout, (_USUAL + killed).encode())
         signal.signal(signal.SIGTTOU, before)
     return code
 

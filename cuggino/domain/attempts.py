@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    ConfigError,
+    CugginoError,
+    LoopError,
+    QuotaExceeded,
+)
+
 LONGEST_PAUSE = 3600.0
 """Seconds between two attempts, at most."""
 
@@ -64,10 +73,11 @@ class Attempts:
         self._failed.pop(name, None)
         self._due.pop(name, None)
 
-    def is_paused(self, name: str, now: datetime) -> bool:
-        """Whether the item has to wait."""
-        until = self._until(name)
-        return until is not None and until > now
+    def ready(self, names: list[str], now: datetime) -> list[str]:
+        """Those of the items that need not wait, in the same order."""
+        if self._quota_until is not None and self._quota_until > now:
+            return []
+        return [name for name in names if (due := self._due.get(name)) is None or due <= now]
 
     def next_due(self, names: list[str], now: datetime) -> float | None:
         """Seconds until the first of the paused items may be tried; None without one."""
@@ -77,3 +87,11 @@ class Attempts:
     def _until(self, name: str) -> datetime | None:
         dues = [due for due in (self._due.get(name), self._quota_until) if due is not None]
         return max(dues, default=None)
+
+
+def hits_every_item(error: CugginoError) -> bool:
+    """Whether the item is not to blame: no usage left, no login, no agent, no usable prompt."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    if isinstance(cause, AgentFailed):
+        return cause.reason in ("auth", "billing")
+    return isinstance(cause, QuotaExceeded | AgentNotFound | ConfigError)

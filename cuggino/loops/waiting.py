@@ -49,6 +49,7 @@ def waiting_phase(
     look: Callable[[datetime], Situation],
     notices: Callable[[], Iterable[WatchLoopEvent]] = tuple,
     next_attempt: float | None = None,
+    news: Observable[object] | None = None,
     audit: Observable[WatchEvent] | None = None,
 ) -> Observable[WatchEvent]:
     """Wait until work can begin; emits what is waited for, whenever that changes, and completes.
@@ -63,7 +64,8 @@ def waiting_phase(
     Both counts are combined (the latest of each), but only as the sign to look: `look` reads both
     folders together, so that an item and a spec issue that arrive at once are seen at once.
     It is given the scheduler's time. `next_attempt` is the seconds until a paused item may be
-    tried again, when there is one. `notices` is asked after each look for what else to say.
+    tried again, when there is one. `notices` is asked after each look for what else to say; `news`
+    is another sign to look, for when there is some.
 
     `audit` starts after the first waiting event, not at all when work can begin at once, and is
     ended when it can: its processes are gone before `WatchAuditInterrupted` is emitted. One that
@@ -74,6 +76,9 @@ def waiting_phase(
     ]
     if next_attempt is not None:
         signs.append(cast("Observable[object]", timer(max(next_attempt, 0.0))))
+
+    if news is not None:
+        signs.append(news)
 
     def phase(situations: Observable[Situation]) -> Observable[WatchEvent]:
         waiting: Observable[WatchEvent] = situations.pipe(

@@ -71,14 +71,16 @@ class WatchService:
         first item by name is taken. It leaves the backlog for `archive/` when it was approved (or
         its rounds are used up) and nobody has edited it meanwhile; a spec issue keeps it. An item
         whose run fails is tried again after growing pauses, others first; after `max_attempts` it
-        is parked with the reason. Nothing that a person wrote is ever removed.
+        is parked with the reason. What would fail every item (a usage limit, no login, no agent)
+        parks none: all of them wait. Nothing that a person wrote is ever removed.
 
         A run that did not come to its end is gone on with when its item is taken again unchanged,
         also by the next watch. A watch that was killed is gone on with too: what was spent and
         what has failed still counts.
 
         Errors: `WorkspaceLocked`; `StorageError` when an item could not be moved, or the journal
-        not be written; `BudgetExceeded` when what all agents may take together is spent.
+        or the files of a run not be written; `BudgetExceeded` when what all agents may take
+        together is spent.
         """
         return on_loop(flow(lambda: self._run(options)))
 

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, combine_latest
 from reactivex import operators as ops
+from reactivex.subject import Subject
 
-from cuggino.domain.attempts import Attempts
-from cuggino.errors import CugginoError, LoopError, QuotaExceeded, RunNotResumable
+from cuggino.domain.attempts import Attempts, hits_every_item
+from cuggino.errors import (
+    ConfigError,
+    CugginoError,
+    LoopError,
+    QuotaExceeded,
+    RunNotResumable,
+    SessionError,
+    StorageError,
+)
 from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
@@ -49,7 +58,7 @@ from cuggino.stages.folders import (
     count_files,
     watch_file_count,
 )
-from cuggino.storage import Backlog, JournalFile, read_focus
+from cuggino.storage import Backlog, JournalFile, Survey, read_focus
 
 Changes = Callable[[Path], Observable[object]]
 """Emits something whenever a folder has changed."""
@@ -72,6 +81,8 @@ class Watch:
         self._service = service
         self._options = options
         self._backlog = Backlog(service.workspace)
+        self._survey = Survey([], {})
+        """What the latest look has shown. A round looks once: large backlogs take their time."""
         self._attempts = Attempts(options.max_attempts, options.retry_seconds)
         if killed is not None:
             restore_attempts(self._attempts, killed)
@@ -82,23 +93,22 @@ class Watch:
         self._skipped: dict[str, str] = {}
         self._polling: dict[Path, WatchPolling] = {}
         self._polling_told: set[Path] = set()
+        self._polling_begun: Subject[object] = Subject()
 
     def forever(self) -> Flow[None]:
         """Wait, take the first item, work on it, say what became of it."""
         while True:
             now = yield from self._now()
             situation = yield from ask(act(partial(self._look, now)))
-            if situation is not None and situation.can_begin:
-                yield from emit(*self._notices())
-            else:
+            if situation is None or not situation.can_begin:
                 yield from forward(self._waiting(now))
-            name = yield from self._first_item()
-            if name is not None:
-                yield from self._process(name)
+                continue  # and look again: ending an audit takes its time
+            yield from emit(*self._notices())
+            yield from self._process(self._ready(now)[0])
 
     def _waiting(self, now: datetime) -> Observable[WatchEvent]:
         service, options = self._service, self._options
-        paused = self._attempts.next_due(self._backlog.items(), now)
+        paused = self._attempts.next_due(self._survey.items, now)
         audit = None
         if options.audit:
             policies = supervision(options, gate=service.gate, ledger=self._ledger)
@@ -116,6 +126,7 @@ class Watch:
             look=self._look,
             notices=self._notices,
             next_attempt=paused,
+            news=self._polling_begun,
             audit=audit,
         )
 
@@ -131,36 +142,38 @@ class Watch:
         )
 
     def _look(self, now: datetime) -> Situation:
-        items = self._backlog.items()
-        paused = sum(self._attempts.is_paused(name, now) for name in items)
+        self._survey = self._backlog.survey()
+        ready = len(self._ready(now))
         issues = count_files(self._service.workspace.spec_issues)
-        return Situation(issues=issues, ready=len(items) - paused, paused=paused)
+        return Situation(issues=issues, ready=ready, paused=len(self._survey.items) - ready)
 
-    def _first_item(self) -> Flow[str | None]:
-        now = yield from self._now()
-        ready = [n for n in self._backlog.items() if not self._attempts.is_paused(n, now)]
-        return ready[0] if ready else None
+    def _ready(self, now: datetime) -> list[str]:
+        return self._attempts.ready(self._survey.items, now)
 
     def _process(self, name: str) -> Flow[None]:
         yield from emit(WatchProcessingItem(filename=name))
-        digest = yield from ask(act(lambda: self._backlog.digest(name)))
-        if digest is None:
-            return
         try:
-            last = yield from self._run_of(name, digest)
-        except CugginoError as error:
-            if is_spent(error):
-                raise
+            digest = yield from ask(act(lambda: self._backlog.digest(name)))
+            if digest is None:
+                return
+            options = yield from ask(act(partial(self._loop_options, name, digest)))
+        except (ConfigError, StorageError) as error:  # it is gone, blank or unreadable by now
             yield from self._failed(name, error)
+            return
+        assert options is not None
+        try:
+            last = yield from self._run_of(name, options)
+        except CugginoError as error:
+            if is_spent(error) or _cannot_store(error):
+                raise
+            yield from self._failed(name, error, common=hits_every_item(error))
             return
         self._attempts.succeeded(name)
         if isinstance(last, LoopTerminalEvent):
             yield from self._finished(name, digest, last)
 
-    def _run_of(self, name: str, digest: str) -> Flow[object]:
+    def _run_of(self, name: str, options: LoopRunOptions) -> Flow[object]:
         """The coding loop on the item; the last run goes on if it had not come to its end."""
-        options = yield from ask(act(lambda: self._loop_options(name, digest)))
-        assert options is not None
         loop, resume = self._service.loop, None
         if options.journal and options.item is not None:
             find = partial(latest_run_of, self._service.workspace, options.item)
@@ -192,7 +205,7 @@ class Watch:
         if moved:
             self._edited.pop(name, None)
             yield from emit(WatchItemCompleted(filename=name))
-        elif self._backlog.digest(name) is not None:
+        elif self._backlog.is_there(name):
             self._edited[name] += 1
             if self._edited[name] >= self._options.max_attempts:
                 times = self._edited.pop(name)
@@ -200,17 +213,18 @@ class Watch:
             else:
                 yield from emit(WatchItemRetained(filename=name))
 
-    def _failed(self, name: str, error: CugginoError) -> Flow[None]:
-        """Try the item again later, or park it; a usage limit costs no attempt."""
-        if self._backlog.digest(name) is None:
+    def _failed(self, name: str, error: CugginoError, *, common: bool = False) -> Flow[None]:
+        """Try the item again later, or park it; what is `common` to all items costs no attempt."""
+        if not self._backlog.is_there(name):
             self._attempts.forget(name)
             return
         now = yield from self._now()
         attempt = self._attempts.count(name) + 1
         cause = error.cause if isinstance(error, LoopError) else error
         pause: float | None
-        if isinstance(cause, QuotaExceeded):
-            pause = self._attempts.limited(now, cause.resets_at)
+        if common:
+            lifted = cause.resets_at if isinstance(cause, QuotaExceeded) else None
+            pause = self._attempts.limited(now, lifted)
         else:
             pause = self._attempts.failed(name, now)
         if pause is None:
@@ -223,7 +237,7 @@ class Watch:
                 attempt=attempt,
                 max_attempts=self._options.max_attempts,
                 retry_in=pause,
-                counted=not isinstance(cause, QuotaExceeded),
+                counted=not common,
             )
         )
 
@@ -252,16 +266,20 @@ class Watch:
     def _note_polling(self, started: PollingStarted) -> None:
         notice = WatchPolling(folder=str(started.folder), reason=started.reason)
         self._polling.setdefault(started.folder, notice)
+        if started.folder not in self._polling_told:
+            self._polling_begun.on_next(started)
 
     def _notices(self) -> list[WatchLoopEvent]:
         """What is to be said once: what in the backlog is no item, which folder is polled."""
-        problems = self._backlog.problems()
+        problems = self._survey.problems
         skipped = [
             WatchItemSkipped(filename=name, reason=reason)
             for name, reason in problems.items()
             if self._skipped.get(name) != reason
         ]
-        polling = [self._polling[folder] for folder in self._polling.keys() - self._polling_told]
+        polling = [
+            notice for folder, notice in self._polling.items() if folder not in self._polling_told
+        ]
         self._skipped = problems
         self._polling_told |= self._polling.keys()
         return [*polling, *skipped]
@@ -270,3 +288,8 @@ class Watch:
         now = yield from ask(clock())
         assert now is not None
         return now
+
+
+def _cannot_store(error: CugginoError) -> bool:
+    """Whether the workspace cannot be written; a session without a plan is the agent's fault."""
+    return isinstance(error, StorageError) and not isinstance(error, SessionError)

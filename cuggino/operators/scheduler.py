@@ -6,6 +6,7 @@ are no locks outside the sources and the Rx grammar holds without them.
 
 from __future__ import annotations
 
+import heapq
 import sys
 import threading
 from contextlib import suppress
@@ -23,6 +24,7 @@ from reactivex.scheduler import (
     ThreadPoolScheduler,
     TimeoutScheduler,
 )
+from reactivex.typing import AbsoluteTime
 
 _State = TypeVar("_State")
 
@@ -35,19 +37,47 @@ _NOT_SERIAL = (
 )
 """Schedulers on which two actions can run at once, or on no thread of their own."""
 
+_FEW_CANCELLED = 64
+"""So many cancelled timers may stay in the queue of a lane before it is looked through."""
+
 
 class LoopScheduler(EventLoopScheduler):
     """RxPY's event loop on one daemon thread, that outlives an exception in an action.
 
     The stock one ends for ever with the first exception; here it is reported to
-    `threading.excepthook`, and the next action runs.
+    `threading.excepthook`, and the next action runs. The stock one also keeps a cancelled timer,
+    with the whole run that it belonged to, until it is due, which may be hours later; here at most
+    as many are kept as there are others.
     """
 
     def __init__(self) -> None:
         super().__init__(self._name_thread)
+        self._cancelled = 0
+        """At least the number of cancelled timers in the queue."""
 
     def _name_thread(self, target: Any) -> threading.Thread:
         return threading.Thread(target=target, name="cuggino-loop", daemon=True)
+
+    def schedule_absolute(
+        self,
+        duetime: AbsoluteTime,
+        action: abc.ScheduledAction[_State],
+        state: _State | None = None,
+    ) -> abc.DisposableBase:
+        later = self.to_datetime(duetime) > self.now
+        scheduled = super().schedule_absolute(duetime, action, state)
+        return Disposable(lambda: self._cancel(scheduled)) if later else scheduled
+
+    def _cancel(self, timer: abc.DisposableBase) -> None:
+        timer.dispose()
+        with self._condition:
+            self._cancelled += 1
+            queue = self._queue
+            before = queue.items  # not let go within the lock: who knows what that ends
+            if self._cancelled > max(_FEW_CANCELLED, len(before) // 2):
+                queue.items = [entry for entry in before if not entry[0].is_cancelled()]
+                heapq.heapify(queue.items)
+                self._cancelled = 0
 
     def invoke_action(
         self, action: abc.ScheduledAction[_State], state: _State | None = None

@@ -1,7 +1,7 @@
 """What survives a stage: the workspace folder and the files of a running session."""
 
 from cuggino.storage.atomic import storing
-from cuggino.storage.backlog import Backlog
+from cuggino.storage.backlog import Backlog, Survey
 from cuggino.storage.focus import read_focus, read_text_file
 from cuggino.storage.issues import Issue
 from cuggino.storage.journal import (
@@ -34,6 +34,7 @@ __all__ = [
     "JournalFile",
     "LockOwner",
     "Session",
+    "Survey",
     "Workspace",
     "decode_outcome",
     "encode_outcome",

@@ -7,6 +7,7 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.storage.atomic import storing, write_atomic
@@ -25,6 +26,15 @@ _ARCHIVED = re.compile(r"[0-9a-f-]{36}-(?:approved|max-iterations|removed)-")
 _LONGEST_SLUG = 48
 
 
+class Survey(NamedTuple):
+    """What one look at the backlog folder shows."""
+
+    items: list[str]
+    """The names of the items, sorted."""
+    problems: dict[str, str]
+    """What is visible and no item, sorted by name, with the reason."""
+
+
 class Backlog:
     """The items of a workspace. An item is a visible regular file with something in it.
 
@@ -36,17 +46,32 @@ class Backlog:
         self._workspace = workspace
         self._usable: dict[str, tuple[int, ...]] = {}
 
+    def survey(self) -> Survey:
+        """Look at the folder once; nothing is there when it cannot be read.
+
+        That costs a `stat` for each entry. Of the files themselves only those are read that are
+        new, have changed, or were blank.
+        """
+        items: list[str] = []
+        problems: dict[str, str] = {}
+        usable: dict[str, tuple[int, ...]] = {}
+        for entry in visible_entries(self._workspace.backlog):
+            judged = self._judged(entry)
+            if isinstance(judged, tuple):
+                items.append(entry.name)
+                usable[entry.name] = judged
+            elif judged is not None:
+                problems[os.fsencode(entry.name).decode("utf-8", "replace")] = judged
+        self._usable = usable
+        return Survey(items, problems)
+
     def items(self) -> list[str]:
         """The names of the items, sorted; none when the folder cannot be read."""
-        return [name for name, problem in self._entries() if problem is None]
+        return self.survey().items
 
     def problems(self) -> dict[str, str]:
         """What is visible in the folder and no item, by name, with the reason."""
-        return {
-            os.fsencode(name).decode("utf-8", "replace"): problem
-            for name, problem in self._entries()
-            if problem is not None
-        }
+        return self.survey().problems
 
     def path(self, name: str) -> Path:
         """Where the item is.
@@ -56,8 +81,16 @@ class Backlog:
         """
         return _inside(self._workspace.backlog, name)
 
+    def is_there(self, name: str) -> bool:
+        """Whether there is a file of this name, an item or none."""
+        return self.path(name).is_file()
+
     def digest(self, name: str) -> str | None:
-        """The SHA-256 of the item's bytes; None when it is gone (CUG-108)."""
+        """The SHA-256 of the item's bytes; None when it is gone (CUG-108).
+
+        Raises:
+            StorageError: it cannot be read.
+        """
         path = self.path(name)
         with storing("read backlog item", path):
             return digest_of(path)
@@ -65,13 +98,16 @@ class Backlog:
     def archive(self, name: str, outcome: str, digest: str) -> bool:
         """Move the item to `archive/<uuid7>-<outcome>-<name>` if it still has this digest.
 
-        Gives False when it was changed or is gone, and then nothing is moved.
+        Gives False when it was changed, is gone or cannot be read, and then nothing is moved.
 
         Raises:
             StorageError: it could not be moved, and stays where it is.
         """
         path = self.path(name)
-        if self.digest(name) != digest:
+        try:
+            if self.digest(name) != digest:
+                return False
+        except StorageError:
             return False
         try:
             moved = move_to_archive(path, self._workspace.archive, outcome)
@@ -178,35 +214,28 @@ class Backlog:
         with suppress(FileNotFoundError):
             move_into(moved, self._workspace.backlog, name, operation="put back")
 
-    def _entries(self) -> list[tuple[str, str | None]]:
-        """Everything visible, by name, with what keeps it from being an item."""
-        entries = visible_entries(self._workspace.backlog)
-        self._usable = {e.name: self._usable[e.name] for e in entries if e.name in self._usable}
-        return [(entry.name, self._problem(entry)) for entry in entries]
-
-    def _problem(self, entry: os.DirEntry[str]) -> str | None:
-        """What keeps the entry from being an item; a usable file is read once for each change."""
-        try:
-            entry.name.encode()
-        except UnicodeEncodeError:
-            return "its name is not UTF-8"
+    def _judged(self, entry: os.DirEntry[str]) -> tuple[int, ...] | str | None:
+        """How an item can be known again, or what keeps the entry from being one; None if gone."""
+        name = entry.name
         try:
             seen = entry.stat()
+            stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+            if self._usable.get(name) == stamp:
+                return stamp
+            name.encode()
             if stat.S_ISDIR(seen.st_mode):
                 return "it is a folder"
             if not stat.S_ISREG(seen.st_mode):
                 return "it is not a file"
-            stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-            if self._usable.get(entry.name) == stamp:
-                return None
             with Path(entry.path).open("rb") as file:
                 blank = not any(block.strip() for block in iter(lambda: file.read(65536), b""))
+        except UnicodeEncodeError:
+            return "its name is not UTF-8"
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not os.path.lexists(entry.path):
+                return None  # since the folder was listed
             return f"it cannot be read: {error.strerror or error}"
-        if blank:
-            return "it is empty"
-        self._usable[entry.name] = stamp
-        return None
+        return "it is empty" if blank else stamp
 
     def _next_number(self) -> int:
         workspace = self._workspace

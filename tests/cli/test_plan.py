@@ -149,7 +149,7 @@ tty.setraw(0)
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 os.setpgid(0, 0)
 os.tcsetpgrp(0, os.getpid())
-sys.stdout.write("\\x1b[?25l\\x1b[?2004h\\x1b[?1003h")
+sys.stdout.write("\\x1b[?1049h\\x1b[?25l\\x1b[?2004h\\x1b[?1003h")
 sys.stdout.flush()
 {ending}
 """
@@ -188,5 +188,7 @@ def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
     for mode in ("25", "2004", "1003"):
         (last,) = re.findall(rf".*\x1b\[\?{mode}([hl])", shown, re.DOTALL)
         assert ("h" if mode == "25" else "l") == last
+    # A program that has ended by itself has left its own screen by itself.
+    assert (code == 137) == ("\x1b[?1049l" in shown)
     os.close(screen)
     os.close(terminal)

@@ -27,16 +27,15 @@ def test_the_last_failure_leaves_no_attempt() -> None:
     assert 1 == attempts.count("a")
     assert attempts.failed("a", NOW) is None
     assert 0 == attempts.count("a")
-    assert not attempts.is_paused("a", NOW)
+    assert ["a"] == attempts.ready(["a"], NOW)
 
 
 def test_only_the_item_itself_is_paused() -> None:
     """Another item can be worked on meanwhile; when its pause is over, so can this one."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     attempts.failed("a", NOW)
-    assert attempts.is_paused("a", later(59.9))
-    assert not attempts.is_paused("a", later(60))
-    assert not attempts.is_paused("b", NOW)
+    assert ["b"] == attempts.ready(["a", "b"], later(59.9))
+    assert ["a", "b"] == attempts.ready(["a", "b"], later(60))
     assert 60 == attempts.next_due(["a", "b"], NOW)
     assert attempts.next_due(["a", "b"], later(60)) is None
 
@@ -54,9 +53,8 @@ def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
     attempts = Attempts(max_attempts=1, retry_seconds=60)
     assert 7200 == attempts.limited(NOW, later(7200))
     assert 0 == attempts.count("a")
-    assert attempts.is_paused("a", later(7199))
-    assert attempts.is_paused("b", later(7199))
-    assert not attempts.is_paused("a", later(7200))
+    assert [] == attempts.ready(["a", "b"], later(7199))
+    assert ["a", "b"] == attempts.ready(["a", "b"], later(7200))
 
 
 def test_a_limit_without_a_time_backs_off() -> None:

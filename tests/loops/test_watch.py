@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.errors import LoopError, QuotaExceeded, StorageError, WorkspaceLocked
+from cuggino.errors import (
+    LoopError,
+    QuotaExceeded,
+    StorageError,
+    WorkspaceLocked,
+)
 from cuggino.events import WatchItemParked, WatchItemRetry, WatchItemSkipped
 from cuggino.storage import Workspace
+from cuggino.storage.moving import visible_entries
 from tests.loops.watching import Watching
 
 FAILED = LoopError("implementing", "the connection was lost")
@@ -181,6 +188,22 @@ class TestProblems:
         watching.write(10, "001.md", "now there is something to do")
         assert (40, "WatchProcessingItem", "001.md") in watching.story(100)
 
+    def test_a_folder_that_is_polled_is_told_at_once(self, tmp_path: Path) -> None:
+        """That changes are found by looking is said once for a folder, before anything changes."""
+        watching = Watching(tmp_path, loops=[(1, "approved")])
+        for folder in (watching.workspace.backlog, watching.workspace.spec_issues):
+            watching.polled(folder)
+        watching.write(10, "001.md")
+        assert [
+            (0, "WatchBacklogWaiting"),
+            (0, "WatchPolling"),
+            (0, "WatchPolling"),
+            (40, "WatchProcessingItem", "001.md"),
+            (41, "LoopApproved"),
+            (41, "WatchItemCompleted", "001.md"),
+            (41, "WatchBacklogWaiting"),
+        ] == watching.story(100)
+
     def test_a_second_watch_is_refused(self, tmp_path: Path) -> None:
         """Who holds the workspace is in the error."""
         watching = Watching(tmp_path)
@@ -216,6 +239,22 @@ def test_ten_thousand_items_are_one_count(tmp_path: Path) -> None:
         (41, "WatchItemCompleted", "00000.md"),
         (41, "WatchProcessingItem", "00001.md"),
     ] == story
+
+
+def test_a_round_looks_at_the_backlog_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While there is work, the folder is listed once for each item."""
+    looked: list[Path] = []
+
+    def note(folder: Path) -> list[os.DirEntry[str]]:
+        looked.append(folder)
+        return visible_entries(folder)
+
+    monkeypatch.setattr("cuggino.storage.backlog.visible_entries", note)
+    watching = Watching(tmp_path, loops=[(1, "approved")] * 9)
+    for n in range(9):
+        watching.write(0, f"{n}.md")
+    watching.play(8.5)
+    assert [watching.workspace.backlog] * 9 == looked
 
 
 def _names(folder: Path) -> list[str]:

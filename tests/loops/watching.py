@@ -22,6 +22,7 @@ from cuggino.events import (
 )
 from cuggino.loops import LoopRunOptions, WatchRunOptions, WatchService
 from cuggino.operators import merge_now
+from cuggino.sources import PollingStarted
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 
@@ -89,6 +90,7 @@ class Watching:
         self.agent = InMemoryAgent({"audit": [AgentRun(audit) for audit in audits or []]})
         self.watched: list[Path] = []
         self._changes: dict[Path, Subject[object]] = {}
+        self._polled: set[Path] = set()
         service = WatchService(
             agent=self.agent,
             workspace=self.workspace,
@@ -107,6 +109,9 @@ class Watching:
         ) -> abc.DisposableBase:
             self.watched.append(folder)
             inner = subject.subscribe(observer, scheduler=scheduler)
+            if folder in self._polled and scheduler is not None:
+                notice = PollingStarted(folder, "no watches left")
+                scheduler.schedule(lambda *_: subject.on_next(notice))
 
             def leave() -> None:
                 self.watched.remove(folder)
@@ -128,6 +133,10 @@ class Watching:
             do()
         else:
             self.t.scheduler.schedule_absolute(when, act)
+
+    def polled(self, folder: Path) -> None:
+        """The system does not report the changes of this folder."""
+        self._polled.add(folder)
 
     def write(self, when: float, name: str, text: str = "task") -> None:
         """Write a backlog item."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -47,6 +49,33 @@ def test_close_ends_the_thread() -> None:
     lane.close()
     assert isinstance(thread, threading.Thread)
     assert not thread.is_alive()
+
+
+def test_cancelled_timers_are_let_go() -> None:
+    """Of thousands of cancelled timers only a few stay, the others are run when they are due."""
+    lane = LoopScheduler()
+    kept = [weakref.ref(_cancelled_timer(lane)) for _ in range(1000)]
+    ran: queue.Queue[str] = queue.Queue()
+    lane.schedule_relative(0.2, lambda *_: ran.put("second"))
+    for _ in range(1000):
+        _cancelled_timer(lane)
+    lane.schedule_relative(0.1, lambda *_: ran.put("first"))
+    for _ in range(1000):
+        _cancelled_timer(lane)
+    assert [] == [ref for ref in kept if ref() is not None]
+    assert len(lane._queue) <= 70
+    assert ["first", "second"] == [ran.get(timeout=WAIT), ran.get(timeout=WAIT)]
+    lane.close()
+
+
+def _cancelled_timer(lane: LoopScheduler) -> Any:
+    """What a timer would have done, had it not been cancelled."""
+
+    def action(*_: object) -> None:
+        raise AssertionError("it was cancelled")
+
+    lane.schedule_relative(3600, action).dispose()
+    return action
 
 
 def test_close_while_an_action_runs_ends_the_thread() -> None:

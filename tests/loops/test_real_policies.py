@@ -1,0 +1,264 @@
+"""The coding loop when the API fails the real Claude Code CLI: each policy does what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import cuggino
+from cuggino import ClaudeAgent, Config, Runtime, save_config
+from cuggino.events import (
+    AgentNudged,
+    AgentRetry,
+    Event,
+    LoopApproved,
+    QuotaLifted,
+    QuotaWaiting,
+    SessionEnded,
+    parse_event,
+)
+from cuggino.loops import LoopRunOptions
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from tests.loops.test_real_loop import agent_env
+from tests.model_script import (
+    SUBSCRIPTION,
+    ApiError,
+    Drop,
+    Hang,
+    Message,
+    ModelRequest,
+    Reply,
+    Text,
+    Tool,
+    overloaded,
+    rate_limited,
+    server_error,
+    usage_limit,
+)
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.real_agent
+
+E = TypeVar("E", bound=Event)
+
+PLAN = Message([Tool("Bash", {"command": 'echo "- [ ] one" > "$CUGGINO_PLAN_FILE"'})])
+PLANNED = Message([Text("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")])
+WORK = Message([Tool("Bash", {"command": "echo worked | tee one.txt"})])
+DONE = Message([Text("<DONE>one</DONE>")])
+APPROVED = Message([Text("<APPROVED>Fine.</APPROVED>")])
+LONG = Message([Text("A text that is longer than one delta of the stream, so it can be cut.")])
+DEAR = Message(WORK.blocks, input_tokens=50_000, output_tokens=10_000)
+PROMPT = "Do the next task of the plan"
+
+
+class Model:
+    """Plans, works as it is told (a reply for each request), approves."""
+
+    def __init__(self, *working: Reply | Callable[[], Reply]) -> None:
+        self._left: dict[str, Iterator[Reply | Callable[[], Reply]]] = {
+            "planning": iter((PLAN, PLANNED)),
+            "implementing": iter(working),
+            "reviewing": iter((APPROVED,)),
+        }
+        self.working: list[ModelRequest] = []
+        """The requests of implementing agents."""
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        (role,) = (role for role in self._left if f"# Role: {role} agent" in request.system_text)
+        if role == "implementing":
+            self.working.append(request)
+        reply = next(self._left[role], None)
+        assert reply is not None, f"nothing is scripted any more for {role}"
+        return reply() if callable(reply) else reply
+
+    def assert_gone_on_with(self, prompt: str) -> None:
+        """Assert that the last request belongs to the session of the first, asked this."""
+        begun, last = self.working[0], self.working[-1]
+        assert PROMPT in begun.messages_text
+        for known in (PROMPT, "worked", prompt):
+            assert known in last.messages_text
+        # The system prompt is that of the first; the agent does not take a new one.
+        assert "# Role: implementing agent" in last.system_text
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command told: its events, its complaint, its exit code."""
+
+    events: Sequence[Event]
+    complaint: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project with a specification, and the program in a home of its own."""
+
+    folder: Path
+    program: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def agent_env(self, server: ModelServer, env: Mapping[str, str]) -> dict[str, str]:
+        own = agent_env(self.folder.parent / "home", server)
+        return {**own, "CLAUDE_CODE_MAX_RETRIES": "0", **env}
+
+    def run(
+        self, model: Model, env: Mapping[str, str] | None = None, **options: Any
+    ) -> list[Event]:
+        """Run the loop in this process, with short pauses."""
+        events: list[Event] = []
+        with ModelServer(model) as server:
+            agent = ClaudeAgent(path=self.program, env=self.agent_env(server, env or {}))
+            runtime = Runtime.live(cwd=self.folder, agent=agent)
+            short = {"retry_pause": 0.1, "quota_margin": 0.0, "linger": 30.0}
+            given = {**dict(runtime.loop_options(focus="the task")), **short, **options}
+            cuggino.run(runtime.loop.run(LoopRunOptions(**given)), events.append)
+        return events
+
+    def command(
+        self, server: ModelServer, *args: str, env: Mapping[str, str] | None = None
+    ) -> Told:
+        """`cuggino run --json` with these arguments."""
+        done = subprocess.run(
+            [sys.executable, "-m", "cuggino_cli", "run", "--json", *args],
+            cwd=self.folder,
+            env=self.agent_env(server, env or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        events = [parse_event(line) for line in done.stdout.decode().splitlines()]
+        return Told(events, done.stderr.decode(), done.returncode)
+
+
+@pytest.fixture
+def project(claude_cli: Path, tmp_path: Path) -> Iterator[Project]:
+    folder = tmp_path / "project"
+    (folder / ".specs").mkdir(parents=True)
+    (folder / ".specs" / "task.md").write_text("There is a file one.txt.\n")
+    save_config(folder, Config(agent_path=str(claude_cli)))
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield Project(folder, claude_cli)
+
+
+def of(events: Sequence[Event], cls: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, cls)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "failures"),
+    [
+        ("rate_limit", [rate_limited(1)]),
+        ("overloaded", [overloaded()]),
+        ("server", [server_error()]),
+        # It asks once more without streaming, before it gives up.
+        ("connection", [Drop(LONG, after_events=4), Drop(LONG)]),
+    ],
+    ids=["429", "529", "500", "cut"],
+)
+def test_a_failure_that_passes(project: Project, reason: str, failures: list[Reply]) -> None:
+    """What the program gives up is retried in its session, which knows all of before."""
+    model = Model(WORK, *failures, DONE)
+    events = project.run(model)
+    (retry,) = of(events, AgentRetry)
+    assert (reason, 1, 3) == (retry.reason, retry.attempt, retry.max_retries)
+    assert isinstance(events[-1], LoopApproved)
+    assert "worked\n" == (project.folder / "one.txt").read_text()
+    model.assert_gone_on_with("Your session was cut off")
+    ids = [ended.session_id for ended in of(events, SessionEnded)]
+    outcomes = [ended.outcome for ended in of(events, SessionEnded)]
+    assert ["completed", "failed", "completed", "completed"] == outcomes
+    assert ids[1] == ids[2]
+    assert 3 == len(set(ids))
+
+
+def test_a_usage_limit_is_waited_for(project: Project) -> None:
+    """A subscription's limit is waited for until its reset, then the session goes on."""
+    told: list[int] = []
+
+    def limit() -> Reply:
+        told.append(int(time.time()) + 5)
+        return usage_limit(told[0])
+
+    model = Model(WORK, limit, DONE)
+    events = project.run(model, SUBSCRIPTION, wait_for_quota=True)
+    wait = of(events, QuotaWaiting)[0]
+    assert wait.resets_at is not None
+    assert told == [wait.resets_at.timestamp()]
+    assert 0 < wait.remaining <= 5
+    (lifted,) = of(events, QuotaLifted)
+    assert wait.remaining - 0.1 <= lifted.waited < wait.remaining + 5
+    assert isinstance(events[-1], LoopApproved)
+    model.assert_gone_on_with("Your session was cut off")
+    assert [] == of(events, AgentRetry)
+
+
+def test_a_usage_limit_ends_a_run_that_can_be_resumed(project: Project) -> None:
+    """Without waiting the command exits with 12, and goes on with that run when it is lifted."""
+    resets_at = int(time.time()) + 3 * 3600
+    model = Model(WORK, usage_limit(resets_at), WORK, DONE)
+    with ModelServer(model) as server:
+        limited = project.command(server, "--focus", "the task", env=SUBSCRIPTION)
+        assert 12 == limited.code
+        assert "hit your 5-hour limit" in limited.complaint
+        assert "start again after" in limited.complaint
+        resumed = project.command(server, "--resume", env=SUBSCRIPTION)
+    assert (0, "") == (resumed.code, resumed.complaint)
+    assert ["RunResumed", "LoopApproved"] == [resumed.events[0].tag, resumed.events[-1].tag]
+    assert "PlanningStart" not in {event.tag for event in resumed.events}
+
+
+def test_a_budget_that_the_agent_holds(project: Project) -> None:
+    """The agent stops at what is left of the budget: 13, and a larger one goes on."""
+    model = Model(DEAR, DEAR, DONE)
+    with ModelServer(model) as server:
+        spent = project.command(server, "--focus", "the task", "--budget", "0.1")
+        assert 13 == spent.code
+        assert "The budget of the run is used up: $" in spent.complaint
+        assert "`cuggino run --resume` and a larger `--budget`" in spent.complaint
+        outcomes = [ended.outcome for ended in of(spent.events, SessionEnded)]
+        assert ["completed", "budget"] == outcomes
+        again = project.command(server, "--resume", "--budget", "10")
+    assert (0, "") == (again.code, again.complaint)
+    assert "LoopApproved" == again.events[-1].tag
+
+
+def test_a_silent_agent_is_nudged(project: Project) -> None:
+    """An agent that hears nothing more is ended, and its session gone on with."""
+    model = Model(WORK, Hang(message=LONG, after_events=4), DONE)
+    events = project.run(model, idle_timeout=4.0)
+    (nudge,) = of(events, AgentNudged)
+    assert nudge.idle is not None
+    assert 4 <= nudge.idle
+    assert isinstance(events[-1], LoopApproved)
+    model.assert_gone_on_with("the agent was silent for ")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (401, "authentication_error", "Failed to authenticate"),
+        (403, "permission_error", "403"),
+    ],
+)
+def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, words: str) -> None:
+    """A key that is refused ends the command at once with 1, and a sentence that says so."""
+    model = Model(ApiError(status, kind, "This key is not accepted."))
+    with ModelServer(model) as server:
+        told = project.command(server, "--focus", "the task")
+    assert 1 == told.code
+    assert [] == of(told.events, AgentRetry)
+    assert 1 == len(model.working)
+    assert "Loop error in implementing phase: " in told.complaint
+    assert words in told.complaint
+    assert "set ANTHROPIC_API_KEY" in told.complaint

@@ -1,0 +1,104 @@
+"""What is no item's fault, or no agent's: a full disk, no login, a file that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    ConfigError,
+    CugginoError,
+    LoopError,
+    SessionError,
+    StorageError,
+)
+from cuggino.storage.moving import digest_of
+from tests.loops.watching import Outcome, Watching
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        AgentNotFound("the agent program claude was not found"),
+        AgentFailed("not logged in", reason="auth"),
+        ConfigError("the prompt cannot be read"),
+    ],
+    ids=lambda cause: type(cause).__name__,
+)
+def test_what_fails_every_item_parks_none(tmp_path: Path, cause: CugginoError) -> None:
+    """Where no item could succeed all of them wait, longer each time, and none is parked."""
+    failure = LoopError("planning", cause.message, cause=cause)
+    loops: list[tuple[float, Outcome]] = [(0, failure), (0, failure), (1, "approved")]
+    watching = Watching(tmp_path, loops=loops, max_attempts=1)
+    watching.write(0, "001.md")
+    watching.write(0, "002.md")
+    assert [
+        (0, "WatchProcessingItem", "001.md"),
+        (0, "WatchItemRetry", "001.md"),
+        (900, "WatchProcessingItem", "001.md"),
+        (900, "WatchItemRetry", "001.md"),
+        (2700, "WatchProcessingItem", "001.md"),
+        (2701, "LoopApproved"),
+        (2701, "WatchItemCompleted", "001.md"),
+        (2701, "WatchProcessingItem", "002.md"),
+    ] == watching.story(2702)
+
+
+def test_a_full_disk_while_agents_work(tmp_path: Path) -> None:
+    """A run whose own files cannot be written ends the watch at its first item."""
+    full = StorageError("append marker", "no space left")
+    watching = Watching(tmp_path, loops=[(5, full)] * 3)
+    watching.write(0, "001.md")
+    watching.write(0, "002.md")
+    seen = watching.play(1000)
+    assert [(0, "next"), (5, "error")] == [entry[:2] for entry in seen]
+    assert "no space left" == str(seen[-1][2])
+    assert ["001.md", "002.md"] == watching.backlog
+
+
+def test_no_plan_is_an_agents_fault(tmp_path: Path) -> None:
+    """A session without a plan file is tried again, though its error is one of the storage."""
+    no_plan = SessionError("commitTempPlan", "a session")
+    watching = Watching(tmp_path, loops=[(5, no_plan), (5, "approved")])
+    watching.write(0, "001.md")
+    assert (65, "WatchProcessingItem", "001.md") in watching.story(100)
+
+
+def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that cannot be read when it is taken is tried again, and the next one goes on."""
+    _forbid_reading(monkeypatch, "001.md")
+    watching = Watching(tmp_path, loops=[(1, "approved")], max_attempts=2)
+    watching.write(0, "001.md")
+    watching.write(0, "002.md")
+    assert [
+        (0, "WatchProcessingItem", "001.md"),
+        (0, "WatchItemRetry", "001.md"),
+        (0, "WatchProcessingItem", "002.md"),
+        (1, "LoopApproved"),
+        (1, "WatchItemCompleted", "002.md"),
+        (60, "WatchProcessingItem", "001.md"),
+        (60, "WatchItemParked", "001.md"),
+    ] == watching.story(65)[:7]
+
+
+def test_unreadable_when_its_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that cannot be read any more after its run stays, and the watch goes on."""
+    watching = Watching(tmp_path, loops=[(5, "approved")])
+    watching.write(0, "001.md")
+    watching.at(3, lambda: _forbid_reading(monkeypatch, "001.md"))
+    assert (5, "WatchItemRetained", "001.md") in watching.story(20)
+    assert ["001.md"] == watching.backlog
+
+
+def _forbid_reading(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """From now on the system refuses to read the file's bytes, as root it never does."""
+
+    def refuse(path: Path) -> str | None:
+        if path.name == name:
+            raise PermissionError(13, "Permission denied")
+        return digest_of(path)
+
+    monkeypatch.setattr("cuggino.storage.backlog.digest_of", refuse)
