@@ -57,7 +57,7 @@ _CUE = re.compile(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
-    r"|restored|lifted|wait|\A\s{0,9}in)(?![a-z])",
+    r"|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
     re.IGNORECASE,
 )
 """The words after which the time of a reset stands."""

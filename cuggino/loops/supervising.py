@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from cuggino.config import LoopSettings
 from cuggino.domain.spending import Budget, Spending
@@ -10,6 +10,7 @@ from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
     LoopError,
+    QuotaExceeded,
     RunNotResumable,
     WorkspaceLocked,
 )
@@ -60,6 +61,21 @@ def is_spent(error: CugginoError) -> bool:
     """Whether a budget is spent, so that no other agent can work either."""
     cause = error.cause if isinstance(error, LoopError) else error
     return isinstance(cause, BudgetExceeded)
+
+
+def lifted_at(
+    error: CugginoError | None, gate: QuotaGate, now: datetime, margin: float
+) -> datetime | None:
+    """When the usage limit is lifted that the error tells, and `margin` seconds; None if unsaid.
+
+    A gate that is closed knows better: `resets 3pm`, told again just after 3 pm, is not tomorrow.
+    """
+    if not isinstance(error, QuotaExceeded):
+        return None
+    lifted = gate.resets_at if gate.remaining(now) > 0 else error.resets_at
+    if lifted is None or lifted <= now:
+        return None
+    return lifted + timedelta(seconds=margin)
 
 
 def open_journal(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from reactivex import Observable, abc, combine_latest, defer, timer
+from reactivex import Observable, abc, combine_latest, concat, defer, empty, timer
 from reactivex import operators as ops
 
 from cuggino.events import (
@@ -48,7 +48,7 @@ def waiting_phase(
     backlog: Observable[object],
     look: Callable[[datetime], Situation],
     notices: Callable[[], Iterable[WatchLoopEvent]] = tuple,
-    next_attempt: float | None = None,
+    next_attempt: Callable[[datetime], float | None] = lambda _now: None,
     news: Observable[object] | None = None,
     audit: Observable[WatchEvent] | None = None,
 ) -> Observable[WatchEvent]:
@@ -63,20 +63,19 @@ def waiting_phase(
 
     Both counts are combined (the latest of each), but only as the sign to look: `look` reads both
     folders together, so that an item and a spec issue that arrive at once are seen at once.
-    It is given the scheduler's time. `next_attempt` is the seconds until a paused item may be
-    tried again, when there is one. `notices` is asked after each look for what else to say; `news`
-    is another sign to look, for when there is some.
+    It is given the scheduler's time. `next_attempt` gives the seconds until the first of the paused
+    items may be tried again, when there is one; it is asked again after each such time, as that
+    item may be gone and another one wait. `notices` is asked after each look for what else to say;
+    `news` is another sign to look, for when there is some.
 
     `audit` starts after the first waiting event, not at all when work can begin at once, and is
     ended when it can: its processes are gone before `WatchAuditInterrupted` is emitted. One that
     ends by itself is not started again in the same phase.
     """
     signs: list[Observable[object]] = [
-        cast("Observable[object]", combine_latest(spec_issues, backlog))
+        cast("Observable[object]", combine_latest(spec_issues, backlog)),
+        _attempts(next_attempt),
     ]
-    if next_attempt is not None:
-        signs.append(cast("Observable[object]", timer(max(next_attempt, 0.0))))
-
     if news is not None:
         signs.append(news)
 
@@ -93,9 +92,9 @@ def waiting_phase(
             return merge_now(said, waiting)
         interrupted = interrupt_when(situations.pipe(ops.filter(_can_begin)), _INTERRUPTED)
         idle: Observable[WatchEvent] = situations.pipe(
-            ops.take(1),
-            ops.filter(_must_wait),
+            ops.take_while(_must_wait),
             ops.filter(_is_idle),
+            ops.take(1),
             ops.concat_map(lambda _: audit.pipe(interrupted)),
         )
         return merge_now(said, waiting, idle)
@@ -103,6 +102,18 @@ def waiting_phase(
     def wait(scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
         seen = merge_now(*signs).pipe(ops.map(lambda _: look(scheduler.now)))
         return seen.pipe(ops.publish(phase))
+
+    return defer(wait)
+
+
+def _attempts(next_attempt: Callable[[datetime], float | None]) -> Observable[object]:
+    """Emits whenever a paused item may be tried again; completes when none is paused."""
+
+    def wait(scheduler: abc.SchedulerBase) -> Observable[object]:
+        pause = next_attempt(scheduler.now)
+        if pause is None:
+            return empty()
+        return concat(cast("Observable[object]", timer(max(pause, 0.0))), defer(wait))
 
     return defer(wait)
 

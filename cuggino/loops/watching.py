@@ -18,7 +18,6 @@ from cuggino.errors import (
     ConfigError,
     CugginoError,
     LoopError,
-    QuotaExceeded,
     RunNotResumable,
     SessionError,
     StorageError,
@@ -44,6 +43,7 @@ from cuggino.loops.resuming import latest_run_of, resumed_options
 from cuggino.loops.supervising import (
     is_spent,
     ledger_of,
+    lifted_at,
     supervision,
 )
 from cuggino.loops.waiting import Situation, waiting_phase
@@ -101,14 +101,13 @@ class Watch:
             now = yield from self._now()
             situation = yield from ask(act(partial(self._look, now)))
             if situation is None or not situation.can_begin:
-                yield from forward(self._waiting(now))
+                yield from forward(self._waiting())
                 continue  # and look again: ending an audit takes its time
             yield from emit(*self._notices())
             yield from self._process(self._ready(now)[0])
 
-    def _waiting(self, now: datetime) -> Observable[WatchEvent]:
+    def _waiting(self) -> Observable[WatchEvent]:
         service, options = self._service, self._options
-        paused = self._attempts.next_due(self._survey.items, now)
         audit = None
         if options.audit:
             policies = supervision(options, gate=service.gate, ledger=self._ledger)
@@ -125,7 +124,7 @@ class Watch:
             backlog=combine_latest(items, others),
             look=self._look,
             notices=self._notices,
-            next_attempt=paused,
+            next_attempt=lambda now: self._attempts.next_due(self._survey.items, now),
             news=self._polling_begun,
             audit=audit,
         )
@@ -223,7 +222,7 @@ class Watch:
         cause = error.cause if isinstance(error, LoopError) else error
         pause: float | None
         if common:
-            lifted = cause.resets_at if isinstance(cause, QuotaExceeded) else None
+            lifted = lifted_at(cause, self._service.gate, now, self._options.quota_margin)
             pause = self._attempts.limited(now, lifted)
         else:
             pause = self._attempts.failed(name, now)

@@ -20,6 +20,8 @@ from tests.agents.claude_lines import LIMIT_TOLD, REJECTED, api_error, kind, res
 from tests.agents.fake_claude import fake_claude
 
 NOW = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
+REGAIN = "You have reached your specified API usage limits. You will regain access on 2026-12-01"
+EXCEED = "This request would exceed your account's rate limit. Please try again later."
 WORDS = "You've hit your limit · resets 6pm (UTC)"
 ROME = ZoneInfo("Europe/Rome")
 
@@ -57,6 +59,8 @@ def by_tool(text: str) -> dict[str, Any]:
         ([result(result=WORDS)], None),
         ([said(WORDS), result(result=WORDS)], None),
         ([said(WORDS), api_error(429, "Too many requests")], "rate_limit"),
+        ([api_error(429, f"API Error: Request rejected (429) · {EXCEED}")], "rate_limit"),
+        ([REJECTED, api_error(429, EXCEED)], "QuotaExceeded"),
         ([by_tool(WORDS), api_error(500, "Broken")], "server"),
         ([said(WORDS)], "crash"),
         ([by_tool(WORDS)], "crash"),
@@ -87,6 +91,7 @@ def test_words_on_standard_error() -> None:
             [api_error(429, "Usage limit reached, resets 12pm")],
             datetime(2026, 3, 29, 10, tzinfo=UTC),
         ),
+        ([api_error(400, f"{REGAIN} at 00:00 UTC.")], datetime(2026, 12, 1, tzinfo=UTC)),
         ([api_error(429, "Usage limit reached")], None),
         ([LIMIT_TOLD, api_error(429, "Sorry")], None),
     ],

@@ -43,6 +43,7 @@ class TestIsQuotaText:
             "You've hit your Opus weekly limit",
             "You've hit your org's monthly usage limit",
             "You've reached your weekly limit.",
+            "You have reached your specified API usage limits. You will regain access on",
             "You have exceeded your Copilot usage limits",
             "You exceeded your current quota, please check your plan",
             "You have exhausted your capacity on this model",
@@ -68,6 +69,10 @@ class TestIsQuotaText:
             "resets 3pm",
             "Rate limit reached",
             "You've hit your rate limit",
+            "API Error: Request rejected (429) · This request would exceed your account's rate "
+            "limit. Please try again later.",
+            "Number of requests has exceeded your per-minute rate limit",
+            "Server is temporarily limiting requests (not your usage limit) · Rate limited",
             "API Error: 429 Too many requests, retry after 5s",
             "Context limit reached",
             "You've hit the context window limit",

@@ -82,6 +82,8 @@ class TestParseReset:
             ('{"resets_at":1795300000}', "11-21 22:26:40"),
             ('{"resetsAt": 1795300000}', "11-21 22:26:40"),
             ("x-ratelimit-reset: 1795300000", "11-21 22:26:40"),
+            ("You will regain access on 2026-12-01 at 00:00 UTC.", "12-01 00:00:00"),
+            ("You regain access at 3pm", "11-21 14:00:00"),
             # spans
             ("in 2 hours 5 minutes", "11-21 14:05:00"),
             ("resets in 2h 10m", "11-21 14:10:00"),
@@ -107,6 +109,8 @@ class TestParseReset:
             "resets",
             "resets in",
             "resets soon",
+            "You will regain access soon",
+            "Please try again later.",
             "resets 5",
             "resets 5 times",
             "resets 0am",

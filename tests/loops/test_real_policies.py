@@ -225,7 +225,7 @@ def test_a_budget_that_the_agent_holds(project: Project) -> None:
         spent = project.command(server, "--focus", "the task", "--budget", "0.1")
         assert 13 == spent.code
         assert "The budget of the run is used up: $" in spent.complaint
-        assert "`cuggino run --resume` and a larger `--budget`" in spent.complaint
+        assert "go on with a larger `--budget`" in spent.complaint
         outcomes = [ended.outcome for ended in of(spent.events, SessionEnded)]
         assert ["completed", "budget"] == outcomes
         again = project.command(server, "--resume", "--budget", "10")

@@ -81,7 +81,7 @@ class TestRetries:
         assert (50, "WatchProcessingItem", "003.md") in watching.story(60)
 
     def test_a_usage_limit_costs_no_attempt(self, tmp_path: Path) -> None:
-        """After a usage limit nothing is tried until it is lifted, and nothing is parked."""
+        """Nothing is tried until a minute after a usage limit is lifted, and nothing is parked."""
         watching = Watching(tmp_path, max_attempts=1)
         lifted = watching.t.scheduler.now + timedelta(hours=2)
         limit = LoopError("planning", "limit", cause=QuotaExceeded("limit", resets_at=lifted))
@@ -92,7 +92,7 @@ class TestRetries:
         assert [
             (0, "WatchProcessingItem", "001.md"),
             (5, "WatchItemRetry", "001.md"),
-            (7200, "WatchProcessingItem", "001.md"),
+            (7260, "WatchProcessingItem", "001.md"),
         ] == story[:3]
         assert "WatchItemParked" not in {tag for _, tag, *_ in story}
 

@@ -1,0 +1,101 @@
+"""Without options no policy does anything, in virtual time: who calls the library asks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from cuggino.errors import LoopError
+from cuggino.events import LoopMaxIterations, NoProgress, PolicyEvent
+from cuggino.loops import LoopRunOptions, WatchRunOptions
+from cuggino.testing import AgentRun
+from tests.loops.drawn import DrawnLoop
+from tests.loops.policed import HOUR, Policed, course, error_of, failed, limited, sessions, told
+
+OFF: dict[str, object] = {
+    "budget": None,
+    "max_tokens": None,
+    "max_duration": None,
+    "wait_for_quota": False,
+    "max_retries": 0,
+    "idle_timeout": None,
+    "tool_timeout": None,
+    "stage_timeout": None,
+    "progress_patience": None,
+    "review_patience": None,
+    "journal": False,
+}
+FINDING = "- `src/page.py`: the title is missing"
+
+
+def loop_of(folder: Path, t: Policed, *implementing: Observable[Any]) -> DrawnLoop:
+    """A loop that plans at once, implements as it is given, and is approved at once."""
+    return DrawnLoop(
+        folder,
+        planning=[t.agent("(c|)")],
+        implementing=list(implementing),
+        reviewing=[t.agent("(y|)")],
+        can_resume=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [LoopRunOptions(focus="it", cwd=Path()), WatchRunOptions(cwd=Path())]
+)
+def test_all_are_off(options: LoopRunOptions | WatchRunOptions) -> None:
+    """A run and a watch of the library have no policy unless it is asked for."""
+    assert OFF == {name: getattr(options, name) for name in OFF}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(failed(), 1), (failed("rate_limit"), 1), (limited(HOUR), 12)]
+)
+def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) -> None:
+    """An agent that fails is not started again, whatever the reason, and nothing is waited for."""
+    t = Policed()
+    loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("d|"))
+    seen = t.record(loop.run())
+    assert (1, f"LoopError {code}") == course(seen)[-1]
+    assert [] == told(seen, PolicyEvent)
+    assert 1 == len(sessions(loop, "implementing"))
+    ended = error_of(seen)
+    assert isinstance(ended, LoopError)
+    assert error is ended.cause
+
+
+def test_neither_silence_nor_work_has_an_end(tmp_path: Path) -> None:
+    """An agent may be silent, use a tool and spend for as long as it likes."""
+    t = Policed()
+    loop = loop_of(tmp_path, t, t.agent("a 5h u t 5h o u (ds|)"))
+    seen = t.record(loop.run())
+    assert ["StageCost"] == [event.tag for _, event in told(seen, PolicyEvent)]
+    assert "LoopApproved" == course(seen)[-1][1]
+    assert course(seen)[-1][0] > 10 * HOUR
+    assert 0 == t.pending
+
+
+def test_going_round_is_let_go_on(tmp_path: Path) -> None:
+    """Rounds that change nothing and find the same each time go on to the last one."""
+    t = Policed()
+    loop = DrawnLoop(
+        tmp_path,
+        planning=[t.agent("(c|)") for _ in range(6)],
+        implementing=[t.agent("(d|)") for _ in range(6)],
+        reviewing=[AgentRun(t.agent("(r|)"), review=FINDING) for _ in range(6)],
+    )
+    seen = t.record(loop.run(max_iterations=6))
+    assert [] == told(seen, NoProgress)
+    assert [6] == [event.iteration for _, event in told(seen, LoopMaxIterations)]
+    assert [] == list(loop.workspace.tbd.iterdir())
+
+
+def test_nothing_is_written_down(tmp_path: Path) -> None:
+    """Without a journal there is no file that would outlive the run."""
+    t = Policed()
+    loop = loop_of(tmp_path, t, t.agent("(d|)"))
+    t.record(loop.run())
+    journal = loop.workspace.journal
+    assert [] == (list(journal.iterdir()) if journal.exists() else [])

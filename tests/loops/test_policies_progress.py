@@ -1,0 +1,164 @@
+"""Coding loops that get nowhere, in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from cuggino.events import LoopStalled, NoProgress
+from cuggino.loops.convergence import REPLAN
+from cuggino.testing import AgentRun
+from tests.loops.drawn import DrawnLoop, fails
+from tests.loops.policed import Policed, course, told
+
+REVIEW = """
+# Review
+
+1. `src/login.py`: the password is written to the log
+2. `src/page.py`: the title is missing
+"""
+OTHER_WORDS = """
+- the password is still written to the log (`src/login.py:12`)
+- the title is missing in `src/page.py`
+"""
+
+
+def loop_of(folder: Path, t: Policed, states: str, **kwargs: Any) -> DrawnLoop:
+    """A loop whose project has these states, one a letter: at the start, then after each agent."""
+    return DrawnLoop(
+        folder,
+        **{
+            "planning": [t.agent("(c|)") for _ in states],
+            "implementing": [t.agent("(g|)") for _ in states],
+            "fingerprints": states,
+            **kwargs,
+        },
+    )
+
+
+class TestProgress:
+    def test_plan_anew_once_then_stop(self, tmp_path: Path) -> None:
+        """Agents that change nothing lead to a new plan, and then to the end of the loop."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, "ABBBBB")
+        seen = t.record(loop.run(progress_patience=2))
+        work = ["ImplementingStart", "Progress"]
+        plan = ["IterationStart", "PlanningStart", "PlanComplete"]
+        expected = [*plan, *work * 3, "NoProgress", *plan, *work * 2, "NoProgress", "LoopStalled"]
+        assert expected == [tag for _, tag in course(seen)]
+        steps = [event for _, event in told(seen, NoProgress)]
+        assert [
+            NoProgress(kind="unchanged", agents=2, action="replan"),
+            NoProgress(kind="unchanged", agents=2, action="stop"),
+        ] == steps
+        assert [False, True] == [REPLAN in prompt for prompt in loop.told("planning")]
+        message = "2 agents in a row changed nothing, also after a new plan"
+        stalled = LoopStalled(iteration=2, reason="no_progress", message=message)
+        assert [stalled] == [event for _, event in told(seen, LoopStalled)]
+        loop.assert_released()
+
+    def test_going_back_and_forth(self, tmp_path: Path) -> None:
+        """Agents that undo each other get nowhere either."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, "ABABABAB")
+        seen = t.record(loop.run(progress_patience=3))
+        kinds = [(event.kind, event.agents, event.action) for _, event in told(seen, NoProgress)]
+        assert [("oscillating", 3, "replan"), ("oscillating", 3, "stop")] == kinds
+        (stalled,) = (event for _, event in told(seen, LoopStalled))
+        assert "3 agents in a row came back to the same state, also after a new plan" == (
+            stalled.message
+        )
+
+    def test_a_new_plan_that_helps(self, tmp_path: Path) -> None:
+        """After a new plan that gets somewhere the loop goes on to its approval."""
+        t = Policed()
+        loop = loop_of(
+            tmp_path,
+            t,
+            "AAAB",
+            implementing=[t.agent("(g|)"), t.agent("(g|)"), t.agent("(d|)")],
+            reviewing=[t.agent("(y|)")],
+        )
+        seen = t.record(loop.run(progress_patience=2))
+        assert ["replan"] == [event.action for _, event in told(seen, NoProgress)]
+        assert "LoopApproved" == course(seen)[-1][1]
+
+    def test_a_replanned_round_counts_as_a_round(self, tmp_path: Path) -> None:
+        """Planning anew is no way around the number of rounds."""
+        t = Policed()
+        loop = loop_of(tmp_path, t, "AAA")
+        seen = t.record(loop.run(progress_patience=2, max_iterations=1))
+        assert ["NoProgress", "LoopMaxIterations"] == [tag for _, tag in course(seen)[-2:]]
+
+    def test_agents_that_work_are_let_work(self, tmp_path: Path) -> None:
+        """Two idle agents below the patience, and a change behind them, are no standstill."""
+        t = Policed()
+        loop = loop_of(
+            tmp_path,
+            t,
+            "AAABBBC",
+            implementing=[*(t.agent("(g|)") for _ in range(5)), t.agent("(d|)")],
+            reviewing=[t.agent("(y|)")],
+        )
+        seen = t.record(loop.run(progress_patience=3))
+        assert [] == told(seen, NoProgress)
+        assert "LoopApproved" == course(seen)[-1][1]
+
+
+def rounds(t: Policed, *reviews: str) -> dict[str, Any]:
+    """As many rounds, each sent back with its review file."""
+    back: list[Observable[Any] | AgentRun] = [
+        AgentRun(t.agent("(r|)"), review=review) for review in reviews
+    ]
+    return {
+        "planning": [t.agent("(c|)") for _ in reviews],
+        "implementing": [t.agent("(d|)") for _ in reviews],
+        "reviewing": back,
+    }
+
+
+class TestReviews:
+    def test_the_same_findings_again_and_again(self, tmp_path: Path) -> None:
+        """Findings that no plan settles are stored for a person, and the loop stops."""
+        t = Policed()
+        loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, OTHER_WORDS, REVIEW, REVIEW))
+        seen = t.record(loop.run(review_patience=3))
+        ((_, stalled),) = told(seen, LoopStalled)
+        assert (3, "same_findings") == (stalled.iteration, stalled.reason)
+        assert "3 reviews in a row found the same" == stalled.message
+        assert 2 == len(stalled.filenames)
+        files = [(loop.workspace.tbd / name).read_text() for name in stalled.filenames]
+        assert sorted(stalled.filenames) == sorted(p.name for p in loop.workspace.tbd.iterdir())
+        assert "the password is written to the log" in files[0]
+        assert "the title is missing" in files[1]
+        assert (0, "LoopStalled") == course(seen)[-1]
+        loop.assert_released()
+
+    def test_what_gets_better_goes_on(self, tmp_path: Path) -> None:
+        """A review with a finding less is progress: the count begins anew."""
+        t = Policed()
+        fewer = "- `src/page.py`: the title is missing"
+        loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, REVIEW, fewer, fewer))
+        seen = t.record(loop.run(review_patience=3, max_iterations=4))
+        assert [] == told(seen, LoopStalled)
+        assert "LoopMaxIterations" == course(seen)[-1][1]
+
+    @pytest.mark.parametrize("patience", [2, 3])
+    def test_a_gate_that_never_opens(self, tmp_path: Path, patience: int) -> None:
+        """Approvals that do not count, since the check fails, are reviews with the same finding."""
+        t = Policed()
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.agent("(c|)") for _ in range(4)],
+            implementing=[t.agent("(d|)") for _ in range(4)],
+            reviewing=[t.agent("(y|)") for _ in range(4)],
+            commands={"check": [fails(1) for _ in range(8)]},
+        )
+        seen = t.record(loop.run(check_command="check", gate="block", review_patience=patience))
+        ((_, stalled),) = told(seen, LoopStalled)
+        assert (patience, "same_findings") == (stalled.iteration, stalled.reason)
+        assert patience == [tag for _, tag in course(seen)].count("ApprovalBlocked")
+        assert 1 == len(stalled.filenames)

@@ -1,0 +1,149 @@
+"""A usage limit holds for all agents of a watch, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import QuotaLifted, WatchAuditFailed, WatchItemCompleted, WatchItemRetry
+from cuggino.loops import WatchRunOptions, WatchService
+from cuggino.operators import QuotaGate
+from cuggino.runtime import Runtime
+from cuggino.testing import AgentRun, InMemoryAgent
+from tests.loops.drawn import DrawnLoop
+from tests.loops.policed import HOUR, Policed, course, limited, sessions, told
+from tests.loops.watching import Watching
+
+LIFTED = HOUR + 60
+"""When it is gone on with after the limit: a minute after the reset, as clocks differ."""
+
+
+class Shared(Watching):
+    """A watch whose items are worked on by the real coding loop, with drawn agents."""
+
+    def __init__(
+        self, folder: Path, *, planning: list[str], audits: list[str], resets: Iterable[float] = ()
+    ) -> None:
+        super().__init__(folder)
+        self.t = t = Policed()
+        gate = QuotaGate()
+        lifted = iter(resets)
+        self.drawn = DrawnLoop(
+            folder,
+            planning=[t.agent(d, limited(next(lifted, HOUR))) for d in planning],
+            implementing=[t.agent("(d|)") for _ in planning],
+            reviewing=[t.agent("(y|)") for _ in planning],
+            gate=gate,
+        )
+        self.workspace = self.drawn.workspace  # the lock is held by one object
+        self.agent = InMemoryAgent({"audit": [AgentRun(t.agent(d, limited(HOUR))) for d in audits]})
+        self.service = WatchService(
+            agent=self.agent,
+            workspace=self.workspace,
+            loop=self.drawn.service,
+            changes=self.changes,
+            gate=gate,
+        )
+        self.folder = folder
+
+    def with_options(self, **options: object) -> None:
+        given = WatchRunOptions.model_validate({"cwd": self.folder, "audit": True, **options})
+        self.stream = self.service.run(given)
+
+
+def test_the_loop_waits_for_the_limit_of_the_audit(tmp_path: Path) -> None:
+    """No agent of an item is started before the limit that the audit met is lifted."""
+    watch = Shared(tmp_path, planning=["(c|)"], audits=["a#"])
+    watch.with_options(wait_for_quota=True)
+    watch.write(100, "001.md")
+    seen = watch.play(2 * HOUR)
+    assert [(1, "limit met")] == [(when, e.message) for when, e in told(seen, WatchAuditFailed)]
+    assert [LIFTED] == [when for when, _ in told(seen, QuotaLifted)]
+    story = [said for said in course(seen) if said[1] != "QuotaWaiting"]
+    began = [when for when, tag in story if tag == "PlanningStart"]
+    assert [LIFTED] == [when for when, tag in story if tag == "PlanComplete"]
+    assert began[0] < LIFTED
+    assert 1 == len(sessions(watch.drawn, "planning"))
+    assert (LIFTED, "WatchItemCompleted") in story
+
+
+def test_a_loop_that_does_not_wait_is_held_too(tmp_path: Path) -> None:
+    """Without waiting the item is put off until the reset, at no attempt, and no agent started."""
+    watch = Shared(tmp_path, planning=["(c|)"], audits=["a#", "-"])
+    watch.with_options()
+    watch.write(100, "001.md")
+    seen = watch.play(2 * HOUR)
+    ((when, retry),) = told(seen, WatchItemRetry)
+    assert (LIFTED, False) == (when + retry.retry_in, retry.counted)
+    assert "a usage limit is in force: limit met" in retry.message
+    planned = [at for at, tag in course(seen) if tag == "PlanComplete"]
+    assert [LIFTED] == planned
+    assert 1 == len(sessions(watch.drawn, "planning"))
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_limit_holds_for_all_items(tmp_path: Path, wait: bool) -> None:
+    """After the limit that one item met no agent of another one starts until it is lifted."""
+    watch = Shared(tmp_path, planning=["a#", "(c|)", "(c|)"], audits=["-"])
+    watch.with_options(wait_for_quota=wait)
+    watch.write(0, "001.md")
+    watch.write(0, "002.md")
+    before = watch.play(HOUR - 1, dispose_at=HOUR - 1)
+    assert ["planning"] == [options.role for options in watch.drawn.agent.spawned]
+    assert "WatchItemCompleted" not in {tag for _, tag in course(before)}
+    assert [] == watch.agent.spawned
+
+
+def test_both_items_are_done_when_it_is_lifted(tmp_path: Path) -> None:
+    """A minute after the reset the watch goes on with one item, then with the next."""
+    watch = Shared(tmp_path, planning=["a#", "(c|)", "(c|)"], audits=["-"])
+    watch.with_options()
+    watch.write(0, "001.md")
+    watch.write(0, "002.md")
+    seen = watch.play(2 * HOUR)
+    done = [when for when, _ in told(seen, WatchItemCompleted)]
+    assert [LIFTED, LIFTED] == done
+    assert [1] == [when for when, _ in told(seen, WatchItemRetry)]
+    (audit,) = watch.agent.spawned
+    assert "audit" == audit.role
+
+
+def test_the_same_reset_again_is_not_tomorrow(tmp_path: Path) -> None:
+    """`resets 3pm`, said again just after 3 pm, puts an item off for a while, not for a day."""
+    planning = ["a#", "a#", "(c|)"]
+    watch = Shared(tmp_path, planning=planning, audits=["-"], resets=[HOUR, 25 * HOUR])
+    watch.with_options()
+    watch.write(0, "001.md")
+    seen = watch.play(3 * HOUR)
+    again = LIFTED + 1 + 900
+    assert [LIFTED, again] == [when + e.retry_in for when, e in told(seen, WatchItemRetry)]
+    assert [again] == [when for when, _ in told(seen, WatchItemCompleted)]
+
+
+@pytest.mark.parametrize("idle", ["removed", "spec issue"])
+def test_the_audit_does_not_burn_what_the_loop_waits_for(tmp_path: Path, idle: str) -> None:
+    """While the limit that an item met is in force, an audit fails before it is started."""
+    watch = Shared(tmp_path, planning=["a#"], audits=["-"])
+    watch.with_options()
+    watch.write(0, "001.md")
+    if idle == "removed":
+        item = watch.workspace.backlog / "001.md"
+        watch.at(100, item.unlink, item.parent)
+    else:
+        issues = watch.workspace.spec_issues
+        watch.at(100, lambda: watch.workspace.write_spec_issue("unclear"), issues)
+    seen = watch.play(HOUR - 1)
+    ((when, failure),) = told(seen, WatchAuditFailed)
+    assert (130, "a usage limit is in force: limit met") == (when, failure.message)
+    assert [] == watch.agent.spawned
+
+
+@pytest.mark.parametrize("part", ["loop", "watcher"])
+def test_one_limit_for_a_runtime(tmp_path: Path, part: str) -> None:
+    """A runtime's loop and watch have one gate."""
+    runtime = Runtime.live(cwd=tmp_path, agent=InMemoryAgent({}))
+    gates = {"loop": runtime.loop._gate, "watcher": runtime.watcher.gate}
+    assert runtime.watcher.loop is runtime.loop
+    assert gates["loop"] is gates[part]
