@@ -8,31 +8,18 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.storage import Workspace
-
-Status = Literal["ok", "note", "problem"]
+from cuggino_cli.finding import Finding
+from cuggino_cli.session_files import session_files
 
 WORKSPACE = ".cuggino"
 _FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
 
 _PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 _SHELL_LIMIT_S = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found, and what to do about it."""
-
-    status: Status
-    """`note` is worth knowing and hinders nothing."""
-    what: str
-    hint: str | None = None
 
 
 def diagnose(
@@ -56,10 +43,11 @@ def diagnose(
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
+        yield from pushing(config)
         yield specifications(folder, config.specs_path)
         yield setup_command(folder, config)
         yield check_command(folder, config)
-    yield left_overs(folder)
+    yield from session_files(folder)
 
 
 def configuration(folder: Path) -> tuple[Finding, Config | None]:
@@ -172,6 +160,16 @@ def _identity(folder: Path, *, guess: bool) -> str | None:
     return identity[: identity.rfind(">") + 1]
 
 
+def pushing(config: Config) -> Iterator[Finding]:
+    """A note when there is a `push` that has nothing to push."""
+    if config.push is not None and not config.commit:
+        yield Finding(
+            "note",
+            f'push: nothing is pushed to {config.push}, as "commit" is off',
+            f'set "commit" to true in {CONFIG_FILE}, or remove "push"',
+        )
+
+
 def specifications(folder: Path, specs_path: str) -> Finding:
     """Whether there is anything to work by."""
     place = folder / specs_path
@@ -239,40 +237,6 @@ def _in_shell(word: str, folder: Path) -> bool:
     return False
 
 
-def left_overs(folder: Path) -> Finding:
-    """How many session files a run left that could not remove them any more."""
-    wip = folder / WORKSPACE / "wip"
-    try:
-        names = [path.name for path in wip.iterdir() if path.is_file()]
-    except OSError:
-        names = []
-    if not names:
-        return Finding("ok", "session files: none left over")
-    running = _running(folder)
-    if running is not None:
-        return Finding("ok", f"session files: in use by process {running}")
-    runs = len({name.partition(".")[0] for name in names})
-    return Finding(
-        "note",
-        f"session files: {_count(len(names), 'file')} of {_count(runs, 'ended run')} left in {wip}",
-        "they are safe to delete",
-    )
-
-
-def _running(folder: Path) -> int | None:
-    """The process that works in the folder, by the word of the lock's owner file."""
-    owner = Workspace(folder).owner()
-    if owner is None or owner.pid is None:
-        return None
-    try:
-        os.kill(owner.pid, 0)
-    except PermissionError:
-        return owner.pid
-    except (OSError, OverflowError):
-        return None
-    return owner.pid
-
-
 def _needed(commit: bool, what: str, hint: str) -> Finding:
     """A problem when commits are wanted."""
     return Finding("problem", what, hint) if commit else Finding("ok", f"{what} (commit is off)")
@@ -280,7 +244,3 @@ def _needed(commit: bool, what: str, hint: str) -> Finding:
 
 def _problem(what: str, error: CugginoError) -> Finding:
     return Finding("problem", f"{what}: {error.message}", error.hint)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -25,7 +26,7 @@ EXIT_CODES = {"LoopApproved": 0, "LoopSpecIssue": 10, "LoopMaxIterations": 11, "
 
 INTERRUPTED = 130
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command: TypeAlias = Callable[..., int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +50,15 @@ class OutputOptions:
 def output_options(command: Command) -> Command:
     """Add `--verbose`, `--quiet`, `--json` and `--color`, given as one `output` argument."""
 
-    def collected(**kwargs: Any) -> Any:
+    @functools.wraps(command)
+    def collected(**kwargs: Any) -> int:
         names = ("verbose", "quiet", "json", "color")
         output = OutputOptions(**{name: kwargs.pop(name) for name in names})
         if output.verbose and output.quiet:
             raise click.UsageError("--verbose and --quiet exclude each other.")
         return command(output=output, **kwargs)
 
-    collected.__doc__ = command.__doc__
-    collected.__name__ = command.__name__
-    collected.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    decorated: Command = collected
     for option in (
         click.option("--verbose", is_flag=True, help="Show agent texts and tool results too."),
         click.option("--quiet", is_flag=True, help="Show phases and endings only."),
@@ -70,8 +70,8 @@ def output_options(command: Command) -> Command:
             help="When to use colours; NO_COLOR counts for auto.",
         ),
     ):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]
+        decorated = option(decorated)
+    return decorated
 
 
 def stdout_terminal(output: OutputOptions) -> Terminal:
@@ -91,21 +91,34 @@ def stdout_terminal(output: OutputOptions) -> Terminal:
     )
 
 
-def follow(stream: Observable[WatchEvent], output: OutputOptions, *, bell: bool = True) -> int:
+def follow(
+    stream: Observable[WatchEvent],
+    output: OutputOptions,
+    *,
+    bell: bool = True,
+    journaled: bool = True,
+) -> int:
     """Subscribe, print every event, end with a summary; gives the exit code.
 
     Errors and interruptions are raised again after the summary. A second Ctrl-C, while the first
-    one still ends the agent, leaves at once. `bell` rings the terminal's when a person is needed.
+    one still ends the agent, leaves at once; but for `--json`, a line on standard error says so.
+    `bell` rings the terminal's when a person is needed. What is not `journaled` cannot be resumed,
+    and the summary says so.
     """
-    with _second_interrupt_leaves():
-        return _follow_as_json(stream) if output.json else _follow_as_text(stream, output, bell)
+    if output.json:
+        with _second_interrupt_leaves():
+            return _follow_as_json(stream)
+    terminal = stdout_terminal(output)
+    with _second_interrupt_leaves(_stopping(over_spinner=terminal.interactive)):
+        return _follow_as_text(stream, output, terminal, bell, journaled)
 
 
 @contextlib.contextmanager
-def _second_interrupt_leaves() -> Iterator[None]:
+def _second_interrupt_leaves(notice: bytes = b"") -> Iterator[None]:
     """Within it, a first SIGINT raises `KeyboardInterrupt` and a second one ends the process.
 
-    What it had started is then ended by the guardian, as after any sudden death.
+    `notice` is written to standard error at the first one. What the process had started is ended
+    by the guardian after the second one, as after any sudden death.
     """
     interrupted = False
 
@@ -114,6 +127,9 @@ def _second_interrupt_leaves() -> Iterator[None]:
         if interrupted:
             os._exit(INTERRUPTED)
         interrupted = True
+        with contextlib.suppress(OSError):  # the window was closed
+            # Past the buffer, which the interrupted code may be in the midst of writing.
+            os.write(sys.stderr.fileno(), notice)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, interrupt)
@@ -123,13 +139,24 @@ def _second_interrupt_leaves() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions, bell: bool) -> int:
+def _stopping(*, over_spinner: bool) -> bytes:
+    """What is said after the first Ctrl-C; the spinner may stand where it goes."""
+    erasure = b"\r\x1b[2K" if over_spinner and sys.stderr.isatty() else b""
+    return erasure + b"cuggino: stopping; Ctrl-C once more ends it at once\n"
+
+
+def _follow_as_text(
+    stream: Observable[WatchEvent],
+    output: OutputOptions,
+    terminal: Terminal,
+    bell: bool,
+    journaled: bool,
+) -> int:
     from cuggino import LoopScheduler, run
     from cuggino.domain.run_summary import RunSummary
     from cuggino_cli.output.render import with_cli_output
     from cuggino_cli.output.summary import summary_fragments
 
-    terminal = stdout_terminal(output)
     lane = LoopScheduler()
     started = lane.now
     summary = RunSummary()
@@ -139,10 +166,10 @@ def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions, bell:
         nonlocal summary, last
         summary, last = summary.add(event), event
 
-    def conclude(hint: str | None = None) -> None:
-        seconds = (lane.now - started).total_seconds()
+    def conclude() -> None:
+        seconds = summary.earlier_s + (lane.now - started).total_seconds()
         if summary.rounds:  # else nothing has begun
-            terminal.print(summary_fragments(summary, duration_s=seconds, hint=hint))
+            terminal.print(summary_fragments(summary, duration_s=seconds, journaled=journaled))
 
     try:
         shown = with_cli_output(terminal, verbosity=output.verbosity, bell=bell)
@@ -150,7 +177,7 @@ def _follow_as_text(stream: Observable[WatchEvent], output: OutputOptions, bell:
     except Exception as error:
         if not isinstance(error, BrokenPipeError):
             summary = summary.ended("failed")
-            conclude(getattr(error, "hint", None))
+            conclude()  # the error and its hint follow, on standard error
         raise
     except BaseException:
         summary = summary.ended("interrupted")

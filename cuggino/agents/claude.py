@@ -113,14 +113,27 @@ class ClaudeAgent:
         return argv
 
     def interactive(self, options: InteractiveOptions) -> int:
-        """Hand the terminal to the program until the person leaves it; gives its exit code."""
+        """Hand the terminal to the program until the person leaves it; gives its exit code.
+
+        The system prompt goes to a private file, which is removed at the end: whoever uses the
+        machine can read the arguments of a program.
+        """
         self.check()
         argv = [self._path]
         if options.dangerously_skip_permissions:
             argv.append("--dangerously-skip-permissions")
-        if options.system_prompt is not None:
-            argv += ["--append-system-prompt", options.system_prompt]
-        with subprocess.Popen(argv, cwd=options.cwd, env=dict(self._environment())) as process:
+        system_prompt = _write_private(options.system_prompt)
+        if system_prompt is not None:
+            argv += ["--append-system-prompt-file", str(system_prompt)]
+        try:
+            return self._converse(argv, options.cwd)
+        finally:
+            if system_prompt is not None:
+                system_prompt.unlink(missing_ok=True)
+
+    def _converse(self, argv: list[str], cwd: Path) -> int:
+        """The program at this terminal, to its end."""
+        with subprocess.Popen(argv, cwd=cwd, env=dict(self._environment())) as process:
             while True:
                 try:
                     return process.wait()

@@ -62,6 +62,9 @@ class RunSummary:
     """Why each commit failed."""
     spent: Spending = field(default_factory=Spending)
     """What all sessions took, as far as they told."""
+    earlier_s: float = 0.0
+    """Seconds that earlier processes worked on a run that was resumed: no event tells the time of
+    this one."""
     tbd_files: tuple[str, ...] = ()
     """Names of the files in `.cuggino/tbd/` that a stalled loop has left."""
     spec_issue_file: str | None = None
@@ -88,13 +91,7 @@ class RunSummary:
     def _counted(self, event: Event) -> RunSummary:
         match event:
             case RunResumed():
-                return replace(
-                    self,
-                    rounds=event.rounds,
-                    tasks=event.tasks,
-                    agents=event.agents,
-                    commits=tuple(Commit(*commit) for commit in event.commits),
-                )
+                return self.recounted(event)
             case IterationStart():
                 return replace(self, rounds=self.rounds + 1)
             case PlanningStart() | ImplementingStart() | ReviewingStart() | WatchAuditStarted():
@@ -120,6 +117,18 @@ class RunSummary:
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
             case _:
                 return self
+
+    def recounted(self, totals: RunResumed) -> RunSummary:
+        """The summary with these counts, such as those of the whole journal, for its own."""
+        return replace(
+            self,
+            rounds=totals.rounds,
+            tasks=totals.tasks,
+            agents=totals.agents,
+            commits=tuple(Commit(*commit) for commit in totals.commits),
+            spent=self.spent.add(totals),
+            earlier_s=totals.duration,
+        )
 
     def ended(self, outcome: RunOutcome) -> RunSummary:
         """The summary of a run that ended so."""

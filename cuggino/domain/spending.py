@@ -187,7 +187,7 @@ _OPTION: dict[BudgetKind, str] = {
 
 
 def exceeded(level: Level) -> BudgetExceeded:
-    """The error of a budget that is used up: which, how much of it, and how to go on."""
+    """The error of a budget that is used up: which, how much of it, and what to do about it."""
     match level.kind:
         case "cost":
             budget, spent, limit = "budget", _dollars(level.spent), _dollars(level.limit)
@@ -199,7 +199,7 @@ def exceeded(level: Level) -> BudgetExceeded:
             assert_never(level.kind)
     return BudgetExceeded(
         f"The {budget} of the run is used up: {spent} of {limit} spent",
-        hint=f"go on with `cuggino run --resume` and a larger `{_OPTION[level.kind]}`",
+        hint=f"go on with a larger `{_OPTION[level.kind]}`",
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.domain.numbering import next_number
 from cuggino.errors import ConfigError, StorageError
 from cuggino.storage.atomic import storing, write_atomic
 from cuggino.storage.moving import (
@@ -21,7 +22,6 @@ from cuggino.storage.moving import (
 from cuggino.storage.workspace import Workspace
 
 _REASON = ".reason.txt"
-_NUMBER = re.compile(r"(\d{3,6})(?=[-.])")
 _ARCHIVED = re.compile(r"[0-9a-f-]{36}-(?:approved|max-iterations|removed)-")
 _LONGEST_SLUG = 48
 
@@ -169,7 +169,9 @@ class Backlog:
         return target.name
 
     def add(self, title: str, text: str = "") -> str:
-        """Write a new item `NNN-slug.md`, whose number follows all others; gives its name.
+        """Write a new item `NNN-slug.md`, whose name comes behind all others; gives its name.
+
+        Behind that is of those which begin with such a number, parked and archived ones included.
 
         Raises:
             ConfigError: the title is blank.
@@ -183,7 +185,7 @@ class Backlog:
         folder = self._workspace.backlog
         with storing("add backlog item", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            path = reserve(folder, f"{self._next_number():03}-{slug or 'item'}.md")
+            path = reserve(folder, f"{self._next_number()}-{slug or 'item'}.md")
             try:
                 write_atomic(path, content)
             except OSError:
@@ -237,7 +239,7 @@ class Backlog:
             return f"it cannot be read: {error.strerror or error}"
         return "it is empty" if blank else stamp
 
-    def _next_number(self) -> int:
+    def _next_number(self) -> str:
         workspace = self._workspace
         names = [
             *(entry.name for entry in visible_entries(workspace.backlog)),
@@ -248,7 +250,7 @@ class Backlog:
                 if (match := _ARCHIVED.match(entry.name))
             ),
         ]
-        return max((int(m[1]) for name in names if (m := _NUMBER.match(name))), default=0) + 1
+        return next_number(names)
 
     def _reason(self, item: Path) -> str:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from cuggino_cli.checks import Finding, Status
+    from cuggino_cli.finding import Finding, Status
     from cuggino_cli.output.theme import Fragment, Label
 
 _LABELS: dict[Status, Label] = {"ok": "success", "note": "caution", "problem": "problem"}

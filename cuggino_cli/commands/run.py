@@ -57,10 +57,11 @@ def command(
     if resume is not None:
         run_id = resume or None
         runtime = Runtime.live(cwd=folder, config=config, agent=agent or _agent_of(folder, run_id))
-        return follow(runtime.resume(run_id), output)
+        return follow(runtime.resume(run_id), output, journaled=config.journal)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent)
     text = read_text_file(folder / review, what="--review") if review else None
-    return follow(runtime.run(focus=focus or "", review=text, slow=slow), output)
+    run = runtime.run(focus=focus or "", review=text, slow=slow)
+    return follow(run, output, journaled=config.journal)
 
 
 def _agent_of(folder: Path, run_id: str | None) -> str | None:

@@ -151,11 +151,11 @@ def _play(
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
         terminal.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
-    summary = summary.add(run.totals)  # a run that was resumed has told a part of it twice
+    summary = summary.recounted(run.totals)  # a run that was resumed has told a part of it twice
     if summary.outcome is None:
         match run.state:
             case "failed" | "quota" | "budget":
-                summary, hint = summary.ended("failed"), None  # the summary says itself how
+                summary = summary.ended("failed")
             case "interrupted" | "killed":
                 summary = summary.ended("interrupted")
             case _:
@@ -201,7 +201,7 @@ def _row(found: RecordedRun | tuple[Path, StorageError], short: dict[str, str]) 
         iterations=totals.rounds,
         cost_usd=totals.cost_usd,
         agent=started.agent,
-        focus=started.focus or item_name(started),
+        focus=started.focus or item_name(started) or f"({started.command})",
     )
 
 

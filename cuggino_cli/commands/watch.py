@@ -28,4 +28,4 @@ def command(slow: bool, agent: str | None, output: OutputOptions, **policies: An
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent)
-    return follow(runtime.watch(slow=slow), output, bell=rings(runtime.config))
+    return follow(runtime.watch(slow=slow), output, bell=rings(config), journaled=config.journal)

@@ -12,3 +12,9 @@ def format_duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}m {rest}s"
     return f"{minutes // 60}h {minutes % 60}m"
+
+
+def format_pause(seconds: float) -> str:
+    """As `format_duration`, but a time below ten seconds to its tenth: `1.5s`, `2s`."""
+    tenths = round(abs(seconds), 1)
+    return f"{tenths:g}s" if tenths <= 10 else format_duration(seconds)

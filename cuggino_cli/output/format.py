@@ -55,7 +55,7 @@ from cuggino.events import (
     WatchSpecIssueWaiting,
     WatchTbdItemFound,
 )
-from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.durations import format_duration, format_pause
 from cuggino_cli.output.policies import policy_line
 from cuggino_cli.output.theme import Fragment, Label
 from cuggino_cli.output.tools import cut, numbered_lines, tool_line
@@ -228,7 +228,7 @@ def _waiting(text: str, label: Label = "watch") -> _Shown:
 
 def _retry(event: WatchItemRetry) -> str:
     attempt = f"attempt {event.attempt} of {event.max_attempts}"
-    again = f"again in {format_duration(event.retry_in)}"
+    again = f"again in {format_pause(event.retry_in)}"
     return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"
 
 

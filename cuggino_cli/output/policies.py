@@ -17,7 +17,7 @@ from cuggino.events import (
     StageCost,
     Usage,
 )
-from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.durations import format_duration, format_pause
 from cuggino_cli.output.theme import Label
 
 
@@ -33,7 +33,7 @@ def policy_line(event: PolicyEvent) -> PolicyLine | None:
     """The line of the event; None for one that this version does not know."""
     match event:
         case AgentRetry():
-            again = f"again in {format_duration(event.retry_in)}"
+            again = f"again in {format_pause(event.retry_in)}"
             of = f"retry {event.attempt} of {event.max_retries}"
             text = f"[Agent] {event.reason.replace('_', ' ')} ({of}, {again}): {event.message}"
             return PolicyLine("warning", text)
@@ -117,5 +117,5 @@ def _standstill(event: NoProgress) -> str:
 
 
 def _resumed(event: RunResumed) -> str:
-    stages = "1 stage" if event.stages == 1 else f"{event.stages} stages"
-    return f"[Loop] Going on with run {event.run_id}: {stages} done before"
+    steps = "1 step" if event.stages == 1 else f"{event.stages} steps"
+    return f"[Loop] Going on with run {event.run_id}: {steps} done before"

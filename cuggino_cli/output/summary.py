@@ -26,21 +26,24 @@ def summary_fragments(
     *,
     duration_s: float,
     hint: str | None = None,
+    journaled: bool = True,
     spec_issues_folder: str = ".cuggino/spec-issues",
 ) -> list[Fragment]:
     """The summary as lines, after an empty one; pure.
 
     Args:
         summary: the fold over the run's events.
-        duration_s: seconds from the start of the run to its end.
-        hint: what the error that ended the run advises, if one did and it does.
+        duration_s: seconds that all processes of the run worked on it.
+        hint: how to go on with this very run, in place of the general sentence.
+        journaled: whether the run was written down, so that it can be resumed.
         spec_issues_folder: where spec issues are stored, as the person should see it.
     """
     label, outcome = _OUTCOMES[summary.outcome]
     fragments = [Fragment("plain", "\n"), Fragment(label, f"[Summary] {outcome}")]
     for name, text in _rows(summary, duration_s):
         fragments += _row("prose", name, text)
-    for number, step in enumerate(_next_steps(summary, hint, spec_issues_folder)):
+    steps = _next_steps(summary, hint, journaled, spec_issues_folder)
+    for number, step in enumerate(steps):
         fragments += _row("round", "" if number else "Next", step)
     return fragments
 
@@ -67,7 +70,10 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     yield "Duration", format_duration(duration_s)
 
 
-def _next_steps(summary: RunSummary, hint: str | None, spec_issues_folder: str) -> list[str]:
+def _next_steps(
+    summary: RunSummary, hint: str | None, journaled: bool, spec_issues_folder: str
+) -> list[str]:
+    going_on = hint or _go_on(summary, journaled)
     match summary.outcome:
         case "approved":
             return [_review(summary)]
@@ -80,16 +86,19 @@ def _next_steps(summary: RunSummary, hint: str | None, spec_issues_folder: str) 
             found = "read the findings in .cuggino/tbd and decide, " if summary.tbd_files else ""
             return [f"{found}refine the specs, then run again"]
         case "failed":
-            return [hint or "see the error", _go_on(summary)]
+            return ["see the error", going_on]
         case "interrupted":
-            return [hint or _go_on(summary)]
+            return [going_on]
         case None:
             return [hint] if hint else []
         case _ as never:
             assert_never(never)
 
 
-def _go_on(summary: RunSummary) -> str:
+def _go_on(summary: RunSummary, journaled: bool) -> str:
+    if not journaled:
+        again = "cuggino watch" if summary.in_watch else "cuggino run"
+        return f"`{again}` begins anew: without a journal nothing can be resumed"
     command = "cuggino watch" if summary.in_watch else "cuggino run --resume"
     return f"`{command}` goes on where it stopped"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -230,11 +232,48 @@ def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
     """Ctrl-C while a person talks to the program is the program's, which gives the exit code."""
     body = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert sys.argv[1:] == ["--append-system-prompt", "You are."]
+    assert sys.argv[1:] == []
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(0.5)
     sys.exit(7)
     """
     agent = ClaudeAgent(path=fake_claude(tmp_path, body))
-    code = agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt="You are."))
-    assert 7 == code
+    assert 7 == agent.interactive(InteractiveOptions(cwd=tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
+def test_the_system_prompt_of_a_talk_is_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """It is no argument, which anybody could read and which could not be as long; it is removed."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    body = f"""
+    [flag, name] = sys.argv[1:]
+    told = [flag, open(name, encoding="utf-8").read(), os.stat(name).st_mode & 0o777]
+    json.dump([os.path.dirname(name), *told], open("told.json", "w"))
+    {ending}
+    """
+    system = "You are è, 漢 and \U0001f600.\n" * 20_000
+    agent = ClaudeAgent(path=fake_claude(tmp_path, body))
+    agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt=system))
+    expected = [str(temporary), "--append-system-prompt-file", system, 0o600]
+    assert expected == json.loads((tmp_path / "told.json").read_text())
+    assert [] == list(temporary.iterdir())
+
+
+def test_no_system_prompt_is_left_of_a_program_that_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The private file goes as well when the program is gone since it told its version."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    program = fake_claude(tmp_path, "")
+    agent = ClaudeAgent(path=program)
+    agent.check()
+    program.unlink()
+    with pytest.raises(OSError):
+        agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt="You are."))
+    assert [] == list(temporary.iterdir())

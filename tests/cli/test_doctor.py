@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from cuggino._version import __version__
-from cuggino.config import Config
+from cuggino.config import Config, save_config
 from cuggino_cli import checks
-from cuggino_cli.checks import Finding
 from cuggino_cli.commands.doctor import finding_fragments
+from cuggino_cli.finding import Finding
 from cuggino_cli.main import main
 from cuggino_cli.output.theme import paint
 
@@ -192,25 +192,16 @@ def test_gate_advice(ready: Path) -> None:
     assert strict == Finding("ok", "check command: true (an approval counts only if it passes)")
 
 
-def test_left_overs(ready: Path) -> None:
-    """Session files are counted by file and run; files in use are no left-overs."""
-    none = Finding("ok", "session files: none left over")
-    assert none == checks.left_overs(ready)
-    wip = ready / ".cuggino" / "wip"
-    wip.mkdir(parents=True)
-    assert none == checks.left_overs(ready)
-    for name in ("a.md", "a.plan.md", "b.md"):
-        (wip / name).write_text("", encoding="utf-8")
-    expected = Finding(
-        "note", f"session files: 3 files of 2 ended runs left in {wip}", "they are safe to delete"
-    )
-    assert expected == checks.left_overs(ready)
-    owner = ready / ".cuggino" / "lock.json"
-    owner.write_text("no number", encoding="utf-8")
-    assert expected == checks.left_overs(ready)
-    owner.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
-    in_use = Finding("ok", f"session files: in use by process {os.getpid()}")
-    assert in_use == checks.left_overs(ready)
+def test_a_push_without_commits(ready: Path) -> None:
+    """A `push` is worth a note when there are no commits that it could push, and else is not."""
+    [found] = checks.pushing(Config(push="origin/main"))
+    expected = ("note", 'push: nothing is pushed to origin/main, as "commit" is off')
+    assert expected == (found.status, found.what)
+    assert [] == list(checks.pushing(Config(push="origin/main", commit=True)))
+    assert [] == list(checks.pushing(Config()))
+    assert found not in checks.diagnose(ready, agent=None, env={}, uid=1)
+    save_config(ready, Config(agent="scripted:scenario.toml", push="origin/main"))
+    assert found in checks.diagnose(ready, agent=None, env={}, uid=1)
 
 
 def test_fragments() -> None:

@@ -8,7 +8,7 @@ import git
 import pytest
 
 from cuggino_cli import checks
-from cuggino_cli.checks import Finding
+from cuggino_cli.finding import Finding
 
 pytestmark = pytest.mark.usefixtures("no_identity")
 

@@ -20,7 +20,9 @@ from cuggino_cli.main import main
 from tests.agents.fake_claude import fake_claude
 
 _NOTE = """
-json.dump({"argv": sys.argv[1:], "cwd": os.getcwd()}, open("told.json", "w"))
+*flags, system = sys.argv[1:]
+told = {"flags": flags, "system": open(system, encoding="utf-8").read(), "cwd": os.getcwd()}
+json.dump(told, open("told.json", "w"))
 """
 
 
@@ -37,8 +39,9 @@ def test_a_session_is_started(project: Path, name: str) -> None:
     assert 0 == main([name])
     told = json.loads((project / "told.json").read_text())
     assert str(project.resolve()) == told["cwd"]
-    skip, append, prompt = told["argv"]
-    assert ("--dangerously-skip-permissions", "--append-system-prompt") == (skip, append)
+    expected = ["--dangerously-skip-permissions", "--append-system-prompt-file"]
+    assert expected == told["flags"]
+    prompt = told["system"]
     paths = ["spec-issues", "backlog", "tbd", "memory.md"]
     for path in ["docs/specs", *(f".cuggino/{path}" for path in paths)]:
         assert f"`{path}`" in prompt
@@ -61,7 +64,7 @@ def test_an_own_prompt(project: Path) -> None:
     (project / ".cuggino/prompts/pm.md").write_text("Mind {{backlog_path}}.")
     assert 0 == main(["plan"])
     told = json.loads((project / "told.json").read_text())
-    assert "Mind .cuggino/backlog." == told["argv"][-1]
+    assert "Mind .cuggino/backlog." == told["system"]
 
 
 @pytest.mark.parametrize(

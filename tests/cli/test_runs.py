@@ -201,6 +201,7 @@ def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
         ("watch", [], "cuggino watch"),
         ("watch", [(1, None, RunEnded(state="interrupted"))], None),
         ("run", [(1, None, RunEnded(state="interrupted"))], "cuggino run --resume 0193b2c1"),
+        ("run", [(1, None, RunEnded(state="budget"))], "cuggino run --resume 0193b2c1"),
         ("run", APPROVED, None),
     ],
 )

@@ -68,9 +68,11 @@ def test_replay_of_a_run_that_failed(
 def test_replay_of_a_run_that_was_resumed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The summary counts what two processes did once, though the second one began by telling it."""
+    """The summary counts what two processes did once, though the second one began by telling it,
+    and said again what the first one had said before it was killed."""
     totals = RunResumed(run_id=ONE, stages=3, rounds=1, tasks=1, agents=2, cost_usd=1.25)
     rest: list[Said] = [(500, None, RunContinued()), (500, None, totals)]
+    rest += [(505, "implementing#2", done) for _, stage, done in SAID if done.tag == "Progress"]
     record(project, ONE, *SAID, *rest, (510, None, RunEnded(state="budget")))
     out = output_of(capsys, "runs", "replay", "0193", "--quiet")
     summary = out[out.index("[Summary] Failed") :]

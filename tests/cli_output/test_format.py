@@ -8,6 +8,7 @@ import pytest
 
 from cuggino.events import (
     AgentMessage,
+    AgentRetry,
     ApprovalBlocked,
     CheckCommandOutput,
     CommitPerformed,
@@ -31,8 +32,9 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
     WatchBacklogWaiting,
+    WatchItemRetry,
 )
-from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.durations import format_duration, format_pause
 from cuggino_cli.output.format import format_event
 from cuggino_cli.output.theme import Fragment, paint
 from cuggino_cli.output.verbosity import Verbosity
@@ -253,3 +255,30 @@ def test_bell_is_silent_without_a_person() -> None:
 def test_duration(expected: str, seconds: float) -> None:
     """A duration has its two largest units, rounded down."""
     assert expected == format_duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("expected", "seconds"),
+    [
+        ("0s", 0),
+        ("0.3s", 0.25001),
+        ("1.5s", 1.5),
+        ("2s", 2.0),
+        ("2s", 1.96),
+        ("9.9s", 9.94),
+        ("10s", 9.96),
+        ("10s", 10.7),
+        ("1m 30s", 90.5),
+    ],
+)
+def test_pause(expected: str, seconds: float) -> None:
+    """A pause below ten seconds is rounded to its tenth, a longer one is as any duration."""
+    assert expected == format_pause(seconds)
+
+
+def test_the_pause_of_a_retry() -> None:
+    """A retry of an agent, and of an item of the backlog, tells a short pause to its tenth."""
+    retry = sample(AgentRetry).model_copy(update={"retry_in": 1.5})
+    item = sample(WatchItemRetry).model_copy(update={"retry_in": 1.5})
+    for event in (retry, item):
+        assert "again in 1.5s" in (plain(event) or "")

@@ -74,14 +74,15 @@ GO_ON = "           `cuggino run --resume` goes on where it stopped"
             "max_iterations",
             None,
         ),
-        (["  Next     log in again", GO_ON], "failed", "log in again"),
+        (["  Next     see the error", f"{'':11}go on by this"], "failed", "go on by this"),
         (["  Next     see the error", GO_ON], "failed", None),
         (["  Next     " + GO_ON.strip()], "interrupted", None),
+        (["  Next     go on by this"], "interrupted", "go on by this"),
         ([], None, None),
     ],
 )
 def test_next_step(expected: list[str], outcome: RunOutcome | None, hint: str | None) -> None:
-    """Each outcome says what to do next; an error's own hint comes first."""
+    """Each outcome says what to do next; a hint how to go on replaces the general sentence."""
     shown = lines(RunSummary(outcome=outcome, spec_issue_file="x.md"), hint=hint)
     start = shown.index("  Duration 1m 30s") + 1
     assert expected == shown[start:]

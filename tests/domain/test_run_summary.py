@@ -117,9 +117,12 @@ def test_ended_from_outside(outcome: RunOutcome) -> None:
 
 def test_a_watch_that_goes_on_with_a_run_has_counted_it() -> None:
     """A resumed run brings its counts into an empty summary, and adds nothing to any other."""
-    resumed = RunResumed(run_id="r", stages=2, rounds=2, tasks=3, agents=5, cost_usd=0.5)
+    resumed = RunResumed(
+        run_id="r", stages=2, rounds=2, tasks=3, agents=5, cost_usd=0.5, duration=9.0
+    )
     alone = RunSummary().add(resumed)
     assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
+    assert 9.0 == alone.earlier_s
     watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
     assert watched == watched.add(resumed)
     assert watched.in_watch

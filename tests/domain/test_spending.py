@@ -203,8 +203,8 @@ def test_levels_of_a_budget() -> None:
     ],
 )
 def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, option: str) -> None:
-    """The error says which budget, how much of it, and how to go on; its exit code is 13."""
+    """The error says which budget, how much of it, and what to raise; its exit code is 13."""
     error = exceeded(Level(kind, spent, limit))
     assert f"{message} spent" == error.message
-    assert f"go on with `cuggino run --resume` and a larger `{option}`" == error.hint
+    assert f"go on with a larger `{option}`" == error.hint
     assert 13 == error.code

@@ -243,6 +243,14 @@ class TestAdding:
         drop(workspace, "7-of-9.md")
         assert "044-e.md" == backlog.add("e")
 
+    def test_a_thousand_items(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Items are taken in the order in which they were added, also behind the 999th."""
+        drop(workspace, "101-old.md")
+        drop(workspace, "998-old.md")
+        added = [backlog.add(title) for title in ("z", "y", "x")]
+        assert ["999-z.md", "999001-y.md", "999002-x.md"] == added
+        assert ["101-old.md", "998-old.md", *added] == backlog.items()
+
     @pytest.mark.parametrize(
         ("title", "name"),
         [

@@ -1,0 +1,71 @@
+"""A policy of your own: an operator on the agent's stream, in force wherever the agent works."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from reactivex import Observable
+from reactivex import operators as ops
+
+import cuggino
+from cuggino.events import AgentMessage, LlmAgentEvent, LoopPhaseEvent, LoopSpecIssue, ToolCall
+
+
+class Counted(NamedTuple):
+    """An event, and how many commands there were up to it."""
+
+    event: LlmAgentEvent
+    commands: int
+
+
+def end_after_commands(
+    limit: int,
+) -> Callable[[Observable[LlmAgentEvent]], Observable[LlmAgentEvent]]:
+    """Let a session run `limit` commands; at one more it ends, and says so with a marker."""
+    too_many = AgentMessage(text=f"<SPEC_ISSUE>More than {limit} commands.</SPEC_ISSUE>")
+
+    def count(before: Counted, event: LlmAgentEvent) -> Counted:
+        is_command = isinstance(event, ToolCall) and event.name == "Bash"
+        return Counted(event, before.commands + is_command)
+
+    def judge(now: Counted) -> LlmAgentEvent:
+        return now.event if now.commands <= limit else too_many
+
+    return lambda session: session.pipe(
+        ops.scan(count, Counted(too_many, 0)),  # anew for each session
+        ops.map(judge),
+        ops.take_while(lambda event: event is not too_many, inclusive=True),
+    )
+
+
+class CarefulAgent(cuggino.ScriptedAgent):
+    """An agent with that policy; `cuggino.ClaudeAgent` can be given it the same way."""
+
+    def spawn(self, options: cuggino.SpawnOptions) -> Observable[LlmAgentEvent]:
+        """The session, ended by the policy: with it goes every process that it has started."""
+        return super().spawn(options).pipe(end_after_commands(2))
+
+
+Path(".specs").mkdir()
+Path(".specs/count.md").write_text("count.txt holds a number.\n")
+agent = CarefulAgent(Path(__file__).with_name("own_policy.toml"))
+runtime = cuggino.Runtime.live(cwd=".", agent=agent)
+
+for event in cuggino.iterate(runtime.run(focus="count.txt")):
+    match event:
+        case ToolCall(name="Bash"):
+            print("runs:", event.input)
+        case LoopSpecIssue():
+            print(f"{event.tag}: {event.content}")
+        case LoopPhaseEvent():
+            print(event.tag)
+        case _:  # what the agent says, the cost of a stage, ...
+            pass
+
+# prints:
+# IterationStart
+# PlanningStart
+# ImplementingStart
+# runs: {'command': 'echo 1 > count.txt'}
+# runs: {'command': 'echo 2 > count.txt'}
+# LoopSpecIssue: More than 2 commands.

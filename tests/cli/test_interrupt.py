@@ -1,0 +1,115 @@
+"""Ctrl-C: what is said at once, and what the second one does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cuggino import parse_event
+from tests.cli_output.screen import Screen
+from tests.sources.subscribers import alive, eventually
+
+NOTICE = "cuggino: stopping; Ctrl-C once more ends it at once\n"
+LIMIT = 20.0
+
+STUBBORN = """
+[[planning]]
+[[planning.steps]]
+run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+"""
+
+
+@pytest.fixture
+def stubborn(ready: Path) -> Path:
+    """A project whose agent runs a tool that no signal but SIGKILL ends."""
+    (ready / "scenario.toml").write_text(STUBBORN)
+    return ready
+
+
+@contextmanager
+def command(
+    project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command while its tool works; at the end nothing of it is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "run", "--focus", "x", *args],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
+    )
+    try:
+        assert eventually((project / "started").exists, limit=LIMIT)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+    tool = int((project / "started").read_text())
+    assert eventually(lambda: not alive(tool), limit=LIMIT)
+
+
+def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
+    """One line on standard error says that it is stopping, while it is; then comes the summary."""
+    with command(stubborn) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert NOTICE == process.stderr.readline().decode()
+        assert alive(int((stubborn / "started").read_text())), "it is still being ended"
+        out, err = process.communicate(timeout=LIMIT)
+    assert 130 == process.returncode
+    assert b"[Summary] Interrupted" in out
+    assert NOTICE.encode() not in out
+    assert b"" == err.strip()
+
+
+def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
+    """While the agent is being ended, another Ctrl-C leaves without a further word."""
+    with command(stubborn) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    assert 130 == process.returncode
+    assert (False, b"") == (b"Summary" in out, err)
+
+
+def test_json_stays_as_it_is(stubborn: Path) -> None:
+    """With --json standard output holds events and nothing else, and nothing is said beside it."""
+    with command(stubborn, "--json") as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    assert (130, b"") == (process.returncode, err.strip())
+    assert "ToolCall" == [parse_event(line) for line in out.decode().splitlines()][-1].tag
+
+
+def test_on_a_terminal(stubborn: Path) -> None:
+    """The line takes the place of the spinner, and the summary begins below it."""
+    ours, theirs = pty.openpty()
+    screen = Screen(200)
+
+    def read(until: str) -> None:
+        while until not in screen.getvalue():
+            screen.write(os.read(ours, 4096).decode().replace("\r\n", "\n"))
+
+    try:
+        with command(stubborn, "--color", "never", out=theirs, err=theirs) as process:
+            read("Working...")
+            process.send_signal(signal.SIGINT)
+            read("where it stopped")
+            assert 130 == process.wait(LIMIT)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    place = screen.lines.index(NOTICE.rstrip())
+    assert "▶ Bash: trap" in screen.lines[place - 1]
+    assert ["", "[Summary] Interrupted"] == screen.lines[place + 1 : place + 3]

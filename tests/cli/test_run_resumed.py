@@ -1,0 +1,106 @@
+"""What `cuggino run` says at the end of a run that was cut off, and of one that goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.storage import Workspace, list_journals
+from cuggino_cli.main import main
+
+_ON = """
+[[planning]]
+cost_usd = 1.0
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan"
+[[planning.steps]]
+usage = { input_tokens = 900, output_tokens = 30 }
+[[planning.steps]]
+say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
+[[implementing]]
+cost_usd = 0.25
+"""
+BROKEN = _ON + "steps = [{ exit = 3 }]\n"
+WORKING = (
+    _ON
+    + """
+[[implementing.steps]]
+usage = { input_tokens = 50, output_tokens = 7 }
+[[implementing.steps]]
+say = "<DONE>done</DONE>"
+[[reviewing]]
+cost_usd = 0.5
+[[reviewing.steps]]
+say = "<APPROVED>fine</APPROVED>"
+"""
+)
+
+
+def went_on_for(seconds: float, journal: Path) -> None:
+    """Let the journal say that its last entry came so much later."""
+    *before, last = journal.read_text().splitlines()
+    entry = json.loads(last)
+    entry["at"] = (datetime.fromisoformat(entry["at"]) + timedelta(seconds=seconds)).isoformat()
+    journal.write_text("\n".join([*before, json.dumps(entry, separators=(",", ":"))]) + "\n")
+
+
+def test_without_a_journal_nothing_is_promised(
+    ready: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was not written down cannot be resumed, and its summary does not say it can."""
+    (ready / "scenario.toml").write_text(BROKEN)
+    config = ready / ".cuggino.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "journal": False}))
+    assert 1 == main(["run", "--focus", "x", "--max-retries=0"])
+    told = "".join(capsys.readouterr())
+    assert "`cuggino run` begins anew: without a journal nothing can be resumed" in told
+    assert "--resume" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "option"), [("--max-tokens=100", "--max-tokens"), ("--budget=0.5", "--budget")]
+)
+def test_a_spent_budget_says_once_how_to_go_on(
+    ready: Path, capsys: pytest.CaptureFixture[str], limit: str, option: str
+) -> None:
+    """The summary says that the run can be resumed, the error which limit to raise; each once."""
+    (ready / "scenario.toml").write_text(WORKING)
+    assert 13 == main(["run", "--focus", "x", limit])
+    said = capsys.readouterr()
+    assert "`cuggino run --resume` goes on where it stopped" in said.out
+    assert said.err.endswith(f"\n  go on with a larger `{option}`\n")
+    both = said.out + said.err
+    assert (1, 1) == (both.count("--resume"), both.count(f"larger `{option}`"))
+
+
+def test_a_spent_budget_of_a_watch(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A watch whose budget is spent is gone on with by `cuggino watch`, and says nothing else."""
+    (ready / "scenario.toml").write_text(WORKING)
+    settings = json.loads((ready / ".cuggino.json").read_text())
+    (ready / ".cuggino.json").write_text(json.dumps({**settings, "settleSeconds": 0.1}))
+    assert 0 == main(["backlog", "add", "Log in"])
+    assert 13 == main(["watch", "--max-tokens", "100"])
+    said = capsys.readouterr()
+    assert "`cuggino watch` goes on where it stopped" in said.out
+    assert "--resume" not in said.out + said.err
+
+
+def test_the_summary_counts_all_processes(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Time, money and tokens of a resumed run are those of all its processes together."""
+    (ready / "scenario.toml").write_text(BROKEN)
+    assert 1 == main(["run", "--focus", "x", "--max-retries", "0"])
+    (journal,) = list_journals(Workspace(ready).journal)
+    went_on_for(3600, journal)
+    capsys.readouterr()
+    (ready / "scenario.toml").write_text(WORKING)
+    assert 0 == main(["run", "--resume"])
+    out = capsys.readouterr().out
+    summary = dict(re.findall(r"^  (\w+) +(.+)$", out[out.index("[Summary] Approved") :], re.M))
+    assert "1h 0m" == summary["Duration"]
+    assert "$1.7500" == summary["Cost"]
+    assert "987" == summary["Tokens"]
