@@ -18,8 +18,10 @@ from cuggino.sources.guardian_client import GuardianClient
 from tests.sources.subscribers import Recorder, alive, eventually
 
 PARENT = """
-import sys, threading
+import signal, sys, threading
 from cuggino.sources import process_lines
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 
 def say(line):
     print(line.decode(), flush=True)
