@@ -12,6 +12,7 @@ CugginoError
 ├── LlmSessionError             an agent session that failed
 │   ├── AgentNotFound           the agent's program is missing or too old
 │   ├── AgentFailed             the agent ended with an error of its own
+│   ├── GuardNotLive            the agent could have used tools without being held to its policy
 │   ├── AgentStalled            the agent was silent for too long
 │   ├── QuotaExceeded           a usage limit, with the time it is lifted when known
 │   └── BudgetExceeded          the money or turns allowed are spent
@@ -169,6 +170,12 @@ class AgentFailed(LlmSessionError):
     def __init__(self, message: str, *, reason: AgentFailure, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+
+
+class GuardNotLive(LlmSessionError):
+    """The session was not held to its policy, or could not be: none of its tools may run."""
+
+    exit_code = 2
 
 
 class AgentStalled(LlmSessionError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
 from cuggino_cli.finding import Finding
+from cuggino_cli.guard_checks import guard
 from cuggino_cli.session_files import session_files
 
 WORKSPACE = ".cuggino"
@@ -38,8 +39,12 @@ def diagnose(
     yield finding
     name = agent or (config.agent if config else None)
     if name is not None:
-        yield agent_program(name, folder=folder, path=config.agent_path if config else None)
-        yield agent_permissions(name, env=env, uid=uid)
+        found = agent_program(name, folder=folder, path=config.agent_path if config else None)
+        yield found
+        guarded = config is not None and config.guard != "off"
+        yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
+        if config is not None and found.status == "ok":
+            yield from guard(name, folder=folder, config=config, env=env)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -73,21 +78,23 @@ def agent_program(name: str, *, folder: Path, path: str | None) -> Finding:
     return Finding("ok", f"agent: {name} {version}")
 
 
-def agent_permissions(name: str, *, env: Mapping[str, str], uid: int) -> Finding:
+def agent_permissions(
+    name: str, *, env: Mapping[str, str], uid: int, guarded: bool = False
+) -> Finding:
     """Whether the agent will work without asking for permissions.
 
-    Claude does not as root, unless the environment says that it is in a sandbox.
+    Claude does not as root, unless the environment says that it is in a sandbox. When it is
+    guarded it need not skip its questions in a run: the guard answers them.
     """
     if name != "claude" or uid != 0:
         return Finding("ok", "permissions: nothing in the way")
     # The program takes no other value of IS_SANDBOX.
     if env.get("IS_SANDBOX") == "1" or env.get("CLAUDE_CODE_BUBBLEWRAP"):
         return Finding("ok", "permissions: root, in a sandbox by the environment")
-    return Finding(
-        "problem",
-        "permissions: claude refuses to skip permissions as root",
-        "run as a normal user, or set IS_SANDBOX=1 inside a container",
-    )
+    hint = "run as a normal user, or set IS_SANDBOX=1 inside a container"
+    if guarded:
+        return Finding("note", "permissions: as root, claude refuses `cuggino plan`", hint)
+    return Finding("problem", "permissions: claude refuses to skip permissions as root", hint)
 
 
 def workspace(folder: Path) -> Finding:

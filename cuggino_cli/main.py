@@ -32,6 +32,7 @@ COMMANDS = (
     "demo",
     "setup",
     "doctor",
+    "guard",
 )
 """The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
 

@@ -1,4 +1,4 @@
-"""The options that bound a run: budgets, waiting, retries."""
+"""What bounds a run: the options for budgets, waiting and retries; a word when nothing guards."""
 
 from __future__ import annotations
 
@@ -90,3 +90,9 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
     return changed_config(
         config, {name: value for name, value in given.items() if value is not None}
     )
+
+
+def warn_if_unguarded(config: Config) -> None:
+    """One line on standard error when the guard is off: nothing holds the agents to their roles."""
+    if config.guard == "off":
+        click.echo("cuggino: the guard is off: agents may do whatever you may", err=True)

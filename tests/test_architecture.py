@@ -37,34 +37,35 @@ ROOMS = MappingProxyType(
         "_version": _room(),
         "events": _room("", "pydantic typing_extensions"),
         "errors": _room(),
-        "config": _room("events errors", "pydantic"),
+        "security": _room("errors"),
+        "config": _room("events errors security", "pydantic"),
         "domain": _room("events errors"),
-        "security": _room("errors", "tree_sitter tree_sitter_bash bashlex"),
         "prompts": _room("errors"),
         "operators": _room("events errors domain", "reactivex"),
         "sources": _room("errors", "reactivex watchdog git psutil"),
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
         "agents": _room(
-            "_version events errors config domain sources operators", "pydantic reactivex"
+            "_version events errors security config domain sources operators", "pydantic reactivex"
         ),
         "stages": _room(
-            "events errors domain agents.protocol prompts operators sources storage", "reactivex"
+            "events errors security domain agents.protocol prompts operators sources storage",
+            "reactivex",
         ),
         "loops": _room(
-            "events errors config domain prompts operators storage agents.protocol stages",
+            "events errors security config domain prompts operators storage agents.protocol stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
         "report": _room("events errors domain storage", "pydantic plotly"),
         "notify": _room("events errors config operators", "reactivex apprise"),
         "runtime": _room(
-            "events errors config domain prompts operators sources storage agents stages loops "
-            "notify",
+            "events errors security config domain prompts operators sources storage agents stages "
+            "loops notify",
             "reactivex",
         ),
         "testing": _room(
-            "events errors config domain prompts operators sources storage agents stages loops "
-            "edges notify runtime",
+            "events errors security config domain prompts operators sources storage agents stages "
+            "loops edges notify runtime",
             "reactivex psutil",
         ),
     }
@@ -72,12 +73,13 @@ ROOMS = MappingProxyType(
 """The rooms from the bottom up. A dotted name allows that one module of a room."""
 
 CLI_MAY = _room(
-    "_version config errors events domain prompts agents sources.git storage notify report",
+    "_version config errors events domain security prompts agents sources.git storage notify "
+    "report",
     "click prompt_toolkit wcwidth reactivex pydantic git",
 )
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""
 
-PROGRAMS = ("agents/scripted_process.py", "sources/guardian.py")
+PROGRAMS = ("agents/scripted_process.py", "security/hook.py", "sources/guardian.py")
 """Files that run as processes of their own, with arguments and standard streams."""
 
 
@@ -236,6 +238,8 @@ def test_the_version_is_quick(option: str) -> None:
     ("module", "missing"),
     [
         ("cuggino.errors", set(HEAVY)),
+        ("cuggino.security.hook", set(HEAVY)),
+        ("cuggino.security.tools", set(HEAVY)),
         ("cuggino.prompts", set(HEAVY)),
         ("cuggino.events", set(HEAVY) - {"pydantic"}),
         ("cuggino.config", set(HEAVY) - {"pydantic"}),

@@ -24,7 +24,7 @@ def not_followed(name: str | None = None) -> dict[str, str]:
     text = (DATA / "NOT_FOLLOWED.md").read_text(encoding="utf-8")
     if name is not None:
         text = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-    table = re.findall(r"^\| `?([\w.+?-]+)`? \| (.+) \|$", text, re.MULTILINE)
+    table = re.findall(r"^\| `?([^`|\s]+)`? \| (.+) \|$", text, re.MULTILINE)
     return {row: reason for row, reason in table if row not in ("id", "---")}
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from reactivex import Observable, defer
 
+from cuggino.agents import guard as guards
+from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.guard import Guard, make_guard
+from cuggino.agents.guard_watch import GuardWatch
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentNotFound, StorageError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
+from cuggino.security.policy import Policy
 
 MINIMUM_VERSION = (2, 1, 197)
 """The oldest version that was tried."""
@@ -66,6 +73,10 @@ class ClaudeAgent:
             self._version = self._ask_version()
         return self._version
 
+    def check_guard(self, policy: Policy) -> None:
+        """See `GuardedAgent.check_guard`."""
+        self._make_guard(policy, self._environment()).try_out()
+
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
 
@@ -75,15 +86,27 @@ class ClaudeAgent:
 
         The prompt goes to standard input and the system prompt to a private file, as both may be
         longer than an argument can be, and a prompt may begin with a dash.
+
+        A session with a `guard` (see `cuggino.agents.guard`) ends with `GuardNotLive` before its
+        first tool unless its hook has answered at its start, and whenever a tool was used without
+        the hook's verdict. Each call that the guard denies gives one `GuardDenied`.
         """
 
         def start(system_prompt: Path | None) -> Observable[LlmAgentEvent]:
             self.check()
+            env = {**self._environment(), **_ENVIRONMENT, **options.env}
+            session: Callable[..., ClaudeSession] = ClaudeSession
+            guard: Guard | None = None
+            if options.guard is not None:
+                guard = self._make_guard(options.guard, env)
+                env = dict(guard.env)
+                session = partial(ClaudeSession, guard=GuardWatch(guard.token))
             return stream_json(
-                self.arguments(options, system_prompt),
+                self.arguments(options, system_prompt, guard),
                 program=self.name,
                 cwd=options.cwd,
-                env={**self._environment(), **_ENVIRONMENT, **options.env},
+                env=env,
+                session=session,
                 # The program takes a prompt that begins with a slash as a command of its own.
                 stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
             )
@@ -94,12 +117,17 @@ class ClaudeAgent:
             lambda file: file.unlink(missing_ok=True) if file else None,
         )
 
-    def arguments(self, options: SpawnOptions, system_prompt: Path | None) -> list[str]:
+    def arguments(
+        self, options: SpawnOptions, system_prompt: Path | None, guard: Guard | None = None
+    ) -> list[str]:
         """The command line of a session."""
         argv = [self._path, "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--include-partial-messages", f"--disallowedTools={_INTERACTIVE_TOOLS}"]
-        if options.dangerously_skip_permissions:
-            argv.append("--dangerously-skip-permissions")
+        argv += _permissions(options, guard)
+        if options.mcp_servers:
+            argv.append(f"--mcp-config={json.dumps({'mcpServers': dict(options.mcp_servers)})}")
+        if options.allowed_tools:
+            argv.append(f"--allowedTools={','.join(options.allowed_tools)}")
         if system_prompt is not None:
             argv += ["--append-system-prompt-file", str(system_prompt)]
         if options.model is not None:
@@ -119,21 +147,26 @@ class ClaudeAgent:
         machine can read the arguments of a program.
         """
         self.check()
-        argv = [self._path]
+        argv, env = [self._path], dict(self._environment())
         if options.dangerously_skip_permissions:
             argv.append("--dangerously-skip-permissions")
+        if options.guard is not None:
+            guard = self._make_guard(options.guard, env)
+            guard.try_out()
+            env = dict(guard.env)
+            argv += ["--settings", json.dumps(guard.settings(manner="leave"))]
         system_prompt = _write_private(options.system_prompt)
         if system_prompt is not None:
             argv += ["--append-system-prompt-file", str(system_prompt)]
         try:
-            return self._converse(argv, options.cwd)
+            return self._converse(argv, options.cwd, env)
         finally:
             if system_prompt is not None:
                 system_prompt.unlink(missing_ok=True)
 
-    def _converse(self, argv: list[str], cwd: Path) -> int:
+    def _converse(self, argv: list[str], cwd: Path, env: Mapping[str, str]) -> int:
         """The program at this terminal, to its end."""
-        with subprocess.Popen(argv, cwd=cwd, env=dict(self._environment())) as process:
+        with subprocess.Popen(argv, cwd=cwd, env=dict(env)) as process:
             while True:
                 try:
                     return process.wait()
@@ -142,6 +175,16 @@ class ClaudeAgent:
                 except BaseException:
                     process.terminate()
                     raise
+
+    def _make_guard(self, policy: Policy, env: Mapping[str, str]) -> Guard:
+        version = self.check()
+        if tuple(map(int, version.split("."))) < guards.LEAST_VERSION:
+            least = ".".join(map(str, guards.LEAST_VERSION))
+            raise AgentNotFound(
+                f"claude {version} is too old to be guarded, at least {least} is needed",
+                hint='update it with `claude update` or through npm, or set "guard": "off"',
+            )
+        return make_guard(policy, env)
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ if self._env is None else self._env
@@ -171,6 +214,18 @@ class ClaudeAgent:
                 hint="update it with `claude update` or through npm",
             )
         return numbers[0]
+
+
+def _permissions(options: SpawnOptions, guard: Guard | None) -> list[str]:
+    """What the session may do without asking: what its guard says, or all, or the usual."""
+    unattended = options.dangerously_skip_permissions
+    if guard is None:
+        words = ["--dangerously-skip-permissions"] if unattended else []
+        return words + (["--settings", json.dumps(options.settings)] if options.settings else [])
+    settings = guard.settings(options.settings, manner="allow" if unattended else "leave")
+    # Hook events tell whether the guard lives, and what it said.
+    words = ["--include-hook-events", "--settings", json.dumps(settings)]
+    return [*words, "--permission-mode", "default"] if unattended else words
 
 
 def _dollars(amount: float) -> str:

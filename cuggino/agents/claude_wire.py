@@ -19,6 +19,7 @@ from cuggino.agents.claude_events import Json, is_api_error, text_or_none, to_ev
 from cuggino.agents.claude_failure import Ending, failure_of, outcome_of
 from cuggino.agents.claude_usage import UsageMeter
 from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.guard_watch import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     LlmAgentEvent,
@@ -52,6 +53,14 @@ def parse_json_line(line: bytes) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
+def hook_answer(raw: Json) -> Json | None:
+    """What a hook printed, of a line that tells it; None for anything else."""
+    said = raw.get("stdout")
+    if raw.get("subtype") != "hook_response" or not isinstance(said, str):
+        return None
+    return parse_json_line(said.encode("utf-8", "replace"))
+
+
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
@@ -68,7 +77,7 @@ class ClaudeSession:
     The run ends with its process, not with its first result: background tasks go on after it and
     add results of their own. The first result is the main answer, and decides. `program` is what
     the program is called in messages; `zone` gives the time zone in which it tells times without
-    one, and is asked only when it does.
+    one, and is asked only when it does. `guard` watches over a session that is held to a policy.
     """
 
     def __init__(
@@ -76,8 +85,10 @@ class ClaudeSession:
         *,
         program: str = "claude",
         zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
+        guard: GuardWatch | None = None,
     ) -> None:
         self._program = program
+        self._guard = guard
         self._zone = zone
         self.session_id: str | None = None
         """With it the session can be resumed; known from the first line on."""
@@ -100,6 +111,11 @@ class ClaudeSession:
         """The last that the program said of a usage limit."""
         return self._limit
 
+    @property
+    def breach(self) -> LlmSessionError | None:
+        """Why the session must be ended at once, if it must: its guard does not hold it."""
+        return self._guard.breach if self._guard else None
+
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """The events of this line (see `to_events`); `now` is in seconds since the epoch.
 
@@ -115,6 +131,8 @@ class ClaudeSession:
             # Cut short or not, it is a sign of life.
             return [PingEvent(timestamp=now)] if line.startswith(_STREAM_EVENT) else []
         events = to_events(raw, now=now)
+        if self._guard:
+            events = [*self._guard.read(raw, hook_answer(raw)), *events]
         match raw.get("type"):
             case "system" if raw.get("subtype") == "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 from reactivex import Observable
 
 from cuggino.events import LlmAgentEvent
+from cuggino.security.policy import Policy
 
 Role = Literal["planning", "implementing", "reviewing", "audit"]
 """What an agent is spawned for."""
@@ -37,6 +38,14 @@ class SpawnOptions:
     """US dollars that the session may spend, for agents that can hold that themselves."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment of the agent's program, and so of its tools."""
+    guard: Policy | None = None
+    """What its tools may do; an agent that cannot hold that fails with `GuardNotLive`."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the agent's program, such as its sandbox; the guard's own stay as they are."""
+    mcp_servers: Mapping[str, object] = field(default_factory=dict)
+    """Servers of tools by name, as the agent's program takes them."""
+    allowed_tools: tuple[str, ...] = ()
+    """Rules for tools that may be used without asking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,8 @@ class InteractiveOptions:
     cwd: Path
     system_prompt: str | None = None
     dangerously_skip_permissions: bool = False
+    guard: Policy | None = None
+    """What the agent's tools may do; what that allows is still asked about as usual."""
 
 
 @runtime_checkable
@@ -76,3 +87,16 @@ class LlmAgent(Protocol):
 
     def interactive(self, options: InteractiveOptions) -> int:
         """Hand the terminal to the agent; gives its exit code."""
+
+
+@runtime_checkable
+class GuardedAgent(LlmAgent, Protocol):
+    """An agent that can hold its sessions to a policy (`SpawnOptions.guard`)."""
+
+    def check_guard(self, policy: Policy) -> None:
+        """Look whether a session could be held to the policy, by trying it out without a session.
+
+        Raises:
+            AgentNotFound: the program is missing, or too old for that.
+            GuardNotLive: something that it needs is missing, or does not work.
+        """

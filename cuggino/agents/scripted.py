@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,14 @@ from reactivex import Observable, defer, throw
 
 from cuggino._version import __version__
 from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
+from cuggino.agents.guard import make_guard, with_variables
+from cuggino.agents.guard_watch import GuardWatch
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.agents.scenario import Run, Scenario, Step, load_scenario
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
+from cuggino.security.policy import Policy
 
 _STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("scripted_process.py")
@@ -88,8 +92,14 @@ class ScriptedAgent:
         """The version of cuggino: the agent is a part of it."""
         return __version__
 
+    def check_guard(self, policy: Policy) -> None:
+        """See `GuardedAgent.check_guard`."""
+        make_guard(policy).try_out()
+
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play the next run of the role; see `LlmAgent.spawn`.
+
+        A step whose tool the guard denies is not run: its result is the reason, and an error.
 
         Fails with `AgentFailed` when the scenario has no further run for the role.
         """
@@ -112,20 +122,28 @@ class ScriptedAgent:
         session_id = resumed or options.session_id or "scripted"
         self._sessions[session_id] = session
         steps, of_the_run = session.next_steps(options)
-        orders = {
+        orders: dict[str, Any] = {
             "session_id": session_id,
             "pause": self._scenario.pause,
             "cost_usd": session.run.cost_usd,
             "steps": [step.model_dump(exclude_none=True) for step in steps],
         }
         first = len(session.run.steps) - len(steps)
+        reader: Callable[..., ClaudeSession] = ClaudeSession
+        if of_the_run:
+            reader = partial(_Reader, session, first)
+        env = {**os.environ, "CUGGINO_PYTHON": sys.executable, **options.env}
+        if options.guard is not None:
+            guard = make_guard(with_variables(options.guard, env))
+            orders["guard"] = guard.orders()
+            reader = partial(reader, guard=GuardWatch(guard.token))
         return stream_json(
             [sys.executable, "-I", "-S", str(_PROGRAM)],
             program=self.name,
             cwd=options.cwd,
-            env={**os.environ, "CUGGINO_PYTHON": sys.executable, **options.env},
+            env=env,
             stdin=json.dumps(orders),
-            session=partial(_Reader, session, first) if of_the_run else ClaudeSession,
+            session=reader,
         )
 
     def _take(self, options: SpawnOptions) -> Run | None:

@@ -2,7 +2,8 @@
 
 Reads its orders as JSON from standard input and plays them on standard output as Claude Code
 would: an init line, a line a message, a line a tool result, a result with the cost. A `step` line
-tells which step begins, for the agent alone.
+tells which step begins, for the agent alone. With a guard in its orders it asks that before each
+tool, and tells what it answered, as Claude Code tells of its hooks.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     orders = json.load(sys.stdin)
     said = ""
+    if guard := orders.get("guard"):
+        # What is named by a path of its own comes behind the standard library.
+        sys.path.append(guard["package"])
+        _ask(guard, "SessionStart", {})
     _line(
         type="system",
         subtype="init",
@@ -41,7 +46,7 @@ def main() -> int:
             _fail(step["fail"], number)
             _result(orders, step["fail"]["text"], number + 1, **_error_of(step["fail"]))
             return 1
-        said = _play(step, number) or said
+        said = _play(step, number, guard) or said
     _result(orders, said, len(orders["steps"]), is_error=False, terminal_reason="completed")
     return 0
 
@@ -73,7 +78,7 @@ def _fail(fail: dict[str, Any], number: int) -> None:
     _message(number, block, is_api_error_message=True, **fields)
 
 
-def _play(step: dict[str, Any], number: int) -> str | None:
+def _play(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> str | None:
     if "say" in step:
         text = _expanded(step["say"])
         _message(number, {"type": "text", "text": text})
@@ -90,7 +95,7 @@ def _play(step: dict[str, Any], number: int) -> str | None:
         sys.stdout.write(step["raw"] + "\n")
         sys.stdout.flush()
     else:
-        _use_tool(step, number)
+        _use_tool(step, number, guard)
     return None
 
 
@@ -110,7 +115,7 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def _use_tool(step: dict[str, Any], number: int) -> None:
+def _use_tool(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> None:
     kind = next(kind for kind in ("write", "append", "delete", "run") if kind in step)
     # A command is left to the shell, which knows the variables itself.
     target = step[kind] if kind == "run" else _expanded(step[kind])
@@ -121,15 +126,43 @@ def _use_tool(step: dict[str, Any], number: int) -> None:
         "delete": ("Bash", {"command": f"rm {target}"}),
         "run": ("Bash", {"command": target}),
     }[kind]
-    _message(number, {"type": "tool_use", "id": f"tool_{number}", "name": name, "input": arguments})
-    output, failed = _do(kind, target, text)
+    call = f"tool_{number}"
+    _message(number, {"type": "tool_use", "id": call, "name": name, "input": arguments})
+    denial = None
+    if guard:
+        asked = {"tool_name": name, "tool_input": arguments, "tool_use_id": call}
+        denial = _denial(_ask(guard, "PreToolUse", asked))
+    if denial is None:
+        output, failed = _do(kind, target, text)
+    else:
+        output, failed = f"PreToolUse:{name} hook error: {denial}", True
     result = {
         "type": "tool_result",
-        "tool_use_id": f"tool_{number}",
+        "tool_use_id": call,
         "content": output,
         "is_error": failed,
     }
     _line(type="user", message={"role": "user", "content": [result]}, parent_tool_use_id=None)
+
+
+def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
+    """What the guard answers, which is told as well."""
+    from cuggino.security.hook import answer
+    from cuggino.security.policy import Policy
+
+    policy = Policy.from_json(guard["policy"])
+    asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}
+    said = answer(asked, policy, shfmt=guard["shfmt"], token=guard["token"], manner="allow")
+    _line(type="system", subtype="hook_response", hook_event=event, stdout=json.dumps(said))
+    return said
+
+
+def _denial(said: dict[str, Any]) -> str | None:
+    """Why not, or None; whatever is no clear yes is a no."""
+    decision = said["hookSpecificOutput"]
+    if decision["permissionDecision"] == "allow":
+        return None
+    return str(decision["permissionDecisionReason"])
 
 
 def _do(kind: str, target: str, text: str) -> tuple[str, bool]:

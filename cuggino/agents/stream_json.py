@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reactivex import Observable, abc
+from reactivex.disposable import SingleAssignmentDisposable
 
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.claude_zone import local_zone
@@ -13,6 +14,7 @@ from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
     LineTooLong,
+    LlmSessionError,
     ProcessFailed,
     QuotaExceeded,
     SpawnFailed,
@@ -38,7 +40,8 @@ def stream_json(
 
     Completes when the process has ended, not with its result: background tasks go on after it.
     Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes alone, as nothing
-    was started. Disposal ends the process and everything it started.
+    was started; a breach of the guard ends the process and everything it started first, and so does
+    disposal.
     """
 
     def subscribe(
@@ -49,10 +52,15 @@ def stream_json(
         started = lane.now
 
         def on_next(line: bytes) -> None:
+            if subscription.is_disposed:
+                return
             for event in reader.feed(line, now=lane.now.timestamp()):
                 observer.on_next(event)
+            if breach := reader.breach:
+                subscription.dispose()
+                end(-9, "", breach)
 
-        def end(exit_code: int, stderr_tail: str, failure: AgentFailed | None = None) -> None:
+        def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
             now = lane.now
             ended, error = reader.end(
                 exit_code=exit_code,
@@ -84,8 +92,10 @@ def stream_json(
 
         # Halves of surrogate pairs (from a command line that is no UTF-8) cannot be encoded.
         words = stdin.encode("utf-8", "replace")
-        return process_lines(argv, cwd=cwd, env=env, stdin=words).subscribe(
+        subscription = SingleAssignmentDisposable()
+        subscription.disposable = process_lines(argv, cwd=cwd, env=env, stdin=words).subscribe(
             on_next, on_error, lambda: end(0, ""), scheduler=lane
         )
+        return subscription
 
     return Observable(subscribe)

@@ -10,6 +10,7 @@ from cuggino.errors import (
     AgentNotFound,
     ConfigError,
     CugginoError,
+    GuardNotLive,
     LoopError,
     QuotaExceeded,
 )
@@ -94,4 +95,4 @@ def hits_every_item(error: CugginoError) -> bool:
     cause = error.cause if isinstance(error, LoopError) else error
     if isinstance(cause, AgentFailed):
         return cause.reason in ("auth", "billing")
-    return isinstance(cause, QuotaExceeded | AgentNotFound | ConfigError)
+    return isinstance(cause, QuotaExceeded | AgentNotFound | GuardNotLive | ConfigError)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from cuggino.events.agent import (
     AgentMessage,
+    GuardDenied,
     LlmAgentEvent,
     PingEvent,
     RateLimited,
@@ -139,6 +140,7 @@ __all__ = [
     "CommitPerformed",
     "Done",
     "Event",
+    "GuardDenied",
     "ImplementingStart",
     "IterationStart",
     "JournalEvent",

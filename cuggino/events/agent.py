@@ -62,6 +62,19 @@ class ToolResult(LlmAgentEvent):
     is_error: bool = False
 
 
+class GuardDenied(LlmAgentEvent):
+    """The guard kept a tool from running; once for each call. Its `ToolResult` follows."""
+
+    tool: str
+    """The tool that was called."""
+    tool_use_id: str
+    """The `id` of its `ToolCall`."""
+    part: str
+    """What of it was denied first: a command, a redirection, a file."""
+    reason: str
+    """Why, in the words that the agent was told."""
+
+
 class PingEvent(LlmAgentEvent):
     """A sign of life while a message is being written."""
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import LlmAgent, SpawnOptions
+from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
+from cuggino.config import configured_policy
 from cuggino.errors import BudgetExceeded, CugginoError
 from cuggino.events import (
     Event,
@@ -60,7 +61,7 @@ def audit_stage(
         try:
             sessions = Sessions(
                 agent,
-                _session(workspace, prompts, options),
+                _session(agent, workspace, prompts, options),
                 read=extract_markers(marker_tags(ToBeDiscussed)),
                 budget=policies.remaining,
             )
@@ -76,7 +77,9 @@ def audit_stage(
     return flow(run)
 
 
-def _session(workspace: Workspace, prompts: Prompts, options: WatchRunOptions) -> SpawnOptions:
+def _session(
+    agent: LlmAgent, workspace: Workspace, prompts: Prompts, options: WatchRunOptions
+) -> SpawnOptions:
     tbd = os.path.relpath(workspace.tbd, options.cwd)
     variables = {
         "specs_path": options.specs_path,
@@ -84,6 +87,9 @@ def _session(workspace: Workspace, prompts: Prompts, options: WatchRunOptions) -
         "known": _known(workspace),
         "memory": workspace.read_memory().strip() or "Nothing yet.",
     }
+    guard = None
+    if isinstance(agent, GuardedAgent):
+        guard = configured_policy(options, "audit", project=options.cwd)
     return SpawnOptions(
         prompt=f"Audit the project against the specifications in {options.specs_path}.",
         cwd=options.cwd,
@@ -93,6 +99,7 @@ def _session(workspace: Workspace, prompts: Prompts, options: WatchRunOptions) -
         role="audit",
         model=options.model,
         env={"CUGGINO_ROLE": "audit", "CUGGINO_SPECS_PATH": options.specs_path},
+        guard=guard,
     )
 
 

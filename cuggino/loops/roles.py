@@ -7,7 +7,8 @@ import uuid
 from collections import Counter
 from typing import Any
 
-from cuggino.agents.protocol import LlmAgent, Role, SpawnOptions
+from cuggino.agents.protocol import GuardedAgent, LlmAgent, Role, SpawnOptions
+from cuggino.config import configured_policy
 from cuggino.errors import LoopError
 from cuggino.events import (
     Approved,
@@ -24,6 +25,7 @@ from cuggino.events import (
 from cuggino.loops.options import LoopRunOptions
 from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
+from cuggino.security.policy import Policy
 from cuggino.stages import Supervision, act, agent_stage
 from cuggino.storage import Session
 
@@ -141,6 +143,7 @@ class Roles:
             turn=self._turns[role],
             model=self._options.model,
             env=self._environment(role),
+            guard=self._guard(role),
         )
         size = yield from ask(act(self._session.size), name="log-size")
         stage = flow(lambda: self._stage(role, options, endings, size or 0))
@@ -176,6 +179,19 @@ class Roles:
             raise LoopError(role, f"unexpected end of the agent: {marker}")
         if isinstance(marker, PlanComplete):
             yield from ask(act(session.commit_plan))
+
+    def _guard(self, role: Role) -> Policy | None:
+        """What the agent's tools may do, when it is an agent that can be held to that."""
+        if not isinstance(self._agent, GuardedAgent):
+            return None
+        options, session = self._options, self._session
+        return configured_policy(
+            options,
+            role,
+            project=options.cwd,
+            plan=session.plan_file,
+            review=session.review_file,
+        )
 
     def _environment(self, role: Role) -> dict[str, str]:
         """Where an agent's tools, hooks and scripts find the files of the run."""

@@ -22,7 +22,7 @@ def command(agent: str | None) -> int:
     write no code. Bare `cuggino` starts it too, on a terminal in a project that is set up.
     """
     from cuggino.agents import InteractiveOptions, make_agent
-    from cuggino.config import load_config
+    from cuggino.config import configured_policy, load_config
     from cuggino.storage import Workspace
     from cuggino_cli.handover import hand_over
     from cuggino_cli.main import complain
@@ -36,6 +36,7 @@ def command(agent: str | None) -> int:
         cwd=folder,
         system_prompt=system_prompt(folder, config, workspace),
         dangerously_skip_permissions=True,
+        guard=configured_policy(config, "pm", project=folder),
     )
     workspace.open()
     code = hand_over(lambda: manager.interactive(options))

@@ -27,6 +27,11 @@ _KEY_COLUMNS = 16
     type=click.Choice(["context", "block"]),
     help="Whether a failing check command blocks an approval.",
 )
+@click.option(
+    "--guard",
+    type=click.Choice(["roles", "full", "off"]),
+    help="What holds agents back: their roles, a list of programs as well, or nothing.",
+)
 @click.option("--commit/--no-commit", default=None, help="Commit after each task.")
 @click.option("--audit/--no-audit", default=None, help="Audit in the idle time of a watch.")
 @click.option("--agent", "-a", metavar="NAME", help="claude, or scripted:FILE.")
@@ -78,6 +83,8 @@ def summary(config: Config) -> str:
     }
     if config.gate != "context":
         rows["gate"] = config.gate
+    if config.guard != "roles":
+        rows["guard"] = config.guard
     text = "\nConfiguration saved to .cuggino.json:\n\n"
     for key, value in rows.items():
         shown = inert(value).replace("\n", "\n" + " " * (2 + _KEY_COLUMNS))

@@ -14,6 +14,7 @@ from cuggino.events import (
     CommitPerformed,
     Done,
     Event,
+    GuardDenied,
     ImplementingStart,
     IterationStart,
     LlmMarkerEvent,
@@ -58,7 +59,7 @@ from cuggino.events import (
 from cuggino_cli.output.durations import format_duration, format_pause
 from cuggino_cli.output.policies import policy_line
 from cuggino_cli.output.theme import Fragment, Label
-from cuggino_cli.output.tools import cut, numbered_lines, tool_line
+from cuggino_cli.output.tools import cut, denied_line, numbered_lines, tool_line
 from cuggino_cli.output.verbosity import Verbosity
 
 _OUTPUT_LIMIT = 500
@@ -113,6 +114,8 @@ def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
             return _verbose("prose", text)
         case ToolCall(name=name, input=tool_input):
             return _normal("tool", tool_line(name, tool_input))
+        case GuardDenied(tool=tool, part=part, reason=reason):
+            return _always("warning", denied_line(tool, part, reason))
         case ToolResult(output=output):
             return _verbose("prose", numbered_lines(output))
         case RateLimited():

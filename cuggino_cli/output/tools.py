@@ -7,6 +7,8 @@ from pydantic import JsonValue
 from cuggino_cli.output.sanitize import inert
 
 _PARAMETER_LIMIT = 100
+_PART_LIMIT = 100
+_REASON_LIMIT = 500
 _RESULT_LINES = 5
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -26,6 +28,15 @@ def cut(text: str, limit: int) -> str:
     """The inert text, after `limit` characters `...`."""
     shown = inert(text)
     return f"{shown[:limit]}..." if len(shown) > limit else shown
+
+
+def denied_line(tool: str, part: str, reason: str) -> str:
+    """What the guard denied, and the first line of why."""
+    what = cut(" ".join(part.split()), _PART_LIMIT)
+    if not what.startswith(tool):
+        what = f"{tool}: {what}" if what else tool
+    why = reason.strip().split("\n")[0]
+    return f"[Guard] Denied {what} ({cut(why, _REASON_LIMIT)})"
 
 
 def tool_line(name: str, tool_input: JsonValue) -> str:

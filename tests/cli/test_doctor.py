@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from cuggino._version import __version__
+from cuggino.agents.guard import find_bash
 from cuggino.config import Config, save_config
+from cuggino.security.shell.shfmt import find_shfmt
 from cuggino_cli import checks
 from cuggino_cli.commands.doctor import finding_fragments
 from cuggino_cli.finding import Finding
+from cuggino_cli.guard_checks import HONEST
 from cuggino_cli.main import main
 from cuggino_cli.output.theme import paint
 
@@ -98,6 +101,14 @@ def test_permissions(name: str, uid: int, env: dict[str, str], expected: str) ->
     found = checks.agent_permissions(name, env=env, uid=uid)
     assert expected == found.status
     assert (expected == "problem") == (found.hint is not None)
+
+
+def test_permissions_of_a_guarded_agent() -> None:
+    """As root a guarded claude works, but in the interactive session, which is noted."""
+    found = checks.agent_permissions("claude", env={}, uid=0, guarded=True)
+    expected = ("note", "permissions: as root, claude refuses `cuggino plan`")
+    assert expected == (found.status, found.what)
+    assert "ok" == checks.agent_permissions("claude", env={}, uid=1, guarded=True).status
 
 
 def test_workspace_fine(ready: Path) -> None:
@@ -219,6 +230,8 @@ def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str
         "ok       configuration: .cuggino.json is valid",
         f"ok       agent: scripted:scenario.toml {__version__}",
         "ok       permissions: nothing in the way",
+        f"ok       guard: roles ({find_shfmt()}, {find_bash(os.environ)})",
+        f"         {HONEST}",
         f"ok       workspace: {ready} can be written",
         "ok       git: no repository here (commit is off)",
         "ok       specs: .specs",

@@ -23,6 +23,13 @@ LIMIT = 20.0
 STUBBORN = """
 [[planning]]
 [[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+
+[[implementing]]
+[[implementing.steps]]
 run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
 """
 

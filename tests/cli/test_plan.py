@@ -39,8 +39,12 @@ def test_a_session_is_started(project: Path, name: str) -> None:
     assert 0 == main([name])
     told = json.loads((project / "told.json").read_text())
     assert str(project.resolve()) == told["cwd"]
-    expected = ["--dangerously-skip-permissions", "--append-system-prompt-file"]
-    assert expected == told["flags"]
+    *flags, settings, last = told["flags"]
+    assert ["--dangerously-skip-permissions", "--settings"] == flags
+    assert "--append-system-prompt-file" == last
+    hook = json.loads(settings)["hooks"]["PreToolUse"][0]["hooks"][0]["args"]
+    (policy,) = (json.loads(word) for word in hook if '"project"' in word)
+    assert ("pm", ["docs/specs"]) == (policy["role"], policy["writable"])
     prompt = told["system"]
     paths = ["spec-issues", "backlog", "tbd", "memory.md"]
     for path in ["docs/specs", *(f".cuggino/{path}" for path in paths)]:

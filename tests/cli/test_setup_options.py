@@ -32,6 +32,17 @@ def test_yes_puts_options_over_the_file(project: Path) -> None:
     assert expected == load_config(project)
 
 
+def test_the_guard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The guard is not asked for; what is given is saved, and shown when it is not the default."""
+    assert 0 == main(["setup", "--yes", "--guard", "full"])
+    assert Config(guard="full") == load_config(project)
+    assert "  guard:          full\n" in capsys.readouterr().out
+    assert 0 == main(["setup", "--yes"])
+    assert "  guard:          full\n" in capsys.readouterr().out
+    assert 0 == main(["setup", "--yes", "--guard", "roles"])
+    assert "guard:" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("check", "missing"),
     [("", "--audit/--no-audit"), ("true", "--gate, --audit/--no-audit")],

@@ -22,6 +22,9 @@ ITEMS = [f"{number}0-{name}.md" for number, name in enumerate(("alpha", "beta", 
 
 # One run of each role for all items: an agent sees by itself which one is being worked on.
 _ITEM = "item=.cuggino/backlog/$(ls .cuggino/backlog | head -n 1)"
+_COPY = (
+    "import os, shutil, sys; os.makedirs('words', exist_ok=True); shutil.copy(sys.argv[1], 'words')"
+)
 SCENARIO = f"""
 pause = 0.02
 repeat = true
@@ -32,7 +35,7 @@ run = '{_ITEM}; printf "# Plan\\n\\n- [ ] $(cat $item)\\n" > "$CUGGINO_PLAN_FILE
 say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
 [[implementing]]
 [[implementing.steps]]
-run = '{_ITEM}; mkdir -p words; cp $item words/'
+run = '''{_ITEM}; "$CUGGINO_PYTHON" -c "{_COPY}" $item'''
 [[implementing.steps]]
 say = "<DONE>feat: another word</DONE>"
 [[reviewing]]

@@ -13,6 +13,7 @@ from cuggino.events import (
     CheckCommandOutput,
     CommitPerformed,
     Event,
+    GuardDenied,
     JournalEvent,
     LlmMarkerEvent,
     PingEvent,
@@ -166,6 +167,15 @@ def test_thinking_is_dim() -> None:
 def test_rate_limit(expected: str, event: RateLimited) -> None:
     """A usage limit always shows, with the time at which it is lifted when known."""
     assert [expected] * 3 == [plain(event, level) for level in Verbosity]
+
+
+def test_what_the_guard_denied() -> None:
+    """A denied call always shows: what of it, and the first line of why."""
+    bash = GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore.")
+    write = GuardDenied(tool="Write", tool_use_id="t", part="Write /a", reason="Not there.")
+    expected = ["[Guard] Denied Bash: rm -r x (No `rm`.)", "[Guard] Denied Write /a (Not there.)"]
+    for level in Verbosity:
+        assert expected == [plain(bash, level), plain(write, level)]
 
 
 def test_session_cost() -> None:

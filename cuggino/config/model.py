@@ -1,24 +1,17 @@
-"""`.cuggino.json`: what it may hold, and how it is read and written (CUG-070 to CUG-074).
-
-Unlike the original, a file that cannot be used is an error with its place and a proposal, never a
-silent default: a run with other settings than the user believes costs a night.
-"""
+"""What the settings of a project are: names, types, defaults, meaning (CUG-070, CUG-071)."""
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from cuggino.errors import ConfigError
+from cuggino.security.extensions import UnknownProfile, allowed_commands, chosen_profiles
 
-CONFIG_FILE = ".cuggino.json"
+Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
+"""A list, or one for each kind of session."""
 _LONGEST = 366 * 24 * 3600.0
 """Seconds that a limit may have: timers cannot wait for any number."""
 
@@ -77,6 +70,17 @@ class LoopSettings(BaseModel):
     journal_runs: int = Field(default=100, ge=1)
     """How many journals of ended runs are kept."""
 
+    guard: Literal["roles", "full", "off"] = "roles"
+    """What holds agents back: `roles` guards files by role, `full` allows only listed programs."""
+    profile: str | list[str] | None = None
+    """The languages whose programs `full` allows, one or several; absent means all."""
+    allow_commands: Names = Field(default=[])
+    """More programs that `full` allows; by kind of session, or all for those that do the work."""
+    allow_pkill_targets: list[str] = Field(default=[])
+    """More names of processes that agents may end with `pkill`."""
+    allow_destructive: bool = False
+    """Let agents use `rm` and `mv` within the project under `full`."""
+
     @field_validator("setup_command", "check_command", mode="after")
     @classmethod
     def _blank_is_absent(cls, value: str | None) -> str | None:
@@ -95,6 +99,33 @@ class LoopSettings(BaseModel):
         # No URL: it would be shown with each push, and may hold a password.
         if value is not None and not re.fullmatch(r"[^/\s:-][^/\s:]*/[^/\s:+-][^\s:]*", value):
             raise ValueError('must be "remote/branch", such as "origin/main"')
+        return value
+
+    @field_validator("profile", mode="after")
+    @classmethod
+    def _known_profile(cls, value: str | list[str] | None) -> str | list[str] | None:
+        try:
+            chosen_profiles(value)
+        except UnknownProfile as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+        return value
+
+    @field_validator("allow_commands", mode="before")
+    @classmethod
+    def _tiers(cls, value: object) -> object:
+        try:
+            allowed_commands(value)
+        except ValueError as error:
+            raise ValueError(f"it is {error}") from error
+        return value
+
+    @field_validator("allow_commands", "allow_pkill_targets", mode="after")
+    @classmethod
+    def _plain_names(cls, value: Names) -> Names:
+        tiers = value.values() if isinstance(value, dict) else [value]
+        for name in (name for names in tiers for name in names):
+            if not re.fullmatch(r"[^\s/]+", name):
+                raise ValueError('must hold plain names, such as "make": no path, no argument')
         return value
 
     @model_validator(mode="after")
@@ -141,134 +172,3 @@ class Config(LoopSettings):
             if way not in ("bell", "none") and "://" not in way:
                 raise ValueError('must be "bell", "none", or Apprise URLs such as "ntfy://topic"')
         return value
-
-
-def config_path(folder: Path) -> Path:
-    """Where the configuration of the project in `folder` is."""
-    return folder / CONFIG_FILE
-
-
-def load_config(folder: Path) -> Config:
-    """The configuration of the project in `folder`; all defaults without a file or an empty one.
-
-    Raises:
-        ConfigError: the file cannot be read, is not JSON (with line and column), holds an unknown
-            key (with the nearest valid one) or a value of a wrong type.
-    """
-    path = config_path(folder)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Config()
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{CONFIG_FILE} is not UTF-8 (byte {error.start})", hint="save the file as UTF-8"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
-    text = text.removeprefix("\ufeff")
-    if not text.strip():
-        return Config()
-    try:
-        raw = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{CONFIG_FILE} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})",
-            hint="correct the file, or write a new one with `cuggino setup`",
-        ) from error
-    except (ValueError, RecursionError) as error:  # an endless number, a bottomless nesting
-        raise ConfigError(
-            f"{CONFIG_FILE}: not usable JSON ({error})",
-            hint="correct the file, or write a new one with `cuggino setup`",
-        ) from error
-    if not isinstance(raw, dict):
-        raise ConfigError(
-            f"{CONFIG_FILE} holds {_json_type(raw)}, but must hold an object",
-            hint="write a new one with `cuggino setup`",
-        )
-    return parse_config(raw)
-
-
-def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
-    """The configuration from its JSON object; raises `ConfigError` with one sentence."""
-    known = {field.alias or name: name for name, field in Config.model_fields.items()}
-    for key in raw:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            raise ConfigError(
-                f'{where}: unknown key "{key}"',
-                hint=f'did you mean "{near[0]}"?' if near else "valid keys: " + ", ".join(known),
-            )
-    try:
-        return Config.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        if not first["loc"]:
-            raise ConfigError(f"{where}: {message}") from error
-        key = str(first["loc"][0])
-        raise ConfigError(
-            f'{where}: "{key}" is {_shown(raw.get(key))}: {message}',
-            hint="correct the value, or write a new file with `cuggino setup`",
-        ) from error
-
-
-def changed_config(config: Config, values: dict[str, Any]) -> Config:
-    """The configuration with these values, by their names in Python, in the place of its own.
-
-    Raises:
-        ConfigError: a value cannot be used.
-    """
-    return parse_config({**config.model_dump(by_alias=True), **_aliased(values)}, where="options")
-
-
-def _aliased(values: dict[str, Any]) -> dict[str, Any]:
-    return {Config.model_fields[name].alias or name: value for name, value in values.items()}
-
-
-def save_config(folder: Path, config: Config) -> None:
-    """Write the configuration as indented JSON with a final newline; absent values are left out.
-
-    The six keys of the original are always written, others only where they differ from the default.
-    """
-    always = {"specs_path", "max_iterations", "setup_command", "check_command", "commit", "audit"}
-    default = Config()
-    kept = {
-        field.alias or name: getattr(config, name)
-        for name, field in Config.model_fields.items()
-        if getattr(config, name) is not None
-        and (name in always or getattr(config, name) != getattr(default, name))
-    }
-    path = config_path(folder)
-    beside = path.with_name(path.name + ".tmp")
-    try:
-        text = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
-        beside.write_text(text, encoding="utf-8", errors="replace")
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise ConfigError(
-            f"{CONFIG_FILE} cannot be written in {folder}: {error.strerror}",
-            hint="check the permissions of the folder",
-        ) from error
-
-
-def _json_type(value: object) -> str:
-    match value:
-        case list():
-            return "a list"
-        case str():
-            return "a text"
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case _:
-            return "a number"
-
-
-def _shown(value: object) -> str:
-    # Of a URL the scheme alone: the rest may hold a password.
-    text = re.sub(r'://[^"]+', "://…", json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= 60 else text[:57] + "..."

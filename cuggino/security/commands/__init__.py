@@ -1,0 +1,1 @@
+"""What single programs may be asked to do."""

@@ -1,0 +1,156 @@
+"""Package managers and what they start: the inner command is judged (facts 6.12)."""
+
+from __future__ import annotations
+
+import re
+
+from cuggino.security.commands.base import Call, Judge, plain_word
+from cuggino.security.commands.options import Syntax, parse_options
+from cuggino.security.commands.table import MODULES
+from cuggino.security.commands.wordlist import words
+from cuggino.security.shell.tree import Word
+
+_PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,-]+\])*", re.ASCII)
+SYSTEM = frozenset(
+    program
+    for module, programs in MODULES.items()
+    if module in ("shells", "files", "text", "sed", "transfer", "wrappers")
+    for program in programs
+) | frozenset(
+    words(
+        "cp mv ln install rsync sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
+        " kill killall pkill chmod reboot shutdown halt poweroff mount umount mkfs fdisk"
+        " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
+        " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"
+        " usermod chpasswd iptables find git python python3 node ruby php deno bun make gcc cc"
+        " security defaults diskutil dscl twine"
+    )
+)
+
+
+def inner(call: Call, words: tuple[Word, ...]) -> str:
+    """Judge what a runner starts: a program of a package may be unlisted, others not."""
+    if not words:
+        return ""
+    head = words[0]
+    if head.value is None or head.has_glob or not call.site.is_full:
+        return call.site.judge(words, call.site)
+    name = head.value.rpartition(":")[2] if call.name == "hatch" else head.value
+    bare = re.sub(r"(?<=.)@.*|==.*", "", name)
+    if bare in call.site.listed or bare in SYSTEM:
+        return call.site.judge((plain_word(bare), *words[1:]), call.site)
+    if "/" in name and not name.startswith("@"):
+        is_script = re.search(r"\.(py|js|ts|mjs|cjs|tsx|jsx|rb|php)$", name)
+        return "" if is_script else call.site.judge(words, call.site)
+    if _PACKAGE.fullmatch(name):
+        return ""
+    return f"{call.name} must start a package by its plain name, not '{name}'"
+
+
+def _skip(words: tuple[Word, ...], short: str, long: tuple[str, ...]) -> tuple[Word, ...]:
+    return parse_options(words, Syntax(short, long, permutes=False)).operands
+
+
+def npx(call: Call) -> str:
+    """`npx`, `bunx`, `uvx`, `pipx run` and their like."""
+    given = parse_options(
+        call.args,
+        Syntax("pcn" if call.name in ("npx", "npm") else "pw",
+               ("package", "call", "from", "with", "python", "spec", "index-url", "node-options",
+                "shell", "registry", "cache", "workspace", "prefix", "userconfig", "script-shell",
+                "with-requirements", "with-editable", "index", "pip-args", "env-file"),
+               ("yes", "no", "no-install", "quiet", "bun", "isolated", "silent"), permutes=False),
+    )  # fmt: skip
+    if given.has("--shell", "--script-shell", "--node-options", "-n", "--userconfig"):
+        return f"{call.name} must not be told how to start programs: leave that option out"
+    for code in given.values("-c", "--call"):
+        if code.value is None:
+            return f"It cannot be told what {call.name} -c runs: write the command out"
+        return call.site.judge_text(code.value, call.site)
+    return inner(call, given.operands)
+
+
+def run(call: Call, words: tuple[Word, ...]) -> str:
+    """`uv run`, `poetry run`, `bundle exec`, ...: options and then the command."""
+    given = parse_options(
+        words,
+        Syntax("pmnwC" if call.name == "uv" else "npeCP",
+               ("with", "python", "package", "module", "extra", "group", "env-file", "env", "name",
+                "prefix", "with-requirements", "with-editable", "directory", "project", "index",
+                "index-url", "gemfile", "cwd", "no-group", "only-group", "filter",
+                "upgrade-package", "refresh"),
+               ("no-sync", "frozen", "locked", "isolated", "no-project", "all-extras", "quiet",
+                "dev", "no-dev", "active", "exact", "script", "all-groups", "live-stream",
+                "no-capture-output", "keep-file-descriptors", "no-install-project"),
+               permutes=False),
+    )  # fmt: skip
+    if given.has("-m", "--module") and call.name == "uv":
+        return ""
+    return inner(call, given.operands)
+
+
+def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
+    """The words behind a sub-command, or None when it is another one."""
+    given = parse_options(
+        call.args,
+        Syntax("Cwn" if call.name == "pnpm" else "w" if call.name == "npm" else "",
+               ("prefix", "dir", "cwd", "workspace", "filter", "directory", "project", "registry",
+                "loglevel", "userconfig", "cache", "python", "config-file", "color"),
+               permutes=False),
+    )  # fmt: skip
+    operands = given.operands
+    return operands[1:] if operands and operands[0].value == verb else None
+
+
+_RUN = {
+    "uv": ("run",), "poetry": ("run",), "pdm": ("run",), "hatch": ("run",), "bundle": ("exec",),
+    "bundler": ("exec",), "conda": ("run",), "composer": ("exec",), "yarn": ("exec",),
+    "pnpm": ("exec",), "npm": (), "tox": ("exec", "e"), "rye": ("run",), "pipenv": ("run",),
+    "mise": ("exec", "x"), "symfony": ("run",), "yarnpkg": ("exec",),
+}  # fmt: skip
+_NPX = {
+    "npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",), "pipx": ("run",),
+    "uv": (), "deno": (),
+}  # fmt: skip
+_OWN_WORDS = frozenset(
+    words(
+        "install add remove rm uninstall update upgrade run test start build link unlink why"
+        " list ls init create publish config cache info version workspace workspaces node exec"
+        " dlx ci audit outdated pack prune dedupe rebuild patch import fetch store env setup"
+        " approve-builds deploy licenses root bin restart stop up unplug set plugin npm"
+        " constraints explain stage search i t in un r c ln view show diff doctor docs fund"
+        " help explore query sbom dist-tag"
+    )
+)
+
+_SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sort split batch"))
+"""Scripts of a project are called so, and harmless programs too."""
+
+
+def manager(call: Call) -> str:
+    """Judge what it starts, and what it changes outside the project."""
+    for verb in _RUN.get(call.name, ()):
+        if (words := _after(call, verb)) is not None:
+            return run(call, words)
+    for verb in _NPX.get(call.name, ()):
+        if (words := _after(call, verb)) is not None:
+            return npx(call._replace(args=words))
+    if call.name == "uv" and (words := _after(call, "tool")) and words[0].value == "run":
+        return npx(call._replace(args=words[1:]))
+    if call.name in ("pnpm", "yarn", "bun"):
+        operands = _skip(call.args, "CwF", ("dir", "cwd", "filter", "prefix"))
+        if len(operands) > 2 and operands[0].value == "workspace":
+            operands = operands[2:]
+        if len(operands) > 1 and operands[0].value in ("run", "exec"):
+            operands = operands[1:]
+            if operands[0].value in SYSTEM - _SCRIPT_NAMES:
+                return inner(call, operands)
+        elif operands and operands[0].value in SYSTEM - _OWN_WORDS - _SCRIPT_NAMES:
+            return inner(call, operands)
+    return ""
+
+
+JUDGES: dict[str, Judge] = {
+    **dict.fromkeys(("npx", "bunx", "uvx", "pnpx"), npx),
+    **dict.fromkeys({*_RUN, *_NPX} - {"deno"}, manager),
+}

@@ -1,0 +1,94 @@
+"""Who may write what: the permissions of each role as a policy (CUG-006, CUG-007, CUG-094)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from cuggino.security.paths import NOTE
+from cuggino.security.places import fold
+from cuggino.security.policy import PROTECTED, Level, Policy
+
+Role: TypeAlias = Literal[
+    "planning", "implementing", "reviewing", "audit", "pm", "deliver", "verify", "sync"
+]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_PM_PLACES = ("spec-issues", "backlog", "tbd", "memory.md")
+
+
+def role_policy(
+    role: Role,
+    *,
+    project: Path,
+    level: Level,
+    specs: str = ".specs",
+    plan: Path | None = None,
+    review: Path | None = None,
+    profiles: Iterable[str] | None = None,
+    extra_commands: Iterable[str] = (),
+    pkill_targets: Iterable[str] = (),
+    allow_destructive: bool = False,
+) -> Policy:
+    """What a session in the role may do in the project; scratch files may be written by each.
+
+    - `planning`: nothing but its `plan`. `reviewing`: nothing but its `review`. `audit`: nothing.
+    - `implementing`: the project without the `specs` and what is protected.
+    - `pm`: the `specs`, and of `.cuggino` the spec issues, the backlog, the findings, the memory.
+    - `deliver`: the project without what is protected.
+    - `verify`, `sync`: nothing but the note for the next session, and never anything destructive
+      (AUT-223).
+
+    Looks at the disk once, before the agent starts: links are followed now, so that those made
+    later permit nothing. Where the `specs` are the project itself or above it, they cannot be told
+    apart from it, and implementing is not kept from them.
+    """
+    root = project.resolve()
+    common = Policy(
+        project=str(root),
+        level=level,
+        role=role,
+        profiles=None if profiles is None else tuple(profiles),
+        extra_commands=tuple(extra_commands),
+        pkill_targets=tuple(pkill_targets),
+        allow_destructive=allow_destructive,
+    )
+    match role:
+        case "planning":
+            return common._replace(writable=(), granted=_own(root, plan))
+        case "reviewing":
+            return common._replace(writable=(), granted=_own(root, review))
+        case "audit":
+            return common._replace(writable=())
+        case "implementing":
+            apart = not root.is_relative_to((root / specs).resolve())
+            return common._replace(read_only=(specs,) if apart else ())
+        case "pm":
+            places = tuple(f".cuggino/{name}" for name in _PM_PLACES)
+            return _with_specs(common._replace(writable=(), granted=places), root, specs)
+        case "deliver":
+            return common
+        case "verify" | "sync":
+            return common._replace(mode="sync", writable=(NOTE,), allow_destructive=False)
+
+
+def _own(root: Path, file: Path | None) -> tuple[str, ...]:
+    """The one file of a role; a link in its place is none of it."""
+    if file is None:
+        return ()
+    full = root / file
+    return (_relative(root, full.parent.resolve() / full.name),)
+
+
+def _with_specs(policy: Policy, root: Path, specs: str) -> Policy:
+    """With the specifications writable: granted where they are protected or not in the project."""
+    place = _relative(root, (root / specs).resolve())
+    names = {fold(name) for name in PROTECTED}
+    if place.startswith("/") or any(fold(part) in names for part in place.split("/")):
+        return policy._replace(granted=(place, *policy.granted))
+    return policy._replace(writable=(place,))
+
+
+def _relative(root: Path, place: Path) -> str:
+    return str(place.relative_to(root) if place.is_relative_to(root) else place)

@@ -1,0 +1,1 @@
+"""A command line as bash reads it: text in, a tree of commands out, or a refusal."""

@@ -1,0 +1,50 @@
+"""What `cuggino doctor` says of the guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cuggino.config import CONFIG_FILE, Config, configured_policy
+from cuggino.errors import CugginoError
+from cuggino_cli.finding import Finding
+
+_TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
+HONEST = "a seat belt: what an allowed interpreter does it cannot see, for that use a sandbox"
+"""What is said when all is well, so that nobody takes the guard for more than it is."""
+
+
+def guard(name: str, *, folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the agent can be held to its policy: parser, shell, version, and one try.
+
+    Args:
+        name: the agent, which is there.
+        env: the environment that it would get.
+    """
+    if config.guard == "off":
+        what = "guard: off, an agent may do whatever you may"
+        yield Finding("note", what, f'set "guard" to "roles" in {CONFIG_FILE}')
+        return
+    from cuggino.agents import GuardedAgent, make_agent
+    from cuggino.agents.guard import find_bash
+    from cuggino.security.shell.shfmt import find_shfmt
+
+    agent = make_agent(name, cwd=folder, path=config.agent_path)
+    if not isinstance(agent, GuardedAgent):
+        yield Finding(
+            "problem",
+            f"guard: there is none for {name}: nothing would hold it to its role",
+            f"use claude, or {_TURN_OFF}",
+        )
+        return
+    try:
+        shfmt, bash = find_shfmt(), find_bash(env)
+        policy = configured_policy(config, "implementing", project=folder, level=config.guard)
+        agent.check_guard(policy)
+    except CugginoError as error:
+        hint = error.hint or _TURN_OFF
+        if '"guard"' not in hint:
+            hint += f", or {_TURN_OFF}"
+        yield Finding("problem", f"guard: {error.message}", hint)
+        return
+    yield Finding("ok", f"guard: {config.guard} ({shfmt}, {bash})", HONEST)

@@ -1,0 +1,259 @@
+"""What the guard around a session is made of: settings, environment, parser, shell, versions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions
+from cuggino.agents import guard as guards
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.guard import find_bash, make_guard
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.domain.attempts import hits_every_item
+from cuggino.errors import AgentNotFound, GuardNotLive, LoopError
+from cuggino.operators.retry_session import is_transient
+from cuggino.security import hook
+from cuggino.security.policy import Policy
+from tests.agents.fake_claude import fake_claude, tell_all, told
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    return Policy(project=str(tmp_path.resolve()), level="roles")
+
+
+def entry(settings: Mapping[str, Any], event: str) -> dict[str, Any]:
+    """The guard's own hook of the event, which is asked about all tools."""
+    first = settings["hooks"][event][0]
+    assert ["hooks"] == list(first)
+    (hook,) = first["hooks"]
+    return dict(hook)
+
+
+def ask(entry: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the program is told when it runs the hook with this input."""
+    done = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=json.dumps(data).encode(),
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def write(path: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Write",
+        "tool_input": {"file_path": path, "content": ""},
+        "tool_use_id": "t1",
+        "cwd": "/",
+        **fields,
+    }
+
+
+def test_the_hook_answers(policy: Policy) -> None:
+    """The command in the settings answers a call with yes or no, and says whose answer it is."""
+    guard = make_guard(policy)
+    hook = entry(guard.settings(manner="allow"), "PreToolUse")
+    yes = ask(hook, write(policy.project + "/a.py"))
+    no = ask(hook, write(policy.project + "/.git/config"))
+    assert "allow" == yes["hookSpecificOutput"]["permissionDecision"]
+    assert "deny" == no["hookSpecificOutput"]["permissionDecision"]
+    assert ".git" in no["hookSpecificOutput"]["permissionDecisionReason"]
+    own = {"token": guard.token, "tool_use_id": "t1", "tool": "Write", "decision": "allow"}
+    assert own == yes["cuggino"]
+
+
+def test_requests_for_permission(policy: Policy) -> None:
+    """What the program asks about beyond the hook is judged the same, and so is its own failing."""
+    guard = make_guard(policy)
+    request = {"hook_event_name": "PermissionRequest"}
+    hook = entry(guard.settings(manner="allow"), "PermissionRequest")
+    yes = ask(hook, write(policy.project + "/.npmrc", **request))
+    no = ask(hook, write(policy.project + "/.git/config", **request))
+    assert {"behavior": "allow"} == yes["hookSpecificOutput"]["decision"]
+    assert "deny" == no["hookSpecificOutput"]["decision"]["behavior"]
+    broken = replace(guard, program="/nonexistent")
+    hook = entry(broken.settings(manner="allow"), "PermissionRequest")
+    failed = ask(hook, write(policy.project + "/.npmrc", **request))
+    assert "deny" == failed["hookSpecificOutput"]["decision"]["behavior"]
+
+
+def test_where_somebody_is_asked(policy: Policy) -> None:
+    """With a person there the guard only denies, and leaves what may pass to be asked about."""
+    settings = make_guard(policy).settings(manner="leave")
+    assert "PermissionRequest" not in settings["hooks"]
+    hook = entry(settings, "PreToolUse")
+    assert "hookSpecificOutput" not in ask(hook, write(policy.project + "/a.py"))
+    no = ask(hook, write(policy.project + "/.git/config"))
+    assert "deny" == no["hookSpecificOutput"]["permissionDecision"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"python": "/nonexistent"}, {"program": "/nonexistent"}, {"python": "/bin/true"}],
+    ids=["no python", "no hook", "silence"],
+)
+def test_failures_are_a_no(policy: Policy, fields: dict[str, Any]) -> None:
+    """A hook that cannot be run, or says nothing, is a no in plain words."""
+    guard = replace(make_guard(policy), **fields)
+    said = ask(entry(guard.settings(manner="allow"), "PreToolUse"), write("/tmp/x"))
+    assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
+    assert "could not judge" in said["hookSpecificOutput"]["permissionDecisionReason"]
+    with pytest.raises(GuardNotLive, match="could not be run"):
+        guard.try_out()
+
+
+def test_settings_that_are_given(policy: Policy) -> None:
+    """Settings of others are kept, as far as they do not loosen the guard."""
+    other = {"hooks": [{"type": "command", "command": "true"}]}
+    given: dict[str, object] = {
+        "disableAllHooks": True,
+        "hooks": {"PreToolUse": [other], "Stop": [other]},
+        "sandbox": {"enabled": True, "autoAllowBashIfSandboxed": True},
+        "permissions": {"allow": ["Read"]},
+    }
+    before = json.dumps(given)
+    settings = make_guard(policy).settings(given, manner="allow")
+    assert settings["disableAllHooks"] is False
+    assert {"enabled": True, "autoAllowBashIfSandboxed": False} == settings["sandbox"]
+    assert {"allow": ["Read"]} == settings["permissions"]
+    assert [other] == settings["hooks"]["PreToolUse"][1:]
+    assert [other] == settings["hooks"]["Stop"]
+    assert "block" == entry(settings, "PreToolUse")["onFailure"]
+    assert hook.ALARM_SECONDS < entry(settings, "PreToolUse")["timeout"]
+    assert before == json.dumps(given)
+
+
+def test_each_guard_has_a_token_of_its_own(policy: Policy) -> None:
+    """An answer of one session is none of another."""
+    assert make_guard(policy).token != make_guard(policy).token
+
+
+def test_the_guard_is_tried_out(policy: Policy) -> None:
+    """Both agents try their guard with the interpreter, the policy and the parser of a session."""
+    make_guard(policy).try_out()
+    agent = ScriptedAgent(cuggino.agents.scenario.Scenario())
+    assert isinstance(agent, GuardedAgent)
+    agent.check_guard(policy)
+
+
+def test_a_parser_that_does_not_work(policy: Policy) -> None:
+    """A guard that would deny everything is no guard either."""
+    with pytest.raises(GuardNotLive, match="it answers deny to `echo ready`"):
+        replace(make_guard(policy), shfmt="/nonexistent").try_out()
+
+
+def test_an_installation_within_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the guard lives in the project's own virtual environment, it is protected there."""
+    site = "/project/.venv/lib/python3.11/site-packages/cuggino"
+    monkeypatch.setattr(hook, "__file__", f"{site}/security/hook.py")
+    monkeypatch.setattr(guards, "find_shfmt", lambda: "/project/.venv/bin/shfmt")
+    protected = make_guard(Policy(project="/project")).policy.protected
+    assert {site.removeprefix("/project/"), ".venv/bin/shfmt"} < set(protected)
+    assert set(Policy(project="/project").protected) < set(protected)
+    assert Policy(project="/other") == make_guard(Policy(project="/other")).policy
+
+
+def shell(folder: Path, version: str) -> str:
+    """A program that says it is bash of this version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "bash"
+    path.write_text(f"#!/bin/sh\necho {version}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bash that is new enough is taken: the chosen one, the system's, that on PATH."""
+    old, new = shell(tmp_path / "old", "3"), shell(tmp_path / "new", "5")
+    monkeypatch.setattr(guards, "_BASHES", (old,))
+    assert new == find_bash({"PATH": str(tmp_path / "new")})
+    assert new == find_bash({"CLAUDE_CODE_SHELL": new, "PATH": ""})
+    with pytest.raises(GuardNotLive) as caught:
+        find_bash({"CLAUDE_CODE_SHELL": "/bin/zsh", "PATH": ""})
+    assert f"needs bash 5 or newer; {old} is version 3" in caught.value.message
+    assert "brew install bash" in (caught.value.hint or "")
+
+
+def test_the_environment(policy: Policy) -> None:
+    """The shell is named, nothing is run in front of each command, and settings cannot undo it."""
+    env = {"PATH": "/usr/bin:/bin", "BASH_ENV": "/tmp/x", "ENV": "/tmp/x", "HOME": "/h"}
+    guard = make_guard(policy, {**env, "LD_PRELOAD": "/lib/own.so"})
+    assert {"PATH", "HOME", "LD_PRELOAD", "CLAUDE_CODE_SHELL"} == set(guard.env)
+    assert guard.env["CLAUDE_CODE_SHELL"].endswith("/bash")
+    pinned = guard.settings({"env": {"A": "b", "BASH_ENV": "x"}}, manner="allow")["env"]
+    assert ("b", "", "/lib/own.so") == (pinned["A"], pinned["BASH_ENV"], pinned["LD_PRELOAD"])
+    assert guard.env["CLAUDE_CODE_SHELL"] == pinned["CLAUDE_CODE_SHELL"]
+
+
+def test_an_old_program(tmp_path: Path, policy: Policy) -> None:
+    """A version that would run what the hook failed over runs unguarded sessions only."""
+    agent = ClaudeAgent(path=fake_claude(tmp_path, "", version="2.1.294 (Claude Code)"))
+    assert "2.1.294" == agent.check()
+    with pytest.raises(AgentNotFound, match=r"too old to be guarded, at least 2\.1\.295") as caught:
+        agent.check_guard(policy)
+    assert '"guard": "off"' in (caught.value.hint or "")
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, guard=policy)
+    with pytest.raises(AgentNotFound):
+        cuggino.run(agent.spawn(options))
+    with pytest.raises(AgentNotFound):
+        agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))
+
+
+def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
+    """A guarded conversation has the guard's settings, and its person is asked as ever."""
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    assert isinstance(agent, GuardedAgent)
+    agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))
+    argv, env = told(tmp_path)["argv"], told(tmp_path)["env"]
+    settings = json.loads(argv[argv.index("--settings") + 1])
+    assert "leave" == entry(settings, "PreToolUse")["args"][-1]
+    assert "--permission-mode" not in argv
+    assert env["CLAUDE_CODE_SHELL"].endswith("/bash")
+
+
+@pytest.mark.parametrize("unattended", [True, False])
+def test_the_command_line(tmp_path: Path, policy: Policy, unattended: bool) -> None:
+    """A guarded session is never told to skip permissions: the guard says what needs none."""
+    agent = ClaudeAgent(path=sys.executable)
+    servers: dict[str, object] = {"s": {"command": "x"}}
+    options = SpawnOptions(
+        prompt="Go.",
+        cwd=tmp_path,
+        dangerously_skip_permissions=unattended,
+        settings={"env": {"A": "b"}},
+        mcp_servers=servers,
+        allowed_tools=("Read", "Bash(ls:*)"),
+    )
+    plain = agent.arguments(options, None)
+    assert unattended == ("--dangerously-skip-permissions" in plain)
+    assert {"env": {"A": "b"}} == json.loads(plain[plain.index("--settings") + 1])
+    assert f"--mcp-config={json.dumps({'mcpServers': servers})}" in plain
+    assert "--allowedTools=Read,Bash(ls:*)" in plain
+    held = agent.arguments(options, None, make_guard(policy))
+    assert "--dangerously-skip-permissions" not in held
+    assert unattended == ("--permission-mode default" in " ".join(held))
+    assert "b" == json.loads(held[held.index("--settings") + 1])["env"]["A"]
+    assert "--include-hook-events" in held
+
+
+def test_a_guard_that_is_not_live_is_final() -> None:
+    """It is not tried again, no item of a watch is to blame for it, and a command exits with 2."""
+    error = LoopError("planning", "m", cause=guards.not_live("it is silent"))
+    assert not is_transient(error)
+    assert hits_every_item(error)
+    assert 2 == error.code
+    assert "the guard is not live: it is silent" == str(error.cause)

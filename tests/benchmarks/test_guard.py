@@ -1,0 +1,51 @@
+"""What one question to the guard costs, as a multiple of a Python that does nothing."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from cuggino.agents.guard import make_guard
+from cuggino.security.policy import Policy
+
+ROUNDS = 21
+MOST = 9.0
+"""A multiple that is never reached; some four to six are usual."""
+
+
+def seconds(argv: Sequence[str], data: bytes) -> float:
+    began = time.perf_counter()
+    subprocess.run(argv, input=data, stdout=subprocess.PIPE, timeout=60, check=True)
+    return time.perf_counter() - began
+
+
+@pytest.mark.parametrize("level", ["roles", "full"])
+def test_the_cost_of_a_call(
+    tmp_path: Path, level: str, record_property: Callable[[str, object], None]
+) -> None:
+    """The whole hook (shell, interpreter, policy, parser) costs a few bare interpreters."""
+    policy = Policy(project=str(tmp_path.resolve()), level="roles" if level == "roles" else "full")
+    entry = make_guard(policy).settings(manner="allow")["hooks"]["PreToolUse"][0]["hooks"][0]
+    command = "cd src && python3 -m pytest -q tests/test_app.py 2>&1 | tail -20; git status"
+    call = {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_use_id": "t",
+        "cwd": policy.project,
+    }
+    data = json.dumps(call).encode()
+    bare = [sys.executable, "-I", "-S", "-c", "pass"]
+    whole = [entry["command"], *entry["args"]]
+    # In turns, so that both meet the same load of the machine.
+    pairs = [(seconds(bare, data), seconds(whole, data)) for _ in range(ROUNDS)]
+    ratio = statistics.median(b for _, b in pairs) / statistics.median(a for a, _ in pairs)
+    record_property("multiple of a bare interpreter", round(ratio, 2))
+    assert ratio < MOST

@@ -1,0 +1,151 @@
+"""`cuggino guard check` on one command, or one file of a tool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino_cli.main import main
+
+
+def verdict(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+    """What is printed as JSON, after a look at the exit code and at the form."""
+    code = main(["guard", "check", "--json", *args])
+    [line] = capsys.readouterr().out.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    assert ["decision", "reason", "parts"] == list(found)
+    assert code == {"allow": 0, "deny": 1}[found["decision"]]
+    assert bool(found["reason"]) == bool(code)
+    denied = [part["reason"] for part in found["parts"] if part["decision"] == "deny"]
+    assert denied[:1] == ([found["reason"]] if code else [])
+    return found
+
+
+def decision(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    return str(verdict(capsys, *args)["decision"])
+
+
+def test_part_by_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each part is a line with its mark, a denied one with its reason, and the sum is last."""
+    assert 1 == main(["guard", "check", "git status && nc -l 80"])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["✓ git status", "✗ nc -l 80"] == lines[:2]
+    assert lines[2].startswith("    ")
+    assert "Command 'nc' is not in the allowlist" in lines[2]
+    assert "Denied." == lines[-1]
+    assert 0 == main(["guard", "check", "git status"])
+    assert ["✓ git status", "Allowed."] == capsys.readouterr().out.splitlines()
+
+
+def test_nothing_in_it_acts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command with control characters is denied, and shown without them."""
+    assert 1 == main(["guard", "check", "ls \x1b[2J"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON has the decision, the first denied part's reason, and the parts in order."""
+    found = verdict(capsys, "ls && nc -l 80 && ls")
+    assert "deny" == found["decision"]
+    parts = [(part["text"], part["decision"]) for part in found["parts"]]
+    assert [("ls", "allow"), ("nc -l 80", "deny"), ("ls", "allow")] == parts
+    assert {
+        "decision": "allow",
+        "reason": "",
+        "parts": [{"text": "ls", "decision": "allow", "reason": ""}],
+    } == verdict(capsys, "ls")
+
+
+def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Profiles restrict, `--allow-command` adds; both go before the configuration."""
+    assert "allow" == decision(capsys, "npm test && cargo build")
+    assert "deny" == decision(capsys, "npm test && cargo build", "--profile", "node")
+    both = ("--profile", "node", "--profile", "rust")
+    assert "allow" == decision(capsys, "npm test && cargo build", *both)
+    assert "deny" == decision(capsys, "make")
+    assert "allow" == decision(capsys, "make", "--allow-command", "make")
+    save_config(project, Config(profile="go", allow_commands=["make"]))
+    assert ["deny", "allow"] == [decision(capsys, text) for text in ("npm test", "make")]
+    assert "allow" == decision(
+        capsys, "npm test; make; just", "--profile=node", "--allow-command=just"
+    )
+
+
+def test_destructive(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`rm` and `mv` need `--allow-destructive`, and stay in the project with it."""
+    assert "deny" == decision(capsys, "rm x")
+    assert "allow" == decision(capsys, "rm x", "--allow-destructive")
+    assert "deny" == decision(capsys, "rm /etc/x", "--allow-destructive")
+    save_config(project, Config(allow_destructive=True))
+    assert "allow" == decision(capsys, "rm x")
+
+
+def test_levels(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a role listed programs only; with one the configured level, unless it is given."""
+    assert "deny" == decision(capsys, "nc -h")
+    assert "allow" == decision(capsys, "nc -h", "--level", "roles")
+    assert "allow" == decision(capsys, "nc -h", "--role", "implementing")
+    assert "deny" == decision(capsys, "nc -h", "--role", "implementing", "--level", "full")
+    save_config(project, Config(guard="full"))
+    assert "deny" == decision(capsys, "nc -h", "--role", "implementing")
+
+
+def test_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files are judged by the role, whether a tool or a command writes them."""
+    write = ("--tool", "Write", "--path", "src/a.py")
+    assert "allow" == decision(capsys, *write)
+    for role, expected in (("implementing", "allow"), ("planning", "deny"), ("audit", "deny")):
+        assert expected == decision(capsys, *write, "--role", role)
+        assert expected == decision(capsys, "echo x > src/a.py", "--role", role)
+    specs = ("--path", str(project / ".specs" / "a.md"))
+    assert "deny" == decision(capsys, *specs, "--role", "implementing")
+    assert "allow" == decision(capsys, *specs, "--role", "pm")
+    assert "deny" == decision(capsys, "--tool", "NotebookEdit", "--path", ".git/a.ipynb")
+    assert "allow" == decision(capsys, "--tool", "Read", "--path", ".git/config")
+    assert "deny" == decision(capsys, "--tool", "Monitor", "echo x > .git/x")
+
+
+def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths are taken from `--cwd`; a folder outside is a project of its own."""
+    (project / "sub").mkdir()
+    assert "deny" == decision(capsys, "echo x > .git/x")
+    assert "deny" == decision(capsys, "echo x > .git/x", "--cwd", "sub", "--tool", "Bash")
+    assert "deny" == decision(capsys, "echo x > ../.git/x", "--cwd", "sub")
+    assert "allow" == decision(capsys, "echo x > ../a", "--cwd", "sub")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "Give the COMMAND to judge"),
+        (["--tool", "Bash", "--path", "x"], "Give the COMMAND to judge"),
+        (["ls", "--tool", "Write"], "Write takes no COMMAND"),
+        (["ls", "--file", "x"], "each line says all of its case"),
+        (["ls", "--level", "none"], "'none' is not one of"),
+        (["ls", "--role", "boss"], "'boss' is not one of"),
+        (["ls", "--cwd", "nowhere"], "does not exist"),
+        (["ls", "--profile", "nod"], 'unknown profile "nod"'),
+        (["ls", "--allow-command", "npm run"], "plain names"),
+        (["ls", "rm"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage(
+    args: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be meant exits with 2, says why, and judges nothing."""
+    assert 2 == main(["guard", "check", *args])
+    said = capsys.readouterr()
+    assert words in said.err
+    assert "" == said.out
+
+
+def test_help_is_honest(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help says what the guard cannot promise."""
+    assert 0 == main(["guard", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "an interpreter, a test, a build or a git hook that is allowed to run can do" in said
+    assert "The sandbox is the boundary, the guard is the seat belt." in said

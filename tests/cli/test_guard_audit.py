@@ -1,0 +1,115 @@
+"""`cuggino guard audit`: the calls of a recorded run, judged by the roles that made them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino.events import RunContinued, RunEnded, RunStarted, StageStarted, ToolCall
+from cuggino.storage.journal import Journal
+from cuggino_cli.main import main
+from tests.cli.recorded_runs import AT, ONE, Said, record
+
+
+def write(path: str) -> ToolCall:
+    return ToolCall(name="Write", input={"file_path": path, "content": "x"})
+
+
+def bash(command: str) -> ToolCall:
+    return ToolCall(name="Bash", input={"command": command})
+
+
+def denied(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any]]:
+    """The denied calls as JSON, after a look at the exit code."""
+    code = main(["guard", "audit", ONE[:9], "--json", *args])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert code == bool(found)
+    return found
+
+
+SAID: list[Said] = [
+    (1, "planning#1", StageStarted(name="planning")),
+    (2, "planning#1", write(f".cuggino/wip/{ONE}.plan.md")),
+    (3, "planning#1", write("src/a.py")),
+    (4, None, RunContinued()),
+    (5, "implementing#2", write("src/a.py")),
+    (6, "implementing#2", bash("nc -h && echo x > .specs/a.md")),
+    (7, "implementing#2", ToolCall(name="Bash", input=["ls"])),
+    (8, "reviewing#3", write(f".cuggino/wip/{ONE}.review.md")),
+    (9, "reviewing#3", bash("git stash && git diff")),
+    (10, None, RunEnded(state="approved")),
+]
+
+
+def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each call is judged by its stage's role, and those that would be denied are listed."""
+    record(project, ONE, *SAID)
+    found = denied(capsys)
+    assert [
+        ("planning#1", "planning", "Write"),
+        ("implementing#2", "implementing", "Bash"),
+        ("implementing#2", "implementing", "Bash"),
+        ("reviewing#3", "reviewing", "Bash"),
+    ] == [(call["stage"], call["role"], call["tool"]) for call in found]
+    assert {"file_path": "src/a.py", "content": "x"} == found[0]["input"]
+    assert 4 == found[0]["seq"]
+    assert "2026-11-21T12:00:03+00:00" == found[0]["at"]
+    assert all(call["decision"] == "deny" and call["reason"] for call in found)
+    assert ["deny"] == [p["decision"] for p in found[1]["parts"] if ".specs" in p["text"]]
+
+
+def test_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As text, the denied parts stand below each call, and the counts come last."""
+    record(project, ONE, *SAID)
+    assert 1 == main(["guard", "audit", ONE])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(" planning#1 ▶ Write: src/a.py")
+    assert "✗ git stash" in lines
+    assert not any("git diff" in line for line in lines if line.startswith(("✓", "✗")))
+    assert "4 of 7 tool calls would be denied." == lines[-1]
+
+
+def test_at_which_level(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The level is what is given, else that of the run, else roles."""
+    record(project, ONE, (1, "implementing#1", bash("nc -h")))
+    assert 0 == len(denied(capsys))
+    assert 1 == len(denied(capsys, "--level", "full"))
+    save_config(project, Config(allow_commands=["nc"]))
+    assert 0 == len(denied(capsys, "--level", "full"))
+
+
+def test_the_level_of_the_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that was guarded fully is judged so, unless another level is given."""
+    started = RunStarted(run_id=ONE, kind="run", command="cuggino run", options={"guard": "full"})
+    journal = Journal.create(project / ".cuggino" / "journal", started, at=AT, sync=False)
+    journal.append(bash("nc -h"), at=AT, stage="implementing#1")
+    journal.close()
+    assert 1 == len(denied(capsys))
+    assert 0 == len(denied(capsys, "--level", "roles"))
+
+
+def test_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The calls of a watch itself are those of the audit."""
+    record(project, ONE, (1, None, bash("ls")), (2, None, write("a.md")), kind="watch")
+    assert ["audit"] == [call["role"] for call in denied(capsys)]
+
+
+def test_nothing_denied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run without calls, or with allowed ones alone, exits with 0."""
+    record(project, ONE)
+    assert 0 == main(["guard", "audit", ONE])
+    assert "0 of 0 tool calls would be denied.\n" == capsys.readouterr().out
+
+
+def test_a_run_that_is_not_there(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An id that means no run is wrong usage; a journal that is broken is an error."""
+    assert 2 == main(["guard", "audit", "abc"])
+    assert "There is no run 'abc'." in capsys.readouterr().err
+    path = record(project, ONE, *SAID)
+    path.write_text("x\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert 1 == main(["guard", "audit", ONE])
+    assert "line 1 is broken" in capsys.readouterr().err

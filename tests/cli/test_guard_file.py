@@ -1,0 +1,205 @@
+"""`cuggino guard check --file`: many cases in one process."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cuggino_cli.guard_cases import BadLine, Case, read_cases
+from cuggino_cli.main import main
+
+
+def case(command: str, /, id: str = "a", tool: str = "Bash", **options: Any) -> dict[str, Any]:
+    """A line as it stands in a case file."""
+    defaults: dict[str, Any] = {"profiles": None, "allow_destructive": False, "extra_commands": []}
+    return {"id": id, "tool": tool, "input": {"command": command}, "options": defaults | options}
+
+
+def judged(
+    folder: Path, capsys: pytest.CaptureFixture[str], *lines: dict[str, Any] | str | bytes
+) -> list[dict[str, Any]]:
+    """The verdicts on these lines."""
+    file = folder / "cases.jsonl"
+    texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
+    data = [line.encode() if isinstance(line, str) else line for line in texts]
+    file.write_bytes(b"\n".join(data))
+    assert 0 == main(["guard", "check", "--file", str(file), "--json"])
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def policies(*lines: dict[str, Any], here: Path = Path("/nowhere")) -> list[Case]:
+    """The cases of these lines."""
+    cases = read_cases([json.dumps(line).encode() for line in lines], here=here)
+    return [found for found in cases if isinstance(found, Case)]
+
+
+def test_a_verdict_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each case gives a line with its id and the verdict, in the order of the file."""
+    found = judged(
+        tmp_path,
+        capsys,
+        case("ls", "one", cwd=str(tmp_path)),
+        case("ls; nc -l 80", "two", cwd=str(tmp_path)),
+        {"id": 3, "tool": "Write", "input": {"file_path": "/project/.git/x"}, "options": {}},
+        {"id": "four", "command": "ls"},
+    )
+    assert [["id", "decision", "reason", "parts"]] * 4 == [list(line) for line in found]
+    decisions = [(line["id"], line["decision"]) for line in found]
+    assert [("one", "allow"), ("two", "deny"), (3, "deny"), ("four", "allow")] == decisions
+    assert ["allow", "deny"] == [part["decision"] for part in found[1]["parts"]]
+
+
+def test_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that is no case is denied with its number, and the others are judged."""
+    lines: list[dict[str, Any] | str | bytes] = [
+        "{nope",
+        b"\xff",
+        "[]",
+        "[" * 10_000,
+        {**case("ls"), "input": "ls"},
+        {**case("ls"), "options": []},
+        {**case("ls"), "tool": 3},
+        case("ls", profiles=["nod"]),
+        case("ls", profiles=3),
+        case("ls", extra_commands="make"),
+        case("ls", allow_destructive=1),
+        case("ls", mode="fast"),
+        case("ls", cwd=["/project"]),
+        case("ls", cwd="/a\0b"),
+        case("ls", project_dir="/a\ud800b"),
+    ]
+    found = judged(tmp_path, capsys, *lines, "", case("ls", "last"))
+    assert len(lines) + 1 == len(found)
+    for number, line in enumerate(found[:-1], start=1):
+        assert "deny" == line["decision"]
+        assert line["reason"].startswith(f"line {number} ")
+    assert [None] * 4 + ["a"] * 11 == [line["id"] for line in found[:-1]]
+    assert 'unknown profile "nod"' in found[7]["reason"]
+    assert ("last", "allow") == (found[-1]["id"], found[-1]["decision"])
+
+
+def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option of a case counts: profiles, commands by mode, targets, destruction, level."""
+    commands = {"base": ["make"], "run": ["docker"], "sync": ["shellcheck"]}
+    cases = [
+        ("deny", case("npm test", profiles=["go"])),
+        ("allow", case("npm test", profiles="node")),
+        ("allow", case("npm test", profiles=[])),
+        ("allow", case("make; docker ps", extra_commands=commands)),
+        ("deny", case("shellcheck x", extra_commands=commands)),
+        ("allow", case("make; shellcheck x", extra_commands=commands, mode="sync")),
+        ("deny", case("docker ps", extra_commands=commands, mode="sync")),
+        ("allow", case("docker ps", extra_commands=["docker"], mode="run")),
+        ("allow", case("pkill server", extra_pkill_targets=["server"])),
+        ("deny", case("pkill server")),
+        ("allow", case("rm x", allow_destructive=True)),
+        ("deny", case("rm x")),
+        ("allow", case("nc -h", level="roles")),
+    ]
+    found = judged(tmp_path, capsys, *(line | {"id": n} for n, (_, line) in enumerate(cases)))
+    assert [expected for expected, _ in cases] == [line["decision"] for line in found]
+
+
+def test_the_project_of_a_case(tmp_path: Path) -> None:
+    """It is given, or what the folder lies in by its marks, or that of the other cases."""
+    for name in ("one", "two"):
+        (tmp_path / name / ".autonoe").mkdir(parents=True)
+        (tmp_path / name / "sub").mkdir()
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    cases = policies(
+        case("ls", cwd=one),
+        case("ls", cwd=f"{one}/sub"),
+        case("ls", cwd=f"{one}/sub/none/deeper"),
+        case("ls", cwd=two),
+        case("ls", cwd=f"{one}/sub", project_dir=f"{one}/sub"),
+        case("ls", cwd="/nowhere/else"),
+    )
+    projects = [found.policy.project for found in cases]
+    assert [one, one, one, two, f"{one}/sub", one] == projects
+    assert f"{one}/sub" == cases[1].cwd
+
+
+def test_the_placeholder_is_a_project(tmp_path: Path) -> None:
+    """`/project` needs not be there, and a folder beside it is outside of it."""
+    cases = policies(
+        case("ls", cwd="/project"), case("ls", cwd="/project/sub"), case("ls", cwd="/tmp/other")
+    )
+    assert ["/project"] * 3 == [found.policy.project for found in cases]
+    assert ["/project", "/project/sub", "/tmp/other"] == [found.cwd for found in cases]
+
+
+def test_without_any_mark(tmp_path: Path) -> None:
+    """Where nothing tells, the folder of the case is its project; without one the present one."""
+    assert [str(tmp_path)] == [c.policy.project for c in policies(case("ls", cwd=str(tmp_path)))]
+    [found] = policies({"command": "ls"}, here=tmp_path)
+    assert (str(tmp_path), str(tmp_path)) == (found.policy.project, found.cwd)
+    assert ("Bash", {"command": "ls"}, None) == (found.tool, found.input, found.id)
+
+
+def test_standard_input(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dash reads standard input; without --json a verdict is a line with its mark."""
+    data = "\n".join(json.dumps(case(text, id=text)) for text in ("ls", "nc -l 80")) + "\nx\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data.encode())))
+    assert 0 == main(["guard", "check", "--file", "-"])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["✓ ls", "✗ nc -l 80", "✗ line 3"] == [line for line in lines if line[0] != " "]
+
+
+def test_an_unreadable_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that cannot be read exits with 2, and says why."""
+    for name in ("missing.jsonl", "."):
+        assert 2 == main(["guard", "check", "--file", name, "--json"])
+        said = capsys.readouterr()
+        assert f"cuggino: --file {name} cannot be read: " in said.err
+        assert "" == said.out
+
+
+def test_bad_lines_have_numbers() -> None:
+    """Blank lines count, so that a number is that of the file."""
+    [bad] = read_cases([b"\n", b"  \n", b"x\n"], here=Path("/"))
+    assert isinstance(bad, BadLine)
+    assert 3 == bad.number
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+option_names = ("profiles", "extra_commands", "cwd", "project_dir", "mode", "level")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.binary(min_size=1).filter(lambda data: b"\n" not in data and data.strip())
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "id": values,
+                "tool": values,
+                "input": values,
+                "options": values | st.dictionaries(st.sampled_from(option_names), values),
+            },
+        ).map(lambda fields: json.dumps(fields).encode()),
+        max_size=4,
+    )
+)
+def test_any_line_is_a_case_or_is_not(lines: list[bytes]) -> None:
+    """Whatever a line holds, it is a case with absolute folders, or a bad line with its number."""
+    found = read_cases(lines, here=Path("/nowhere"))
+    assert len(lines) == len(found)
+    for number, case in enumerate(found, start=1):
+        if isinstance(case, BadLine):
+            assert number == case.number
+        else:
+            assert case.cwd.startswith("/")
+            assert case.policy.project.startswith("/")

@@ -1,0 +1,87 @@
+"""Which policy the sessions of the loops are held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino import Config, Runtime
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.events import AgentMessage, Approved, Done, LlmMarkerEvent, PlanComplete
+from cuggino.operators import marker_tags
+from cuggino.security.policy import Policy
+from cuggino.testing import AgentRun, InMemoryAgent
+
+
+@dataclass(slots=True)
+class Guarded(InMemoryAgent):
+    """An agent that can be held to a policy."""
+
+    def check_guard(self, policy: Policy) -> None:
+        """It always can."""
+
+
+def says(marker: type[LlmMarkerEvent]) -> AgentRun:
+    (tag,) = marker_tags(marker)
+    text = AgentMessage(text=f"<{tag}>x</{tag}>", message_id=tag)
+    return AgentRun([text], plan="# Plan" if marker is PlanComplete else None)
+
+
+def sessions(
+    folder: Path, agent: type[InMemoryAgent] = Guarded, **config: Any
+) -> dict[str, SpawnOptions]:
+    """What the sessions of an approved run were started with, by role."""
+    (folder / ".specs").mkdir(exist_ok=True)
+    runs = {
+        "planning": [says(PlanComplete)],
+        "implementing": [says(Done)],
+        "reviewing": [says(Approved)],
+    }
+    doubled: Any = agent(runs)  # type: ignore[arg-type]  # its keys are roles
+    runtime = Runtime.live(cwd=folder, agent=doubled, config=Config(journal=False, **config))
+    cuggino.run(runtime.run(focus="x"), lambda _event: None)
+    return {str(options.role): options for options in doubled.spawned}
+
+
+def test_each_role_is_held_to_its_permissions(tmp_path: Path) -> None:
+    """The planner may write its plan, the reviewer its review, the implementer no specification."""
+    started = sessions(tmp_path)
+    guards = {role: options.guard for role, options in started.items()}
+    planning, implementing, reviewing = guards.values()
+    assert planning and implementing and reviewing
+    assert {"roles"} == {guard.level for guard in guards.values() if guard}
+    plan, review = (
+        Path(started[role].env[f"CUGGINO_{name}_FILE"]).relative_to(tmp_path)
+        for role, name in (("planning", "PLAN"), ("reviewing", "REVIEW"))
+    )
+    assert ((), (str(plan),)) == (planning.writable, planning.granted)
+    assert ((), (str(review),)) == (reviewing.writable, reviewing.granted)
+    assert (None, (".specs",)) == (implementing.writable, implementing.read_only)
+
+
+def test_the_settings_reach_the_policy(tmp_path: Path) -> None:
+    """`guard: "full"`, profiles, programs and process names are those of the configuration."""
+    started = sessions(
+        tmp_path,
+        guard="full",
+        profile="python",
+        allow_commands=["make"],
+        allow_pkill_targets=["celery"],
+        allow_destructive=True,
+    )
+    guard = started["implementing"].guard
+    assert guard
+    assert ("full", ("python",), ("make",)) == (guard.level, guard.profiles, guard.extra_commands)
+    assert (("celery",), True) == (guard.pkill_targets, guard.allow_destructive)
+
+
+@pytest.mark.parametrize(("agent", "guard"), [(Guarded, "off"), (InMemoryAgent, "roles")])
+def test_no_policy(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> None:
+    """Without the guard, and for an agent that knows none, there is no policy."""
+    started = sessions(tmp_path, agent, guard=guard)
+    assert {None} == {options.guard for options in started.values()}
+    assert 3 == len(started)

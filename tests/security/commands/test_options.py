@@ -1,0 +1,59 @@
+"""Options are told from operands as getopt_long does it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.security.commands.base import plain_word
+from cuggino.security.commands.options import Syntax, parse_options
+from cuggino.security.shell.tree import Word
+
+SYNTAX = Syntax("to", ("target-directory", "output"), ("verbose", "verify"), attached="i")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "operands"),
+    [
+        ("a -t b c", [("-t", "b")], ["a", "c"]),
+        ("-tb a", [("-t", "b")], ["a"]),
+        ("-vt b a", [("-v", None), ("-t", "b")], ["a"]),
+        ("--target=b a", [("--target-directory", "b")], ["a"]),
+        ("--targ b a", [("--target-directory", "b")], ["a"]),
+        ("--output-x a", [("--output-x", None)], ["a"]),
+        ("-i a", [("-i", None)], ["a"]),
+        ("-i.bak a", [("-i", ".bak")], ["a"]),
+        ("-- -t a", [], ["-t", "a"]),
+        ("- a", [], ["-", "a"]),
+    ],
+)
+def test_words_are_told_apart(
+    text: str, options: list[tuple[str, str | None]], operands: list[str]
+) -> None:
+    """Values stand behind, beside or after `=`; `--` ends the options; long ones may be short."""
+    given = parse_options(tuple(map(plain_word, text.split())), SYNTAX)
+    assert options == [(o.name, o.value.value if o.value else None) for o in given.options]
+    assert operands == [word.value for word in given.operands]
+
+
+@pytest.mark.parametrize(
+    ("word", "is_unclear"),
+    [
+        (Word('"$f"', None), True),
+        (Word('"src/$f"', None, "src/"), False),
+        (Word("src/$f", None, "src/"), True),
+        (Word('"src/$@"', None, "src/"), True),
+        (Word("$(x)", None), True),
+        (Word('"$(pwd)/a"', None), False),
+        (Word('--since="$(date +"%F")"', None, "--since="), False),
+        (Word('-m"a $(x \'"\') $y"', None, "-ma "), False),
+        (Word('"src/"$f"/x"', None, "src/"), True),
+        (Word('"src/${f[@]}"', None, "src/"), True),
+        (Word('"src/$(ls "$x")"', None, "src/"), False),
+        (Word('"src/$(ls)"$(ls)', None, "src/"), True),
+        (Word("\"$(cat <<'EOF'\nit's (\nEOF\n)\"", None, "x"), False),
+        (Word("plain", "plain"), False),
+    ],
+)
+def test_a_word_that_might_be_an_option_or_several_is_unclear(word: Word, is_unclear: bool) -> None:
+    """Only a text in double quotes that surely begins with no dash stays one operand."""
+    assert is_unclear == bool(parse_options((word,), SYNTAX).unclear)
