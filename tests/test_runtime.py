@@ -101,6 +101,11 @@ class TestBuilding:
             "journal": False,
             "journal_days": 7,
             "journal_runs": 8,
+            "guard": "full",
+            "profile": ["python"],
+            "allow_commands": ["make"],
+            "allow_pkill_targets": ["celery"],
+            "allow_destructive": True,
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())
         options = runtime.loop_options(focus="the page", review="redo", slow=True)

@@ -27,6 +27,7 @@ _ASSIGNED = re.compile(
 _OPEN = re.compile(rf"\$(?:\w+|\{{[^}}]*\}}|\([^()]*\))\w*\s*{_OPERATOR}", re.ASCII)
 _COMPARES = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v|R)\s")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*)(?:\[[^\]]*\])?:?=", re.ASCII)
+_QUOTES = re.compile(r"['\"\\]")
 _LONGEST = 4096
 
 
@@ -71,6 +72,12 @@ def kept_reason(words: Iterable[Word], site: Site) -> str:
 def _regions(text: str) -> Iterator[tuple[str, str]]:
     """What opens each calculation, and the text in it."""
     text = text.replace("\\\n", "")  # a line that goes on in the next one
+    yield from _written(text)
+    if (bare := _QUOTES.sub("", text)) != text:
+        yield from _written(bare)  # `l''et` is `let`
+
+
+def _written(text: str) -> Iterator[tuple[str, str]]:
     for match in _OPENINGS.finditer(text):
         opening = match[0]
         start = match.end()

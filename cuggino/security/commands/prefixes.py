@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cuggino.security.commands.arithmetic import names_reason
 from cuggino.security.commands.assignments import assignment_reason
 from cuggino.security.commands.base import Trail
 from cuggino.security.commands.builtins import HIDES_COMMAND
@@ -20,6 +21,10 @@ def prefix_reason(node: Command, policy: Policy, trail: Trail) -> str:
             continue
         loosen(assignment.name, assignment.values, trail)
         if reason := _assigned(assignment, policy):
+            return reason
+    if name == "let":
+        told = " ".join(word.value or "" for word in node.words[1:])
+        if reason := names_reason(told, policy):
             return reason
     if name in (*_READERS, "printf"):
         trail.loose.update(word.value or "" for word in node.words[1:])
