@@ -37,7 +37,7 @@ def main() -> int:
     )
     for number, step in enumerate(orders["steps"]):
         _line(type="stream_event", event={"type": "message_start"})
-        time.sleep(orders["pause"])
+        time.sleep(orders["pause"])  # this is a program of its own: its pace is its story's
         _line(type="system", subtype="step", number=number)
         if "exit" in step:
             sys.stderr.write(step["text"])
@@ -86,7 +86,7 @@ def _play(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> st
     if "think" in step:
         _message(number, {"type": "thinking", "thinking": step["think"]})
     elif "sleep" in step:
-        time.sleep(step["sleep"])
+        time.sleep(step["sleep"])  # the scenario wants an agent that takes so long
     elif "usage" in step:
         _line(type="stream_event", event={"type": "message_delta", "usage": _counts(step["usage"])})
     elif "limit" in step:

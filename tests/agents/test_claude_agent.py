@@ -234,7 +234,7 @@ def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert sys.argv[1:] == []
     os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(0.5)
+    time.sleep(0.5)  # so that the signal comes while it still runs
     sys.exit(7)
     """
     agent = ClaudeAgent(path=fake_claude(tmp_path, body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from reactivex import operators
@@ -98,7 +98,7 @@ def played(path: Path, speed: float) -> list[tuple[float, str]]:
     seen: list[tuple[float, str]] = []
     scheduler = VirtualTimeScheduler()
     replayed(path, speed=speed).subscribe(
-        lambda event: seen.append((scheduler.clock, event.text)),  # type: ignore[attr-defined]
+        lambda event: seen.append((scheduler.clock, cast("AgentMessage", event).text)),
         lambda error: seen.append((scheduler.clock, type(error).__name__)),
         lambda: seen.append((scheduler.clock, "|")),
         scheduler=scheduler,

@@ -95,8 +95,9 @@ def told(seen: list[Seen], cls: type[E]) -> list[tuple[float, E]]:
 def error_of(seen: list[Seen]) -> CugginoError:
     """The error at the end of the story."""
     when, kind, error = seen[-1]
-    assert (kind, isinstance(error, CugginoError)) == ("error", True), f"{kind} at {when}"
-    return error  # type: ignore[no-any-return]  # looked at above
+    assert kind == "error", f"{kind} at {when}"
+    assert isinstance(error, CugginoError)
+    return error
 
 
 def sessions(loop: DrawnLoop, role: Role) -> list[SpawnOptions]:

@@ -10,7 +10,7 @@ import pytest
 
 import cuggino
 from cuggino import Config, Runtime
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.protocol import Role, SpawnOptions
 from cuggino.events import AgentMessage, Approved, Done, LlmMarkerEvent, PlanComplete
 from cuggino.operators import marker_tags
 from cuggino.security.policy import Policy
@@ -36,12 +36,12 @@ def sessions(
 ) -> dict[str, SpawnOptions]:
     """What the sessions of an approved run were started with, by role."""
     (folder / ".specs").mkdir(exist_ok=True)
-    runs = {
+    runs: dict[Role, list[AgentRun]] = {
         "planning": [says(PlanComplete)],
         "implementing": [says(Done)],
         "reviewing": [says(Approved)],
     }
-    doubled: Any = agent(runs)  # type: ignore[arg-type]  # its keys are roles
+    doubled: Any = agent(runs)
     runtime = Runtime.live(cwd=folder, agent=doubled, config=Config(journal=False, **config))
     cuggino.run(runtime.run(focus="x"), lambda _event: None)
     return {str(options.role): options for options in doubled.spawned}

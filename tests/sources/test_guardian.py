@@ -43,7 +43,7 @@ if os.fork() == 0:
 print(os.getpid(), int(os.read(read, 20)), flush=True)
 time.sleep(600)
 """
-"""Ignores SIGINT, has a child in a session of its own, and prints both ids."""
+"""Stays until it is ended, ignores SIGINT, has a child in its own session, prints both ids."""
 
 
 @pytest.fixture(params=["sweep", "no sweep"])

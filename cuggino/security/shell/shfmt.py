@@ -143,7 +143,7 @@ def _wait(pid: int, deadline: float) -> int:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > deadline:
             raise TimeoutError
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # macOS has no way to wait for a child up to a limit
 
 
 def _end(pid: int) -> None:

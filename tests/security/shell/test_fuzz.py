@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -13,7 +14,8 @@ from tests.fuzz_shell_grammar import Snippets
 
 BASH = shutil.which("bash") or ""
 pytestmark = pytest.mark.skipif(
-    not BASH or bash_version(BASH) < 5, reason="the parser is compared with bash from version 5 on"
+    not os.environ.get("CI") and (not BASH or bash_version(BASH) < 5),
+    reason="the parser is compared with bash from version 5 on",
 )
 
 
