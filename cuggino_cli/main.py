@@ -33,6 +33,7 @@ COMMANDS = (
     "setup",
     "doctor",
     "guard",
+    "mcp",
 )
 """The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
 

@@ -1,7 +1,8 @@
-"""What bounds a run: the options for budgets, waiting and retries; a word when nothing guards."""
+"""What bounds a run: budgets, waiting, retries, the sandbox; a word when nothing holds agents."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from cuggino.agents import LlmAgent
     from cuggino.config import Config
 
     _Type = click.ParamType[float]
@@ -40,7 +42,8 @@ class Duration(_Type):
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 
-    Each is absent unless given, so that the configuration holds (`with_policies`).
+    And `--no-sandbox`. Each is absent unless given, so that the configuration holds
+    (`with_policies`).
     """
     for option in reversed(
         (
@@ -73,6 +76,12 @@ def policy_options(command: Command) -> Command:
                 metavar="N",
                 help="Retries in a row of an agent that failed in passing.",
             ),
+            click.option(
+                "--no-sandbox",
+                is_flag=True,
+                default=None,
+                help="Run the commands of agents in the open, without the system's sandbox.",
+            ),
         )
     ):
         command = option(command)
@@ -82,17 +91,43 @@ def policy_options(command: Command) -> Command:
 def with_policies(config: Config, given: dict[str, Any]) -> Config:
     """The configuration with the options that were given.
 
+    `--no-sandbox` and its environment variable turn the sandbox off, with a warning on standard
+    error (AUT-151, AUT-152).
+
     Raises:
         ConfigError: a value cannot be used.
     """
     from cuggino.config import changed_config
+    from cuggino.security.sandbox import sandbox_mode, start_warnings
 
-    return changed_config(
-        config, {name: value for name, value in given.items() if value is not None}
-    )
+    changes = {name: value for name, value in given.items() if value is not None}
+    mode = sandbox_mode(no_sandbox=changes.pop("no_sandbox", False), env=os.environ)
+    if mode.is_disabled:
+        changes["sandbox"] = False
+    settled = changed_config(config, changes)
+    destructive = settled.guard == "full" and settled.allow_destructive
+    for line in start_warnings(mode, allow_destructive=destructive):
+        click.echo(line, err=True)
+    return settled
 
 
-def warn_if_unguarded(config: Config) -> None:
-    """One line on standard error when the guard is off: nothing holds the agents to their roles."""
+def warn_if_loose(config: Config, agent: LlmAgent) -> None:
+    """A line on standard error for each thing that should hold the agent and does not."""
+    from cuggino.agents import GuardedAgent, SandboxedAgent
+
     if config.guard == "off":
-        click.echo("cuggino: the guard is off: agents may do whatever you may", err=True)
+        _warn("the guard is off: agents may do whatever you may")
+        return
+    if not isinstance(agent, GuardedAgent):
+        _warn(f"there is no guard for {agent.name}: nothing holds it to its role")
+        return
+    if config.guard != "full" or not config.sandbox:
+        return
+    if not isinstance(agent, SandboxedAgent):
+        _warn(f"{agent.name} has no sandbox: its commands run in the open, the guard alone looks")
+    elif why := agent.sandbox_unavailable():
+        _warn(f"no sandbox here, commands run in the open and the guard alone looks: {why}")
+
+
+def _warn(what: str) -> None:
+    click.echo(f"cuggino: {what}", err=True)

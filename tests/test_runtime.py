@@ -106,6 +106,8 @@ class TestBuilding:
             "allow_commands": ["make"],
             "allow_pkill_targets": ["celery"],
             "allow_destructive": True,
+            "sandbox": False,
+            "sandbox_domains": ["*.example.com"],
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())
         options = runtime.loop_options(focus="the page", review="redo", slow=True)

@@ -5,8 +5,17 @@ from cuggino.agents.protocol import (
     InteractiveOptions,
     LlmAgent,
     Role,
+    SandboxedAgent,
     SpawnOptions,
 )
 from cuggino.agents.registry import make_agent
 
-__all__ = ["GuardedAgent", "InteractiveOptions", "LlmAgent", "Role", "SpawnOptions", "make_agent"]
+__all__ = [
+    "GuardedAgent",
+    "InteractiveOptions",
+    "LlmAgent",
+    "Role",
+    "SandboxedAgent",
+    "SpawnOptions",
+    "make_agent",
+]

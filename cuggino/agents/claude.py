@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from reactivex import Observable, defer
 
+from cuggino.agents import claude_sandbox
 from cuggino.agents import guard as guards
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.guard import Guard, make_guard
@@ -77,6 +79,10 @@ class ClaudeAgent:
         """See `GuardedAgent.check_guard`."""
         self._make_guard(policy, self._environment()).try_out()
 
+    def sandbox_unavailable(self) -> str:
+        """See `SandboxedAgent.sandbox_unavailable`."""
+        return claude_sandbox.sandbox_unavailable(self._environment())
+
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
 
@@ -90,11 +96,15 @@ class ClaudeAgent:
         A session with a `guard` (see `cuggino.agents.guard`) ends with `GuardNotLive` before its
         first tool unless its hook has answered at its start, and whenever a tool was used without
         the hook's verdict. Each call that the guard denies gives one `GuardDenied`.
+
+        Its `sandbox` is ordered where the machine can hold it, and is then a must: the program
+        does not start without it. Elsewhere the session runs without one (`sandbox_unavailable`).
         """
 
         def start(system_prompt: Path | None) -> Observable[LlmAgentEvent]:
             self.check()
             env = {**self._environment(), **_ENVIRONMENT, **options.env}
+            order = _with_sandbox(options, env)
             session: Callable[..., ClaudeSession] = ClaudeSession
             guard: Guard | None = None
             if options.guard is not None:
@@ -102,7 +112,7 @@ class ClaudeAgent:
                 env = dict(guard.env)
                 session = partial(ClaudeSession, guard=GuardWatch(guard.token))
             return stream_json(
-                self.arguments(options, system_prompt, guard),
+                self.arguments(order, system_prompt, guard),
                 program=self.name,
                 cwd=options.cwd,
                 env=env,
@@ -226,6 +236,14 @@ def _permissions(options: SpawnOptions, guard: Guard | None) -> list[str]:
     # Hook events tell whether the guard lives, and what it said.
     words = ["--include-hook-events", "--settings", json.dumps(settings)]
     return [*words, "--permission-mode", "default"] if unattended else words
+
+
+def _with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
+    """The options, in whose settings is the sandbox that this machine can hold."""
+    if options.sandbox is None or claude_sandbox.sandbox_unavailable(env):
+        return options
+    block = claude_sandbox.sandbox_settings(options.sandbox)
+    return replace(options, settings={**options.settings, "sandbox": block})
 
 
 def _dollars(amount: float) -> str:

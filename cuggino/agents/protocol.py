@@ -11,6 +11,7 @@ from reactivex import Observable
 
 from cuggino.events import LlmAgentEvent
 from cuggino.security.policy import Policy
+from cuggino.security.sandbox import Sandbox
 
 Role = Literal["planning", "implementing", "reviewing", "audit"]
 """What an agent is spawned for."""
@@ -40,8 +41,10 @@ class SpawnOptions:
     """Added to the environment of the agent's program, and so of its tools."""
     guard: Policy | None = None
     """What its tools may do; an agent that cannot hold that fails with `GuardNotLive`."""
+    sandbox: Sandbox | None = None
+    """What the system is to hold its commands to, where the agent and the machine can do that."""
     settings: Mapping[str, object] = field(default_factory=dict)
-    """Settings of the agent's program, such as its sandbox; the guard's own stay as they are."""
+    """Settings of the agent's program; those of guard and sandbox stay as they are."""
     mcp_servers: Mapping[str, object] = field(default_factory=dict)
     """Servers of tools by name, as the agent's program takes them."""
     allowed_tools: tuple[str, ...] = ()
@@ -100,3 +103,11 @@ class GuardedAgent(LlmAgent, Protocol):
             AgentNotFound: the program is missing, or too old for that.
             GuardNotLive: something that it needs is missing, or does not work.
         """
+
+
+@runtime_checkable
+class SandboxedAgent(LlmAgent, Protocol):
+    """An agent that can run its commands in a sandbox of the system (`SpawnOptions.sandbox`)."""
+
+    def sandbox_unavailable(self) -> str:
+        """Why it could not on this machine, in a few words; empty when it can."""

@@ -12,7 +12,7 @@ from cuggino.config.file import (
     parse_config,
     save_config,
 )
-from cuggino.config.guarding import configured_policy
+from cuggino.config.guarding import configured_policy, configured_sandbox
 from cuggino.config.model import Config, LoopSettings
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "changed_config",
     "config_path",
     "configured_policy",
+    "configured_sandbox",
     "load_config",
     "parse_config",
     "save_config",

@@ -9,6 +9,10 @@ from cuggino.config.model import LoopSettings
 from cuggino.security.extensions import allowed_commands, chosen_profiles
 from cuggino.security.policy import Level, Mode, Policy
 from cuggino.security.roles import Role, role_policy
+from cuggino.security.sandbox import Sandbox, sandbox_for
+
+_CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing", "audit")
+"""Who may not change the specifications."""
 
 
 @overload
@@ -66,3 +70,13 @@ def configured_policy(
         allow_destructive=settings.allow_destructive,
     )
     return policy if role else policy._replace(role="")
+
+
+def configured_sandbox(settings: LoopSettings, policy: Policy | None) -> Sandbox | None:
+    """The sandbox of a session with this policy, None when that is off, or the guard is."""
+    if policy is None or not settings.sandbox:
+        return None
+    root = Path(policy.project)
+    apart = not root.is_relative_to((root / settings.specs_path).resolve())
+    keep = (settings.specs_path,) if apart and policy.role in _CODING else ()
+    return sandbox_for(policy, keep=keep, domains=settings.sandbox_domains)

@@ -81,6 +81,11 @@ class LoopSettings(BaseModel):
     allow_destructive: bool = False
     """Let agents use `rm` and `mv` within the project under `full`."""
 
+    sandbox: bool = True
+    """Run the commands of guarded agents in the system's sandbox, where machine and agent can."""
+    sandbox_domains: list[str] = Field(default=[])
+    """More hosts that commands in the sandbox may connect to, such as `*.example.com`."""
+
     @field_validator("setup_command", "check_command", mode="after")
     @classmethod
     def _blank_is_absent(cls, value: str | None) -> str | None:
@@ -126,6 +131,15 @@ class LoopSettings(BaseModel):
         for name in (name for names in tiers for name in names):
             if not re.fullmatch(r"[^\s/]+", name):
                 raise ValueError('must hold plain names, such as "make": no path, no argument')
+        return value
+
+    @field_validator("sandbox_domains", mode="after")
+    @classmethod
+    def _hosts(cls, value: list[str]) -> list[str]:
+        # One that the agent's program refuses would take all its settings with it.
+        for host in value:
+            if not re.fullmatch(r"(\*\.)?([A-Za-z0-9-]+\.)+[A-Za-z0-9-]+|localhost", host):
+                raise ValueError('must hold hosts such as "example.com" or "*.example.com"')
         return value
 
     @model_validator(mode="after")

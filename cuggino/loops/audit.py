@@ -10,7 +10,7 @@ from dataclasses import replace
 from reactivex import Observable
 
 from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
-from cuggino.config import configured_policy
+from cuggino.config import configured_policy, configured_sandbox
 from cuggino.errors import BudgetExceeded, CugginoError
 from cuggino.events import (
     Event,
@@ -100,6 +100,7 @@ def _session(
         model=options.model,
         env={"CUGGINO_ROLE": "audit", "CUGGINO_SPECS_PATH": options.specs_path},
         guard=guard,
+        sandbox=configured_sandbox(options, guard),
     )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from cuggino.agents.protocol import GuardedAgent, LlmAgent, Role, SpawnOptions
-from cuggino.config import configured_policy
+from cuggino.config import configured_policy, configured_sandbox
 from cuggino.errors import LoopError
 from cuggino.events import (
     Approved,
@@ -133,6 +133,7 @@ class Roles:
     ) -> Flow[Any]:
         """Run the agent of the role; gives its marker, one of `endings` (checked here)."""
         self._turns[role] += 1
+        guard = self._guard(role)
         options = SpawnOptions(
             prompt=prompt,
             cwd=self._options.cwd,
@@ -143,7 +144,8 @@ class Roles:
             turn=self._turns[role],
             model=self._options.model,
             env=self._environment(role),
-            guard=self._guard(role),
+            guard=guard,
+            sandbox=configured_sandbox(self._options, guard),
         )
         size = yield from ask(act(self._session.size), name="log-size")
         stage = flow(lambda: self._stage(role, options, endings, size or 0))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
-from cuggino_cli.policies import policy_options, warn_if_unguarded, with_policies
+from cuggino_cli.policies import policy_options, warn_if_loose, with_policies
 
 _LATEST = ""
 
@@ -54,12 +54,13 @@ def command(
         raise click.UsageError("--review and --slow are for a new run.")
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
-    warn_if_unguarded(config)
     if resume is not None:
         run_id = resume or None
         runtime = Runtime.live(cwd=folder, config=config, agent=agent or _agent_of(folder, run_id))
+        warn_if_loose(config, runtime.agent)
         return follow(runtime.resume(run_id), output, journaled=config.journal)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent)
+    warn_if_loose(config, runtime.agent)
     text = read_text_file(folder / review, what="--review") if review else None
     run = runtime.run(focus=focus or "", review=text, slow=slow)
     return follow(run, output, journaled=config.journal)

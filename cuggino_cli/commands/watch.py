@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
-from cuggino_cli.policies import policy_options, warn_if_unguarded, with_policies
+from cuggino_cli.policies import policy_options, warn_if_loose, with_policies
 
 
 @click.command("watch", epilog="Ctrl-C ends the agent and leaves; a second one leaves at once.")
@@ -27,6 +27,6 @@ def command(slow: bool, agent: str | None, output: OutputOptions, **policies: An
 
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
-    warn_if_unguarded(config)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent)
+    warn_if_loose(config, runtime.agent)
     return follow(runtime.watch(slow=slow), output, bell=rings(config), journaled=config.journal)

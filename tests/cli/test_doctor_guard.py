@@ -25,7 +25,7 @@ WARNING = "cuggino: the guard is off: agents may do whatever you may\n"
 def found(folder: Path, name: str = AGENT, **settings: object) -> Finding:
     """The one thing that is said of the guard."""
     config = Config.model_validate(settings)
-    [finding] = guard(name, folder=folder, config=config, env=os.environ)
+    finding, *_ = guard(name, folder=folder, config=config, env=os.environ)
     return finding
 
 

@@ -85,3 +85,13 @@ def test_no_policy(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> No
     started = sessions(tmp_path, agent, guard=guard)
     assert {None} == {options.guard for options in started.values()}
     assert 3 == len(started)
+    assert {None} == {options.sandbox for options in started.values()}
+
+
+def test_each_role_has_its_sandbox(tmp_path: Path) -> None:
+    """With the guard comes a sandbox that keeps the specs; it can be turned off by itself."""
+    for role, options in sessions(tmp_path, sandbox_domains=["*.example.com"]).items():
+        assert options.sandbox is not None, role
+        assert "*.example.com" in options.sandbox.domains
+        assert str(tmp_path.resolve() / ".specs") in options.sandbox.deny_write
+    assert {None} == {options.sandbox for options in sessions(tmp_path, sandbox=False).values()}
