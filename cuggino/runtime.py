@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
 from reactivex import Observable
 
 from cuggino.agents import LlmAgent, make_agent
-from cuggino.config import CONFIG_FILE, Config, LoopSettings, load_config
+from cuggino.config import Config, LoopSettings, load_config
 from cuggino.errors import ConfigError
-from cuggino.events import LoopEvent, WatchEvent
-from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
-from cuggino.loops.resuming import resumed_options
+from cuggino.events import DeliverStreamEvent, LoopEvent, WatchEvent
+from cuggino.loops import (
+    DeliverRunOptions,
+    DeliverService,
+    LoopRunOptions,
+    LoopService,
+    WatchRunOptions,
+    WatchService,
+)
+from cuggino.loops.resuming import resumed_delivery, resumed_options
 from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
+from cuggino.preflight import check_project, check_writable
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
@@ -32,6 +41,7 @@ class Runtime:
     workspace: Workspace
     loop: LoopService
     watcher: WatchService
+    deliverer: DeliverService
     agent_name: str = ""
     """The agent as it was named, for the journal; resumed runs use it again."""
 
@@ -81,6 +91,7 @@ class Runtime:
             workspace=workspace,
             loop=loop,
             watcher=watcher,
+            deliverer=DeliverService(agent=agent, workspace=workspace, gate=gate),
             agent_name=name,
         )
 
@@ -155,6 +166,76 @@ class Runtime:
 
         return on_loop(flow(story))
 
+    def deliver_options(self, **given: Any) -> DeliverRunOptions:
+        """The options of a deliverables run by the configuration, and those that are given.
+
+        Raises:
+            ConfigError: one of those given cannot be used.
+        """
+        settings = {name: getattr(self.config, name) for name in LoopSettings.model_fields}
+        values = {"cwd": self.cwd, "agent": self.agent_name, **settings, **given}
+        try:
+            return DeliverRunOptions.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+
+    def deliver(
+        self,
+        options: DeliverRunOptions | None = None,
+        *,
+        interrupt: Observable[object] | None = None,
+    ) -> Observable[DeliverStreamEvent]:
+        """The deliverables loop, after a look whether it can work here.
+
+        Emits what `DeliverService.run` emits; a project that cannot be used is an error before
+        anything is started or written.
+        """
+
+        def story() -> Flow[None]:
+            checked = yield from ask(act(lambda: self._checked_delivery(options)))
+            assert checked is not None
+            yield from forward(self.deliverer.run(checked, interrupt=interrupt))
+
+        return on_loop(flow(story))
+
+    def resume_delivery(
+        self,
+        run_id: str | None = None,
+        *,
+        interrupt: Observable[object] | None = None,
+        **given: Any,
+    ) -> Observable[DeliverStreamEvent]:
+        """Go on with an unfinished deliverables run: the latest, or the one whose id begins so.
+
+        Emits `RunResumed`, then what `DeliverService.run` emits from the first unfinished session
+        on. Course and workflow are those of the run, limits and policies those given now.
+
+        Errors: `RunNotResumable`, before anything is started or written.
+        """
+
+        def prepared() -> tuple[JournalFile, DeliverRunOptions]:
+            journal = find_run(self.workspace.journal, run_id, kind="deliver")
+            options = resumed_delivery(self.deliver_options(**given), journal.started)
+            return journal, self._checked_delivery(options)
+
+        def story() -> Flow[None]:
+            found = yield from ask(act(prepared))
+            assert found is not None
+            journal, options = found
+            run = self.deliverer.run(options, interrupt=interrupt, resume=journal)
+            yield from forward(run)
+
+        return on_loop(flow(story))
+
+    def _checked_delivery(self, options: DeliverRunOptions | None) -> DeliverRunOptions:
+        options = options or self.deliver_options()
+        self.deliverer.check()
+        self.agent.check()
+        check_writable(self.cwd)
+        return options
+
     def _checked_watch(self, *, slow: bool) -> WatchRunOptions:
         check_project(self.cwd, self.config, self.agent)
         self.watcher.check()
@@ -174,43 +255,3 @@ class Runtime:
         check_project(self.cwd, self.config, self.agent)
         self.loop.check()
         return options
-
-
-def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
-    """Whether the coding loop can work in this folder.
-
-    Raises:
-        ConfigError: the specs folder is missing, there is no repository while `commit` is on, git
-            is not installed, or the workspace folder cannot be written.
-        AgentNotFound: the agent's program is missing or too old.
-    """
-    specs = cwd / config.specs_path
-    if not specs.is_dir():
-        raise ConfigError(
-            f"the specs folder {specs} does not exist",
-            hint=f"write the specifications there, or set specsPath in {CONFIG_FILE}",
-        )
-    if config.commit:
-        if specs.resolve() == cwd.resolve():
-            raise ConfigError(
-                "specsPath is the project itself, and specs are never committed, but commit is on",
-                hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
-            )
-        _check_repository(cwd)
-    agent.check()
-    place = cwd / WORKSPACE_FOLDER
-    existing = place if place.exists() else cwd
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(
-            f"{existing} cannot be written", hint="check the owner and permissions of the folder"
-        )
-
-
-def _check_repository(cwd: Path) -> None:
-    from cuggino.sources.git import repository_state
-
-    hint = f'run `git init`, or set "commit" to false in {CONFIG_FILE}'
-    if shutil.which("git") is None:
-        raise ConfigError("git is not installed, but commit is on", hint=hint)
-    if repository_state(cwd) is None:
-        raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)

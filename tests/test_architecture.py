@@ -45,7 +45,8 @@ ROOMS = MappingProxyType(
         "sources": _room("errors", "reactivex watchdog git psutil"),
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
         "agents": _room(
-            "_version events errors security config domain sources operators", "pydantic reactivex"
+            "_version events errors security config domain sources operators",
+            "pydantic reactivex mcp anyio",
         ),
         "stages": _room(
             "events errors security domain agents.protocol prompts operators sources storage",
@@ -58,10 +59,11 @@ ROOMS = MappingProxyType(
         "edges": _room("operators", "reactivex"),
         "report": _room("events errors domain storage", "pydantic plotly"),
         "notify": _room("events errors config operators", "reactivex apprise"),
+        "preflight": _room("errors config sources storage agents"),
         "runtime": _room(
             "events errors security config domain prompts operators sources storage agents stages "
-            "loops notify",
-            "reactivex",
+            "loops notify preflight",
+            "reactivex pydantic",
         ),
         "testing": _room(
             "events errors security config domain prompts operators sources storage agents stages "

@@ -104,6 +104,8 @@ class ClaudeAgent:
         def start(system_prompt: Path | None) -> Observable[LlmAgentEvent]:
             self.check()
             env = {**self._environment(), **_ENVIRONMENT, **options.env}
+            if options.thinking is not None:
+                env["MAX_THINKING_TOKENS"] = str(options.thinking)
             order = _with_sandbox(options, env)
             session: Callable[..., ClaudeSession] = ClaudeSession
             guard: Guard | None = None

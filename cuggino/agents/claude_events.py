@@ -109,11 +109,22 @@ def _user_events(raw: Json) -> list[LlmAgentEvent]:
 def _system_events(raw: Json) -> list[LlmAgentEvent]:
     match raw.get("subtype"):
         case "init":
-            return [SystemMessage(text="Session initialized")]
+            return [SystemMessage(text="Session initialized"), *_failed_servers(raw)]
         case "api_retry":
             return [SystemMessage(text=_retry_text(raw))]
         case _:
             return []
+
+
+def _failed_servers(raw: Json) -> list[LlmAgentEvent]:
+    """The program goes on without the tools of a server that it could not start, and says so here
+    alone."""
+    servers = raw.get("mcp_servers")
+    return [
+        SystemMessage(text=f"MCP server {text_or_none(server.get('name')) or 'unknown'} failed")
+        for server in (servers if isinstance(servers, list) else [])
+        if isinstance(server, dict) and server.get("status") == "failed"
+    ]
 
 
 def _retry_text(raw: Json) -> str:

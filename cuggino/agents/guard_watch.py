@@ -97,14 +97,14 @@ class GuardWatch:
             if block.get("type") != "tool_result":
                 continue
             call = str(block.get("tool_use_id"))
-            if call in self._judged:
-                continue
             way = ways.get(call)
-            if _has_run(way, block):
+            if not _has_run(way, block):
+                # Also a call that was left to the agent's rules, which have asked the hook again.
+                if way is not None and _is_by_a_hook(way):
+                    tool = self._tools.get(call, "")
+                    denied += self._denied(call, tool, tool, str(block.get("content")))
+            elif call not in self._judged:
                 self._unproven.append(call)
-            elif way is not None and _is_by_a_hook(way):
-                tool = self._tools.get(call, "")
-                denied += self._denied(call, tool, tool, str(block.get("content")))
         return denied
 
     def _prove(self) -> None:

@@ -13,7 +13,9 @@ from cuggino.events import LlmAgentEvent
 from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
 
-Role = Literal["planning", "implementing", "reviewing", "audit"]
+Role = Literal[
+    "planning", "implementing", "reviewing", "audit", "initializer", "coding", "sync", "verify"
+]
 """What an agent is spawned for."""
 
 
@@ -35,6 +37,8 @@ class SpawnOptions:
     turn: int | None = None
     """Which session of its role this is in its run, from 1."""
     model: str | None = None
+    thinking: int | None = None
+    """Tokens that the model may think for; None leaves it to the agent."""
     max_budget_usd: float | None = None
     """US dollars that the session may spend, for agents that can hold that themselves."""
     env: Mapping[str, str] = field(default_factory=dict)

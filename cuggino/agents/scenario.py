@@ -16,8 +16,18 @@
     [[planning.steps]]
     say = "<PLAN_COMPLETE>Two tasks.</PLAN_COMPLETE>"
 
-The sections are the roles; each table of a section is one run of that role, in order. The further
-kinds of steps are those of `Step`; these are there to try what happens when an agent fails::
+The sections are the roles; each table of a section is one run of that role, in order. A step can
+use a tool of an MCP server that the session has::
+
+    [[coding]]
+    [[coding.steps]]
+    tool = "set_deliverable_status"
+    input = { deliverableId = "DL-001", status = "passed" }
+
+The server is started for real, and the first that has the tool is asked; `server/tool` says which.
+
+The further kinds of steps are those of `Step`; these are there to try what happens when an agent
+fails::
 
     [[implementing]]
     [[implementing.steps]]
@@ -43,12 +53,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from cuggino.errors import ConfigError
 
 _KINDS = (
-    *("say", "think", "write", "append", "delete", "run"),
+    *("say", "think", "write", "append", "delete", "run", "tool"),
     *("sleep", "usage", "limit", "fail", "raw", "exit"),
 )
 
@@ -106,6 +116,10 @@ class Step(BaseModel):
     """A file to remove."""
     run: str | None = None
     """A shell command, in a session of its own as Claude Code's Bash tool does it."""
+    tool: str | None = Field(default=None, pattern=r"^([^/]+/\S+|[^/\s]+)$")
+    """A tool of an MCP server to call with `input`, by its name there or as `server/name`."""
+    input: dict[str, JsonValue] = Field(default_factory=dict)
+    """What `tool` is called with; variables are put in each of its texts."""
     sleep: float | None = None
     """Seconds of silence."""
     usage: TokenCounts | None = None
@@ -126,7 +140,14 @@ class Step(BaseModel):
         if len(kinds) != 1:
             found = " and ".join(kinds) or "none"
             raise ValueError(f"a step has exactly one of {', '.join(_KINDS)}; this has {found}")
+        if self.input and self.tool is None:
+            raise ValueError("only a step with a tool has an input")
         return self
+
+    def orders(self) -> dict[str, Any]:
+        """The step for the program that plays it: what it is, and nothing that it is not."""
+        given = self.model_dump(exclude_none=True, exclude={"input"})
+        return given | ({"input": self.input} if self.tool is not None else {})
 
 
 class Run(BaseModel):
@@ -156,6 +177,10 @@ class Scenario(BaseModel):
     implementing: tuple[Run, ...] = ()
     reviewing: tuple[Run, ...] = ()
     audit: tuple[Run, ...] = ()
+    initializer: tuple[Run, ...] = ()
+    coding: tuple[Run, ...] = ()
+    sync: tuple[Run, ...] = ()
+    verify: tuple[Run, ...] = ()
 
     def runs(self, role: str | None) -> tuple[Run, ...]:
         """The runs of a role; of an unknown role there are none."""

@@ -99,7 +99,8 @@ class ScriptedAgent:
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play the next run of the role; see `LlmAgent.spawn`.
 
-        A step whose tool the guard denies is not run: its result is the reason, and an error.
+        A step whose tool the guard denies is not run: its result is the reason, and an error. Those
+        of `mcp_servers` that the steps need are started for real, and end with the session.
 
         Fails with `AgentFailed` when the scenario has no further run for the role.
         """
@@ -126,7 +127,8 @@ class ScriptedAgent:
             "session_id": session_id,
             "pause": self._scenario.pause,
             "cost_usd": session.run.cost_usd,
-            "steps": [step.model_dump(exclude_none=True) for step in steps],
+            "steps": [step.orders() for step in steps],
+            "mcp_servers": dict(options.mcp_servers),
         }
         first = len(session.run.steps) - len(steps)
         reader: Callable[..., ClaudeSession] = ClaudeSession

@@ -3,7 +3,8 @@
 Reads its orders as JSON from standard input and plays them on standard output as Claude Code
 would: an init line, a line a message, a line a tool result, a result with the cost. A `step` line
 tells which step begins, for the agent alone. With a guard in its orders it asks that before each
-tool, and tells what it answered, as Claude Code tells of its hooks.
+tool, and tells what it answered, as Claude Code tells of its hooks. The tools of MCP servers are
+called for real; the servers end with the session.
 """
 
 from __future__ import annotations
@@ -14,8 +15,26 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from cuggino.agents.scripted_mcp import Servers
+
+
+class _Use(NamedTuple):
+    """A tool that is about to be used."""
+
+    name: str
+    """As the agent's program calls it."""
+    arguments: dict[str, Any]
+    run: Callable[[], tuple[str | list[Any], bool]]
+    """Use it: what it gives, and whether that is an error."""
+    is_known: bool = True
+    """Nobody is asked about a tool that does not exist."""
 
 
 def main() -> int:
@@ -24,6 +43,11 @@ def main() -> int:
     # not end them: whoever runs it has to.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     orders = json.load(sys.stdin)
+    with _servers(orders) as servers:
+        return _session(orders, servers)
+
+
+def _session(orders: dict[str, Any], servers: Servers | None) -> int:
     said = ""
     if guard := orders.get("guard"):
         # What is named by a path of its own comes behind the standard library.
@@ -46,9 +70,28 @@ def main() -> int:
             _fail(step["fail"], number)
             _result(orders, step["fail"]["text"], number + 1, **_error_of(step["fail"]))
             return 1
-        said = _play(step, number, guard) or said
+        said = _play(step, number, guard, servers) or said
     _result(orders, said, len(orders["steps"]), is_error=False, terminal_reason="completed")
     return 0
+
+
+@contextmanager
+def _servers(orders: dict[str, Any]) -> Iterator[Servers | None]:
+    """The MCP servers of a session that uses tools of theirs, ended when it ends."""
+    if not any("tool" in step for step in orders["steps"]):
+        yield None
+        return
+    # The real package would bring libraries that this program does not have.
+    package = ModuleType("cuggino.agents")
+    package.__path__ = [str(Path(__file__).parent)]
+    sys.modules[package.__name__] = package
+    from cuggino.agents.scripted_mcp import Servers
+
+    servers = Servers(orders["mcp_servers"])
+    try:
+        yield servers
+    finally:
+        servers.close()
 
 
 def _result(orders: dict[str, Any], text: str, turns: int, **fields: Any) -> None:
@@ -78,7 +121,9 @@ def _fail(fail: dict[str, Any], number: int) -> None:
     _message(number, block, is_api_error_message=True, **fields)
 
 
-def _play(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> str | None:
+def _play(
+    step: dict[str, Any], number: int, guard: dict[str, str] | None, servers: Servers | None
+) -> str | None:
     if "say" in step:
         text = _expanded(step["say"])
         _message(number, {"type": "text", "text": text})
@@ -95,7 +140,8 @@ def _play(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> st
         sys.stdout.write(step["raw"] + "\n")
         sys.stdout.flush()
     else:
-        _use_tool(step, number, guard)
+        use = _server_tool(step, servers) if servers and "tool" in step else _own_tool(step)
+        _use_tool(use, number, guard)
     return None
 
 
@@ -115,7 +161,7 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def _use_tool(step: dict[str, Any], number: int, guard: dict[str, str] | None) -> None:
+def _own_tool(step: dict[str, Any]) -> _Use:
     kind = next(kind for kind in ("write", "append", "delete", "run") if kind in step)
     # A command is left to the shell, which knows the variables itself.
     target = step[kind] if kind == "run" else _expanded(step[kind])
@@ -126,16 +172,34 @@ def _use_tool(step: dict[str, Any], number: int, guard: dict[str, str] | None) -
         "delete": ("Bash", {"command": f"rm {target}"}),
         "run": ("Bash", {"command": target}),
     }[kind]
+    return _Use(name, arguments, lambda: _do(kind, target, text))
+
+
+def _server_tool(step: dict[str, Any], servers: Servers) -> _Use:
+    from cuggino.agents.scripted_mcp import agent_name
+    from cuggino.agents.scripted_wire import McpFailed
+
+    given = _all_expanded(step["input"])
+    try:
+        tool = servers.find(step["tool"])
+    except McpFailed as failed:
+        why = str(failed)
+        return _Use(agent_name(step["tool"]), given, lambda: (why, True), is_known=False)
+    return _Use(tool.agent_name, given, lambda: tool.call(given))
+
+
+def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
     call = f"tool_{number}"
-    _message(number, {"type": "tool_use", "id": call, "name": name, "input": arguments})
+    _message(number, {"type": "tool_use", "id": call, "name": use.name, "input": use.arguments})
     denial = None
-    if guard:
-        asked = {"tool_name": name, "tool_input": arguments, "tool_use_id": call}
+    if guard and use.is_known:
+        asked = {"tool_name": use.name, "tool_input": use.arguments, "tool_use_id": call}
         denial = _denial(_ask(guard, "PreToolUse", asked))
+    output: str | list[Any]
     if denial is None:
-        output, failed = _do(kind, target, text)
+        output, failed = use.run()
     else:
-        output, failed = f"PreToolUse:{name} hook error: {denial}", True
+        output, failed = f"PreToolUse:{use.name} hook error: {denial}", True
     result = {
         "type": "tool_result",
         "tool_use_id": call,
@@ -196,6 +260,17 @@ def _expanded(text: str) -> str:
         if name.startswith("CUGGINO_"):
             text = text.replace(f"${name}", value)
     return text
+
+
+def _all_expanded(value: Any) -> Any:
+    """The value, with the variables put in every text of it."""
+    if isinstance(value, str):
+        return _expanded(value)
+    if isinstance(value, list):
+        return [_all_expanded(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _all_expanded(item) for key, item in value.items()}
+    return value
 
 
 def _message(number: int, block: dict[str, Any], **fields: Any) -> None:

@@ -26,8 +26,25 @@ from cuggino.events.agent import (
     UserMessage,
 )
 from cuggino.events.base import Event, UnknownEvent
+from cuggino.events.deliver import (
+    DeliverablesListed,
+    DeliverableState,
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverEvent,
+    DeliverExit,
+    DeliverInstruction,
+    DeliverOutcome,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    DeliverStatus,
+    DeliverWarning,
+)
 from cuggino.events.guards import (
     is_command_output_event,
+    is_deliver_event,
+    is_deliver_stream_event,
     is_journal_event,
     is_llm_agent_event,
     is_llm_marker_event,
@@ -122,7 +139,10 @@ LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyE
 WatchEvent: TypeAlias = LoopEvent | WatchLoopEvent
 """What the watch emits."""
 
-PrintableEvent: TypeAlias = LoopEvent | WatchLoopEvent
+DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | PolicyEvent
+"""What the deliverables loop emits."""
+
+PrintableEvent: TypeAlias = LoopEvent | WatchLoopEvent | DeliverEvent
 """What a formatter must know how to show."""
 
 __all__ = [
@@ -138,6 +158,20 @@ __all__ = [
     "CommandOutputEvent",
     "CommitFailed",
     "CommitPerformed",
+    "DeliverEnded",
+    "DeliverEvent",
+    "DeliverExit",
+    "DeliverInstruction",
+    "DeliverOutcome",
+    "DeliverSessionEnded",
+    "DeliverSessionRetry",
+    "DeliverSessionStarted",
+    "DeliverStatus",
+    "DeliverStreamEvent",
+    "DeliverWarning",
+    "DeliverableState",
+    "DeliverableStatusChanged",
+    "DeliverablesListed",
     "Done",
     "Event",
     "GuardDenied",
@@ -212,6 +246,8 @@ __all__ = [
     "dump_event",
     "event_types",
     "is_command_output_event",
+    "is_deliver_event",
+    "is_deliver_stream_event",
     "is_journal_event",
     "is_llm_agent_event",
     "is_llm_marker_event",

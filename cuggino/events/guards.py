@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypeIs
 
 from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.deliver import DeliverEvent
 from cuggino.events.journal import JournalEvent
 from cuggino.events.loop import CommandOutputEvent, LoopPhaseEvent, LoopTerminalEvent
 from cuggino.events.marker import LlmMarkerEvent, LlmTerminalMarkerEvent
@@ -57,6 +58,18 @@ def is_journal_event(event: object) -> TypeIs[JournalEvent]:
     return isinstance(event, JournalEvent)
 
 
+def is_deliver_event(event: object) -> TypeIs[DeliverEvent]:
+    """The deliverables loop moved."""
+    return isinstance(event, DeliverEvent)
+
+
+def is_deliver_stream_event(
+    event: object,
+) -> TypeIs[DeliverEvent | LlmAgentEvent | PolicyEvent]:
+    """One of `DeliverStreamEvent`: what the deliverables loop emits."""
+    return isinstance(event, DeliverEvent | LlmAgentEvent | PolicyEvent)
+
+
 def is_loop_event(
     event: object,
 ) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent]:
@@ -73,6 +86,8 @@ def is_watch_event(
 
 def is_printable_event(
     event: object,
-) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent | WatchLoopEvent]:
+) -> TypeIs[
+    LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent | WatchLoopEvent | DeliverEvent
+]:
     """One of `PrintableEvent`: what a formatter must know how to show."""
-    return is_watch_event(event)
+    return is_watch_event(event) or isinstance(event, DeliverEvent)

@@ -1,7 +1,15 @@
-"""Stories made of stages: the coding loop, and the watch around it."""
+"""The loops: stories made of stages."""
 
 from cuggino.loops.coding import LoopService
-from cuggino.loops.options import LoopRunOptions, WatchRunOptions
+from cuggino.loops.deliver import DeliverService
+from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, WatchRunOptions
 from cuggino.loops.watch import WatchService
 
-__all__ = ["LoopRunOptions", "LoopService", "WatchRunOptions", "WatchService"]
+__all__ = [
+    "DeliverRunOptions",
+    "DeliverService",
+    "LoopRunOptions",
+    "LoopService",
+    "WatchRunOptions",
+    "WatchService",
+]

@@ -57,3 +57,42 @@ class WatchRunOptions(PacedSettings):
     slow: bool = False
     agent: str = ""
     """The agent's name for the journal, as it can be given to `--agent`."""
+
+
+class DeliverRunOptions(PacedSettings):
+    """What a run of the deliverables loop is to do (AUT-030).
+
+    Of the settings of the coding loop those count here that bound agents: limits, policies and the
+    guard, which is `full` unless it is off.
+    """
+
+    cwd: Path
+    workflow: Literal["run", "sync"] = "run"
+    """`run`: plan deliverables and work on them. `sync`: compare those that are there with the
+    changed specification, then verify each (AUT-270)."""
+    max_sessions: int | None = Field(default=None, ge=1)
+    """How many sessions there may be (`--max-iterations`); absent means no limit."""
+    session_pause: float = Field(default=3.0, ge=0)
+    """Seconds between two sessions."""
+    max_retries: int = Field(default=3, ge=0)
+    """How many sessions in a row may fail and be followed by another; also how often in a row an
+    agent that failed in passing is retried within its session."""
+    plan_model: str | None = None
+    """The model for sessions that plan; absent means `model`."""
+    thinking: int | None = Field(default=None, ge=1024)
+    """Tokens that the model may think for; absent leaves it to the agent."""
+    verify: bool = False
+    """When all is passed, verify each deliverable in sessions that may not write source."""
+    recheck: bool = False
+    """Start a session even when all is passed or blocked at the start."""
+    strict_transitions: bool = False
+    """Refuse to block what is passed."""
+    command: str = "cuggino deliver"
+    """What others are told who want the workspace too, and what the journal calls the run."""
+    agent: str = ""
+    """The agent's name for the journal, as it can be given to `--agent`."""
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether what agents may spend is limited."""
+        return any(x is not None for x in (self.budget, self.max_tokens, self.max_duration))

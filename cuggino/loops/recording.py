@@ -17,6 +17,8 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
+    DeliverEnded,
+    DeliverExit,
     Event,
     LoopApproved,
     LoopMaxIterations,
@@ -34,6 +36,14 @@ from cuggino.events import (
 from cuggino.operators import Recorded
 from cuggino.storage import Journal, JournalFile, encode_outcome, finished_stages
 
+_DELIVERED: dict[DeliverExit, RunState] = {
+    "all_passed": "approved",
+    "all_verified": "approved",
+    "max_iterations": "max_iterations",
+    "stalled": "stalled",
+    "max_retries_exceeded": "stalled",
+    "interrupted": "interrupted",
+}
 _STATES: dict[type[Event], RunState] = {
     LoopApproved: "approved",
     LoopSpecIssue: "spec_issue",
@@ -57,7 +67,13 @@ class Recording:
         self._finished = finished_stages(resumed) if resumed else ()
         self._emitted = 0
         if resumed:
-            said = (e for e in resumed.entries if e.stage is None and not is_journal_event(e.event))
+            # An end that is no result is not said again by the run that goes on behind it.
+            said = (
+                e
+                for e in resumed.entries
+                if e.stage is None and not is_journal_event(e.event)
+                if not isinstance(e.event, DeliverEnded)
+            )
             self._emitted = sum(1 for _ in said)
         self._ordinal = 0
         self._error: Exception | None = None
@@ -91,7 +107,7 @@ class Recording:
 
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
-        if not staged and self._emitted:
+        if not staged and self._emitted and not isinstance(event, DeliverEnded):
             self._emitted -= 1
             # The end is told in any case: who follows the run needs it, and it may not have heard.
             return isinstance(event, LoopTerminalEvent)
@@ -126,7 +142,7 @@ def concluded(
         if resumed is not None:
             journal.append(RunContinued(), at=lane.now)
         yield
-        end(_STATES.get(type(kept.last), "ended"))
+        end(_state_after(kept.last))
     except Exception as error:
         with suppress(CugginoError):  # the run's own error is the one to tell
             end(state_of(error), error.message if isinstance(error, CugginoError) else repr(error))
@@ -137,6 +153,12 @@ def concluded(
         raise
     finally:
         journal.close()
+
+
+def _state_after(last: Any) -> RunState:
+    if isinstance(last, DeliverEnded):
+        return _DELIVERED.get(last.reason, "ended")
+    return _STATES.get(type(last), "ended")
 
 
 def state_of(error: Exception) -> RunState:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from cuggino.errors import RunNotResumable
 from cuggino.events import RunStarted
-from cuggino.loops.options import LoopRunOptions
+from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, PacedSettings
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal, started_of
+
+_Options = TypeVar("_Options", bound=PacedSettings)
 
 _FIXED = (
     "specs_path",
@@ -35,13 +39,43 @@ def resumed_options(current: LoopRunOptions, started: RunStarted) -> LoopRunOpti
     """
     kept = {name: started.options[name] for name in _FIXED if name in started.options}
     values = {**dict(current), **kept, "focus": started.focus, "item": started.item}
+    return _validated(LoopRunOptions, values, started)
+
+
+def _validated(model: type[_Options], values: dict[str, object], started: RunStarted) -> _Options:
     try:
-        return LoopRunOptions.model_validate(values)
+        return model.model_validate(values)
     except ValueError as error:
         raise RunNotResumable(
             f"the options of run {started.run_id} cannot be used by this version: {error}",
             hint="start the run anew",
         ) from error
+
+
+_FIXED_OF_DELIVERY = (
+    "specs_path",
+    "workflow",
+    "max_sessions",
+    "verify",
+    "recheck",
+    "session_pause",
+    "max_retries",
+    "progress_patience",
+    "review_patience",
+    "journal",
+)
+"""What decides which session follows which."""
+
+
+def resumed_delivery(current: DeliverRunOptions, started: RunStarted) -> DeliverRunOptions:
+    """The options of a deliverables run that goes on, as `resumed_options`.
+
+    Raises:
+        RunNotResumable: the journal has options that this version does not understand.
+    """
+    kept = {name: started.options[name] for name in _FIXED_OF_DELIVERY if name in started.options}
+    values = {**dict(current), **kept, "command": started.command}
+    return _validated(DeliverRunOptions, values, started)
 
 
 def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
-from cuggino.agents.protocol import GuardedAgent, LlmAgent, Role, SpawnOptions
+from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
 from cuggino.config import configured_policy, configured_sandbox
 from cuggino.errors import LoopError
 from cuggino.events import (
@@ -29,7 +29,9 @@ from cuggino.security.policy import Policy
 from cuggino.stages import Supervision, act, agent_stage
 from cuggino.storage import Session
 
-ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
+CodingRole = Literal["planning", "implementing", "reviewing"]
+
+ROLE_MARKERS: dict[CodingRole, tuple[type[LlmMarkerEvent], ...]] = {
     "planning": (SpecIssue, PlanComplete),
     "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
     "reviewing": (SpecIssue, Approved, RequestChanges),
@@ -37,7 +39,7 @@ ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
 """Which markers a role may emit (CUG-017); in its text any other tag is text."""
 
 _PATHS = ("specs_path", "plan_path", "session_path", "review_path")
-ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
+ROLE_VARIABLES: dict[CodingRole, tuple[str, ...]] = {
     "planning": (*_PATHS, "focus", "review"),
     "implementing": (*_PATHS, "focus", "check"),
     "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
@@ -71,7 +73,7 @@ class Roles:
         self._session = session
         self._options = options
         self._supervision = supervision
-        self._turns: Counter[Role] = Counter()
+        self._turns: Counter[CodingRole] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
             "plan_path": self._relative(session.plan_file),
@@ -126,7 +128,7 @@ class Roles:
 
     def _spawn(
         self,
-        role: Role,
+        role: CodingRole,
         prompt: str,
         variables: dict[str, str],
         endings: tuple[type[LlmMarkerEvent], ...],
@@ -154,7 +156,7 @@ class Roles:
 
     def _stage(
         self,
-        role: Role,
+        role: CodingRole,
         options: SpawnOptions,
         endings: tuple[type[LlmMarkerEvent], ...],
         size: int,
@@ -182,7 +184,7 @@ class Roles:
         if isinstance(marker, PlanComplete):
             yield from ask(act(session.commit_plan))
 
-    def _guard(self, role: Role) -> Policy | None:
+    def _guard(self, role: CodingRole) -> Policy | None:
         """What the agent's tools may do, when it is an agent that can be held to that."""
         if not isinstance(self._agent, GuardedAgent):
             return None
@@ -195,7 +197,7 @@ class Roles:
             review=session.review_file,
         )
 
-    def _environment(self, role: Role) -> dict[str, str]:
+    def _environment(self, role: CodingRole) -> dict[str, str]:
         """Where an agent's tools, hooks and scripts find the files of the run."""
         return {
             "CUGGINO_ROLE": role,

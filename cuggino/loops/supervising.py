@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from cuggino.config import LoopSettings
 from cuggino.domain.spending import Budget, Spending
@@ -15,7 +16,7 @@ from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import RunStarted
-from cuggino.loops.options import LoopRunOptions, PacedSettings
+from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, PacedSettings
 from cuggino.operators import Flow, Ledger, QuotaGate, ask
 from cuggino.stages import Supervision, orphans_gone
 from cuggino.storage import (
@@ -80,11 +81,12 @@ def lifted_at(
 
 def open_journal(
     workspace: Workspace,
-    options: LoopRunOptions,
+    options: LoopRunOptions | DeliverRunOptions,
     run_id: str,
     resume: JournalFile | None,
     *,
     at: datetime,
+    kind: Literal["run", "deliver"] = "run",
 ) -> Journal:
     """The journal of a run: a new one, or that of the run that goes on. Old ones are removed.
 
@@ -106,10 +108,10 @@ def open_journal(
     kept = options.model_dump(mode="json", exclude={"cwd", "focus", "agent", "command", "item"})
     started = RunStarted(
         run_id=run_id,
-        kind="run",
+        kind=kind,
         command=options.command,
-        focus=options.focus,
-        item=options.item,
+        focus=options.focus if isinstance(options, LoopRunOptions) else "",
+        item=options.item if isinstance(options, LoopRunOptions) else None,
         agent=options.agent,
         options=kept,
     )

@@ -7,6 +7,7 @@ that these need. Time comes from the scheduler given to `subscribe`.
 """
 
 from cuggino.operators.acquire_release import acquire_release
+from cuggino.operators.alongside import alongside
 from cuggino.operators.extract_markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward
 from cuggino.operators.idle_timeout import idle_timeout
@@ -15,7 +16,7 @@ from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.on_loop import on_loop
 from cuggino.operators.remedies import Remedies
-from cuggino.operators.retry_session import is_transient, retry_session
+from cuggino.operators.retry_session import is_outage, is_transient, retry_session
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, serial
 from cuggino.operators.stage_timeout import stage_timeout
 from cuggino.operators.until_terminal import until_terminal
@@ -32,6 +33,7 @@ __all__ = [
     "Recorder",
     "Remedies",
     "acquire_release",
+    "alongside",
     "ask",
     "default_scheduler",
     "emit",
@@ -40,6 +42,7 @@ __all__ = [
     "forward",
     "idle_timeout",
     "interrupt_when",
+    "is_outage",
     "is_transient",
     "mapcat",
     "marker_tags",

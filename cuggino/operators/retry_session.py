@@ -18,6 +18,7 @@ T = TypeVar("T")
 _IN_PASSING: frozenset[AgentFailure] = frozenset(
     {"connection", "crash", "overloaded", "rate_limit", "server", "unknown"}
 )
+_OUTAGES: frozenset[AgentFailure] = frozenset({"connection", "overloaded", "rate_limit", "server"})
 
 
 def is_transient(error: Exception) -> bool:
@@ -39,6 +40,12 @@ def is_transient(error: Exception) -> bool:
             return is_transient(cause)
         case _:
             return False
+
+
+def is_outage(error: Exception) -> bool:
+    """True for a transient failure of the service or the way to it, not of the agent's program."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, AgentFailed) and cause.reason in _OUTAGES
 
 
 def retry_session(

@@ -155,7 +155,7 @@ class RunReport:
     """Everything that a report shows of one run."""
 
     run_id: str
-    kind: Literal["run", "watch"]
+    kind: Literal["run", "watch", "deliver"]
     focus: str = ""
     item: str | None = None
     agent: str = ""

@@ -29,6 +29,10 @@ ALARM_SECONDS = 8
 LIVE = "live"
 """What the canary says when all is well."""
 
+_OUT_OF_SCOPE = (
+    "Reading outside of the project is not allowed: what you need must be in the project, or the "
+    "user has to allow its folder"
+)
 _LONGEST_REASON = 2000
 _LONGEST_PART = 500
 _MOST_REASONS = 5
@@ -53,11 +57,23 @@ def answer(
                 "cuggino": {"token": token, "canary": _canary(policy, shfmt)},
             }
         case "PreToolUse":
-            return _before_tool(_judge(data, policy, shfmt), data, token, manner)
+            left: Manner = "leave" if _is_scoped_read(data, policy) else manner
+            return _before_tool(_judge(data, policy, shfmt), data, token, left)
         case "PermissionRequest":
+            if _is_scoped_read(data, policy):
+                return refusal("PermissionRequest", _OUT_OF_SCOPE, token=token)
             return _on_request(_judge(data, policy, shfmt), token)
         case event:
             raise ValueError(f"not asked about {event}")
+
+
+def _is_scoped_read(data: Mapping[str, Any], policy: Policy) -> bool:
+    """Whether the agent's own rules decide: what is in the project they let pass unasked."""
+    if not policy.scoped_reads:
+        return False
+    from cuggino.security.tools import READERS
+
+    return data.get("tool_name") in READERS
 
 
 def refusal(event: str, reason: str, *, token: str) -> dict[str, Any]:

@@ -43,6 +43,9 @@ class Policy(NamedTuple):
     """The only files and folders of the project that may be written; None for all of it."""
     granted: tuple[str, ...] = ()
     """What may be written though it is protected, such as the plan file of a planner."""
+    scoped_reads: bool = False
+    """Whether the agent's own rules decide what its file tools read, which is the project's files
+    and what those rules name; else they read anything."""
     variables: tuple[str, ...] = ()
     """`NAME=value` for each variable that commands can rely on, and may not change."""
 
@@ -78,6 +81,7 @@ class Policy(NamedTuple):
             raise ValueError("a variable has no value")
         if data["level"] not in ("roles", "full") or data["mode"] not in ("run", "sync"):
             raise ValueError("unknown level or mode")
-        if not isinstance(data["allow_destructive"], bool):
-            raise ValueError("allow_destructive is neither true nor false")
+        for key in ("allow_destructive", "scoped_reads"):
+            if not isinstance(data[key], bool):
+                raise ValueError(f"{key} is neither true nor false")
         return cls(**data)

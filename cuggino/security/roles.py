@@ -36,7 +36,8 @@ def role_policy(
     - `planning`: nothing but its `plan`. `reviewing`: nothing but its `review`. `audit`: nothing.
     - `implementing`: the project without the `specs` and what is protected.
     - `pm`: the `specs`, and of `.cuggino` the spec issues, the backlog, the findings, the memory.
-    - `deliver`: the project without what is protected.
+    - `deliver`: the project without what is protected. Its file tools read the project alone, as
+      those of `verify` and `sync` do.
     - `verify`, `sync`: nothing but the note for the next session, and never anything destructive
       (AUT-223).
 
@@ -68,9 +69,11 @@ def role_policy(
             places = tuple(f".cuggino/{name}" for name in _PM_PLACES)
             return _with_specs(common._replace(writable=(), granted=places), root, specs)
         case "deliver":
-            return common
+            return common._replace(scoped_reads=True)
         case "verify" | "sync":
-            return common._replace(mode="sync", writable=(NOTE,), allow_destructive=False)
+            return common._replace(
+                mode="sync", writable=(NOTE,), allow_destructive=False, scoped_reads=True
+            )
 
 
 def _own(root: Path, file: Path | None) -> tuple[str, ...]:

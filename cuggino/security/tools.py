@@ -17,13 +17,11 @@ SHELLS = frozenset({"Bash", "Monitor"})
 FILE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 """Tools that write the file that they are given."""
 
-_HARMLESS = frozenset(
+READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
+"""Tools that read the files that they are given."""
+
+_HARMLESS = READERS | frozenset(
     {
-        "Read",
-        "Grep",
-        "Glob",
-        "LS",
-        "NotebookRead",
         "TodoRead",
         "TodoWrite",
         "WebFetch",

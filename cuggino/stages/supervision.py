@@ -12,7 +12,7 @@ from cuggino.domain.spending import Budget
 from cuggino.events import Event
 from cuggino.operators.idle_timeout import idle_timeout
 from cuggino.operators.remedies import Remedies
-from cuggino.operators.retry_session import retry_session
+from cuggino.operators.retry_session import is_transient, retry_session
 from cuggino.operators.stage_timeout import stage_timeout
 from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
 from cuggino.operators.within_budget import Ledger, within_budget
@@ -32,6 +32,8 @@ class Supervision:
     max_retries: int = 0
     retry_pause: float = 5.0
     """Seconds before the first retry; each further pause is twice as long."""
+    transient: Callable[[Exception], bool] = is_transient
+    """Which failures are retried."""
     wait_for_quota: bool = False
     quota_margin: float = 60.0
     """Seconds that are waited for after the time at which a usage limit is lifted."""
@@ -75,6 +77,7 @@ class Supervision:
             retry: Policy = retry_session(
                 max_retries=self.max_retries,
                 first=self.retry_pause,
+                transient=self.transient,
                 again=lambda error: in_time(again(error)),
             )
             return retry(in_time(agent))

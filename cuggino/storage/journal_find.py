@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunStarted
 from cuggino.storage.journal_reader import JournalFile, iter_entries, list_journals, read_journal
 
 
-def find_run(folder: Path, run_id: str | None) -> JournalFile:
+def find_run(
+    folder: Path, run_id: str | None, *, kind: Literal["run", "deliver"] = "run"
+) -> JournalFile:
     """The unfinished run whose id begins so, of the journals in `folder`; without an id the latest.
+
+    `kind` is the loop that goes on with it.
 
     Raises:
         RunNotResumable: there is none, there are several, it has ended, or it is not for a person
@@ -20,7 +25,7 @@ def find_run(folder: Path, run_id: str | None) -> JournalFile:
     if run_id is None:
         for path in found:
             started = started_of(path)
-            if started is None or started.kind != "run" or started.item is not None:
+            if started is None or started.kind != kind or started.item is not None:
                 continue
             journal = read_journal(path)
             if journal.resumable:
@@ -39,6 +44,12 @@ def find_run(folder: Path, run_id: str | None) -> JournalFile:
         raise RunNotResumable(
             f"{found[0].stem} is a watch", hint="start `cuggino watch`: it goes on by itself"
         )
+    if journal.started.kind != kind:
+        command = {"run": "cuggino run", "deliver": "cuggino deliver"}[journal.started.kind]
+        raise RunNotResumable(
+            f"{found[0].stem} is a run of `{command}`",
+            hint=f"go on with it by `{command} --resume {found[0].stem[:13]}`",
+        )
     if journal.started.item is not None:
         item = journal.started.item.rpartition(" ")[0]
         raise RunNotResumable(
@@ -48,7 +59,8 @@ def find_run(folder: Path, run_id: str | None) -> JournalFile:
     if not journal.resumable:
         raise RunNotResumable(
             f"run {found[0].stem} has ended ({journal.state.replace('_', ' ')})",
-            hint="start a new one with `cuggino run --focus ...`",
+            hint="start a new one with "
+            + ("`cuggino run --focus ...`" if kind == "run" else "`cuggino deliver`"),
         )
     return journal
 

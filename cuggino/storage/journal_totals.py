@@ -9,6 +9,7 @@ from functools import reduce
 from cuggino.domain.spending import SESSION_BEGINS, Spending
 from cuggino.events import (
     CommitPerformed,
+    DeliverSessionStarted,
     Event,
     ImplementingStart,
     IterationStart,
@@ -133,6 +134,9 @@ class _Totals:
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
                 self._laps += 1
             case PlanningStart() | ImplementingStart() | ReviewingStart() | WatchAuditStarted():
+                self._agents += 1
+            case DeliverSessionStarted(session=session):
+                self._rounds.add((self._laps, session))
                 self._agents += 1
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 self._commits[commit_hash] = message.strip().partition("\n")[0]

@@ -29,6 +29,8 @@ class Session:
         """The whole output of the latest check command."""
         self.setup_file = folder / f"{session_id}.setup.txt"
         """The whole output of the latest setup command."""
+        self.verified_file = folder / f"{session_id}.verified.json"
+        """Which deliverables were verified."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -39,6 +41,7 @@ class Session:
             self.review_file,
             self.check_file,
             self.setup_file,
+            self.verified_file,
         )
 
     def create(self) -> None:

@@ -18,6 +18,14 @@ from cuggino.storage.moving import move_to_archive
 from cuggino.storage.session import Session
 
 WORKSPACE_FOLDER = ".cuggino"
+_IGNORED = """# What belongs to runs of cuggino on this machine.
+/agent.sha256
+/journal/
+/lock
+/lock.json
+/locks/
+/wip/
+"""
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -54,6 +62,17 @@ class Workspace:
         ):
             with storing("make folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
+
+    def ignore_run_files(self) -> None:
+        """Keep what belongs to runs out of the commits that agents make themselves.
+
+        A `.gitignore` that is there is somebody's, and stays as it is.
+        """
+        ignore = self.folder / ".gitignore"
+        with storing("ignore run files", ignore):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not ignore.exists():
+                write_atomic(ignore, _IGNORED)
 
     def lock(
         self, *, command: str = "cuggino", since: datetime | None = None

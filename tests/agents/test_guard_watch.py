@@ -173,3 +173,12 @@ def test_junk(junk: Any) -> None:
     for line in lines:
         session(LIVE, INIT, line)
     assert "" == session(LIVE, INIT)[1]
+
+
+def test_a_read_that_is_left_to_the_rules() -> None:
+    """A call that the hook left alone, and that was refused when the rules asked, is told once."""
+    lines = [LIVE, INIT, call("a", "Read"), verdict("a", "allow"), result("a", BLOCKED, error=True)]
+    events, breach = session(*lines, RESULT)
+    assert "" == breach
+    (denied,) = [event for event in events if isinstance(event, GuardDenied)]
+    assert ("Read", "a", "said") == (denied.tool, denied.tool_use_id, denied.reason)

@@ -11,6 +11,8 @@ import pytest
 from cuggino import events
 from cuggino.events import (
     CommandOutputEvent,
+    DeliverEvent,
+    DeliverStreamEvent,
     Event,
     JournalEvent,
     LlmAgentEvent,
@@ -40,6 +42,7 @@ GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
     "watch": (events.is_watch_loop_event, WatchLoopEvent),
     "policy": (events.is_policy_event, PolicyEvent),
     "journal": (events.is_journal_event, JournalEvent),
+    "deliver": (events.is_deliver_event, DeliverEvent),
 }
 
 
@@ -78,7 +81,8 @@ def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
 def test_every_event_has_one_main_category(cls: type[Event]) -> None:
     """An event is an agent's, a marker, a move of a loop, a policy's, or for the journal alone."""
     found = categories(cls)
-    assert 1 == len(found & {"agent", "marker", "phase", "watch", "policy", "journal"})
+    main = {"agent", "marker", "phase", "watch", "policy", "journal", "deliver"}
+    assert 1 == len(found & main)
     assert "terminal marker" not in found or "marker" in found
     assert not found & {"terminal", "command output"} or "phase" in found
 
@@ -88,10 +92,12 @@ def test_unions(cls: type[Event]) -> None:
     """The loop's union has no watch; what is for the journal is in none."""
     event, found = sample(cls), categories(cls)
     in_loop = bool(found & {"agent", "marker", "phase", "policy"})
+    in_deliver = bool(found & {"agent", "policy", "deliver"})
     emitted = "journal" not in found
     for union, guard, expected in (
         (LoopEvent, events.is_loop_event, in_loop),
-        (WatchEvent, events.is_watch_event, emitted),
+        (WatchEvent, events.is_watch_event, emitted and "deliver" not in found),
+        (DeliverStreamEvent, events.is_deliver_stream_event, in_deliver),
         (PrintableEvent, events.is_printable_event, emitted),
     ):
         assert expected == guard(event)

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuggino.agents.protocol import Role
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.audit import AUDIT_VARIABLES
-from cuggino.loops.roles import ROLE_MARKERS, ROLE_VARIABLES, Roles
+from cuggino.loops.roles import ROLE_MARKERS, ROLE_VARIABLES, CodingRole, Roles
 from cuggino.operators import flow
 from cuggino.prompts import Prompts, render
 from cuggino.storage import Session
@@ -38,7 +37,9 @@ class Recording(Prompts):
         return super().render(role, variables)
 
 
-def told(role: Role, folder: Path, *, overrides: Path | None = None) -> tuple[str, dict[str, str]]:
+def told(
+    role: CodingRole, folder: Path, *, overrides: Path | None = None
+) -> tuple[str, dict[str, str]]:
     """The system prompt that the loop gives to an agent of the role, and its variables."""
     prompts, agent = Recording(overrides), InMemoryAgent({})
     options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
@@ -57,7 +58,7 @@ def told(role: Role, folder: Path, *, overrides: Path | None = None) -> tuple[st
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_template_uses_what_its_role_gives(role: Role, tmp_path: Path) -> None:
+def test_a_template_uses_what_its_role_gives(role: CodingRole, tmp_path: Path) -> None:
     """The role's prompt has no variable left, its markers and none of other roles."""
     text, variables = told(role, tmp_path)
     template = Prompts().template(role).read_text()
@@ -85,7 +86,7 @@ def test_a_template_uses_what_its_role_gives(role: Role, tmp_path: Path) -> None
         ),
     ],
 )
-def test_an_agent_is_told_all(role: Role, words: list[str], tmp_path: Path) -> None:
+def test_an_agent_is_told_all(role: CodingRole, words: list[str], tmp_path: Path) -> None:
     """Everything that a role's agent must know stands in its prompt."""
     text, _ = told(role, tmp_path)
     assert [] == [word for word in words if word not in text]
@@ -94,8 +95,10 @@ def test_an_agent_is_told_all(role: Role, words: list[str], tmp_path: Path) -> N
 def test_every_role_has_a_template() -> None:
     """Each role has its file, and each file its role."""
     folder = Prompts().template("planning").parent
-    assert set(get_args(Role)) == {file.stem for file in folder.iterdir()} & set(get_args(Role))
-    assert set(get_args(Role)) == {*ROLES, "audit"}
+    assert set(get_args(CodingRole)) == {file.stem for file in folder.iterdir()} & set(
+        get_args(CodingRole)
+    )
+    assert set(get_args(CodingRole)) == set(ROLES)
 
 
 def test_the_audits_template() -> None:
@@ -106,7 +109,7 @@ def test_the_audits_template() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_project_overrides_a_template(role: Role, tmp_path: Path) -> None:
+def test_a_project_overrides_a_template(role: CodingRole, tmp_path: Path) -> None:
     """A file of the role's name in the project's folder is taken, with the same variables."""
     (tmp_path / f"{role}.md").write_text("Mine: {{focus}} in {{ specs_path }}.")
     assert "Mine: THE FOCUS in docs/specs." == told(role, tmp_path, overrides=tmp_path)[0]

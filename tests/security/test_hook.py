@@ -172,3 +172,26 @@ def test_refusals(event: str) -> None:
     assert "It is broken." in json.dumps(said)
     assert '"allow"' not in json.dumps(said)
     assert hook.LIVE != said["cuggino"].get("canary")
+
+
+@pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "LS", "NotebookRead"])
+def test_scoped_reads(tool: str, policy: Policy) -> None:
+    """What a file tool reads is left to the agent's rules; what these ask about is refused."""
+    scoped = policy._replace(scoped_reads=True)
+    call = asked(scoped, "", tool_name=tool, tool_input={"file_path": "/etc/passwd"})
+    said = answer(scoped, call)
+    assert "hookSpecificOutput" not in said
+    assert "allow" == said["cuggino"]["decision"]
+    request = {**call, "hook_event_name": "PermissionRequest"}
+    decision = answer(scoped, request)["hookSpecificOutput"]["decision"]
+    assert "deny" == decision["behavior"]
+    assert "outside of the project" in decision["message"]
+    for data in (call, request):
+        assert "deny" not in json.dumps(answer(policy, data))
+
+
+def test_other_calls_of_a_scoped_policy(policy: Policy) -> None:
+    """Commands and writes are answered for as without the scope."""
+    scoped = policy._replace(scoped_reads=True)
+    said = answer(scoped, asked(scoped, "echo a > a.txt"))
+    assert "allow" == said["hookSpecificOutput"]["permissionDecision"]

@@ -45,6 +45,7 @@ def test_the_files(session: Session, tmp_path: Path) -> None:
         "the-id.review.md",
         "the-id.check.txt",
         "the-id.setup.txt",
+        "the-id.verified.json",
     ] == [file.name for file in session.files]
     assert ["the-id.md"] == [file.name for file in tmp_path.iterdir()]
     assert "" == session.session_file.read_text()

@@ -1,0 +1,152 @@
+# Images for agents that work on their own: cuggino, the claude CLI and a language.
+#
+#   docker build --target python -t cuggino:python .
+#
+# base     cuggino, git, curl: to build images of your own on; the default
+# node     and Node, npm, the claude CLI, and the libraries that Playwright's Chromium needs
+# python   node, and Python with pip, venv and uv
+# golang   node, and Go
+# ruby     node, and Ruby with Bundler
+#
+# Debian, not Alpine: cuggino's shell parser has no build for musl. cuggino runs on Debian's own
+# Python in /opt/cuggino, so that the versions below are the project's business alone.
+# In each target cuggino comes last: a change of it leaves the large layers as they are.
+#
+# The user is given by name, as its numbers are arguments:
+# hadolint global ignore=DL3066
+
+ARG DEBIAN=bookworm
+ARG NODE_VERSION=24
+ARG PYTHON_VERSION=3.13
+ARG GOLANG_VERSION=1.27
+ARG RUBY_VERSION=3.4
+
+# The languages, as their own images have them.
+FROM node:${NODE_VERSION}-${DEBIAN}-slim AS node-image
+FROM python:${PYTHON_VERSION}-slim-${DEBIAN} AS python-image
+FROM golang:${GOLANG_VERSION}-${DEBIAN} AS golang-image
+FROM ruby:${RUBY_VERSION}-slim-${DEBIAN} AS ruby-image
+
+
+FROM debian:${DEBIAN}-slim AS system
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+# tini is process 1, which has to clear away the processes that others leave behind.
+# Versions are not pinned: Debian removes those that it has mended.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        bash ca-certificates curl git less openssh-client procps python3 python3-venv tini \
+    && rm -rf /var/lib/apt/lists/*
+# The user's numbers should be those of the owner of the project that is mounted.
+ARG USER_ID=1000
+ARG GROUP_ID=1000
+RUN groupadd --non-unique --gid "${GROUP_ID}" cuggino \
+    && useradd --non-unique --uid "${USER_ID}" --gid "${GROUP_ID}" --create-home \
+        --shell /bin/bash cuggino \
+    && install -d -o cuggino -g cuggino \
+        /workspace /home/cuggino/.claude /tmp/playwright-browsers \
+    && ln -s /opt/cuggino/bin/cuggino /usr/local/bin/cuggino \
+    && git config --system --add safe.directory /workspace
+# AUTONOE_NO_SANDBOX: the container is the boundary. The sandbox of the claude CLI is made by
+# bubblewrap, which needs user namespaces, and containers are usually refused those.
+# PLAYWRIGHT_MCP_BROWSER: Chrome, the default, is not made for Linux on ARM64, and brings a sandbox
+# of that kind; Chromium does without.
+ENV AUTONOE_NO_SANDBOX=1 \
+    DISABLE_AUTOUPDATER=1 \
+    LANG=C.UTF-8 \
+    NPM_CONFIG_UPDATE_NOTIFIER=false \
+    PATH=/home/cuggino/.local/bin:${PATH} \
+    PLAYWRIGHT_BROWSERS_PATH=/tmp/playwright-browsers \
+    PLAYWRIGHT_MCP_BROWSER=chromium
+WORKDIR /workspace
+ENTRYPOINT ["tini", "--", "cuggino"]
+CMD ["--help"]
+
+
+FROM system AS build
+WORKDIR /source
+# Its dependencies first: they change less often than cuggino itself.
+RUN python3 -m venv /opt/cuggino
+COPY pyproject.toml README.md LICENSE ./
+COPY cuggino/_version.py cuggino/
+RUN mkdir cuggino_cli \
+    && /opt/cuggino/bin/pip install --no-cache-dir '.[deliver,notify,report]' \
+    && /opt/cuggino/bin/pip uninstall --yes cuggino
+COPY cuggino cuggino
+COPY cuggino_cli cuggino_cli
+RUN /opt/cuggino/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
+    && /opt/cuggino/bin/pip install --no-cache-dir --no-index --no-deps /wheels/*.whl \
+    && /opt/cuggino/bin/cuggino --version
+
+
+FROM system AS agent
+COPY --from=node-image /usr/local/bin/node /usr/local/bin/
+COPY --from=node-image /usr/local/include/node /usr/local/include/node
+COPY --from=node-image /usr/local/lib/node_modules /usr/local/lib/node_modules
+ARG CLAUDE_VERSION=2.1.329
+ARG PLAYWRIGHT_VERSION=1.65.1
+# npm holds what it downloads to the checksums of its registry. The browser is not part of the image.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libatomic1 \
+    && ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \
+    && ln -s ../lib/node_modules/npm/bin/npx-cli.js /usr/local/bin/npx \
+    && npm install --global --no-audit --no-fund "@anthropic-ai/claude-code@${CLAUDE_VERSION}" \
+    && claude --version \
+    && npx --yes "playwright@${PLAYWRIGHT_VERSION}" install-deps chromium \
+    && npm cache clean --force \
+    && rm -rf /root/.npm /var/lib/apt/lists/*
+# What the user installs with `npm install --global` is the user's own.
+ENV NPM_CONFIG_PREFIX=/home/cuggino/.local
+
+
+FROM agent AS node
+COPY --from=build /opt/cuggino /opt/cuggino
+USER cuggino
+
+
+FROM agent AS python
+COPY --from=python-image /usr/local /usr/local
+ARG UV_VERSION=0.13.9
+RUN ldconfig \
+    && python3 -m pip install --no-cache-dir "uv==${UV_VERSION}" \
+    && python3 -c 'import bz2, ctypes, lzma, readline, sqlite3, ssl, venv, zlib'
+COPY --from=build /opt/cuggino /opt/cuggino
+USER cuggino
+
+
+FROM agent AS golang
+# For cgo, and so for `go test -race`.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev make \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=golang-image /usr/local/go /usr/local/go
+ENV PATH=/home/cuggino/go/bin:/usr/local/go/bin:${PATH} \
+    GOTOOLCHAIN=local
+RUN go version
+COPY --from=build /opt/cuggino /opt/cuggino
+USER cuggino
+
+
+FROM agent AS ruby
+# For gems that are compiled when they are installed.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        gcc g++ libffi-dev libgmp-dev libssl-dev libyaml-dev make zlib1g-dev \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=ruby-image /usr/local /usr/local
+ENV GEM_HOME=/home/cuggino/.gem \
+    PATH=/home/cuggino/.gem/bin:${PATH}
+RUN ldconfig \
+    && ruby -e 'require "openssl"; require "yaml"; require "zlib"; require "fiddle"' \
+    && bundle --version
+COPY --from=build /opt/cuggino /opt/cuggino
+USER cuggino
+
+
+# The last one is what is built when no target is named.
+FROM system AS base
+COPY --from=build /opt/cuggino /opt/cuggino
+USER cuggino

@@ -1,0 +1,202 @@
+"""What the sessions of the deliverables loop are given: tools, servers, rules, and the guard.
+
+Sources: requirements AUT-110, AUT-117, AUT-118, AUT-130 to AUT-140, AUT-230.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
+from cuggino.errors import StorageError
+from cuggino.events import DeliverInstruction
+from cuggino.loops.options import DeliverRunOptions
+from cuggino.security.agent_settings import (
+    AGENT_FILE,
+    AgentFile,
+    AgentSettings,
+    agent_file,
+    change_note,
+)
+from cuggino.security.extensions import AllowedCommands, allowed_commands, chosen_profiles
+from cuggino.security.policy import Policy
+from cuggino.security.roles import Role, role_policy
+from cuggino.security.sandbox import Sandbox, sandbox_for
+from cuggino.storage import Workspace, storing
+from cuggino.storage.atomic import write_atomic
+
+_ROLES: Mapping[DeliverInstruction, Role] = {
+    "initializer": "deliver",
+    "coding": "deliver",
+    "sync": "sync",
+    "verify": "verify",
+}
+_GUARDED = ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit", "Monitor")
+_READING = ("Read", "Glob", "Grep", "LS", "NotebookRead")
+_RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
+_DIGEST = "agent.sha256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSetup:
+    """What one session is given."""
+
+    guard: Policy | None
+    sandbox: Sandbox | None
+    settings: Mapping[str, object]
+    mcp_servers: Mapping[str, object]
+    allowed_tools: tuple[str, ...]
+
+
+def read_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tuple[str, ...]]:
+    """`.autonoe/agent.json` of the project, and what is to be said about it.
+
+    Its digest is kept in the workspace, so that a change since the last run is told (AUT-140): an
+    agent may have made it.
+
+    Raises:
+        ConfigError: it names a profile that does not exist.
+        StorageError: it is there and cannot be read, or the digest not be written.
+    """
+    path, digest = project / AGENT_FILE, workspace.folder / _DIGEST
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        content = None
+    except OSError as error:
+        raise StorageError(
+            "read agent settings", f"{path} cannot be read: {error.strerror or error}"
+        ) from error
+    found = agent_file(content)
+    before = digest.read_text("utf-8").strip() if digest.is_file() else None
+    with storing("note agent settings", digest):
+        digest.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(digest, found.digest + "\n")
+    note = change_note(before, found.digest)
+    return found, (*found.warnings, *([note] if note else []))
+
+
+def session_setup(
+    instruction: DeliverInstruction,
+    options: DeliverRunOptions,
+    agent: AgentSettings,
+    *,
+    verified: Path,
+    is_guarded: bool,
+) -> SessionSetup:
+    """What a session with this instruction is given, by the options and the agent's settings.
+
+    `verified` is the file of what is verified; `is_guarded` whether the agent can be held to a
+    policy.
+    """
+    guard = _policy(instruction, options, agent) if is_guarded else None
+    sandbox = None
+    if guard is not None and options.sandbox:
+        sandbox = sandbox_for(guard, domains=options.sandbox_domains)
+    own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
+    return SessionSetup(
+        guard=guard,
+        sandbox=sandbox,
+        settings=_settings(agent),
+        mcp_servers={**_servers(agent), SERVER_NAME: _server(instruction, options, verified)},
+        allowed_tools=tuple(dict.fromkeys((*_tools(agent), *own))),
+    )
+
+
+def setup_warnings(agent: AgentSettings) -> tuple[str, ...]:
+    """What of the settings cannot be had on this machine."""
+    missing = sorted(set(agent.mcp_servers) - set(_servers(agent)))
+    return tuple(
+        f"the MCP server {name} is left out: "
+        f"its program {agent.mcp_servers[name].get('command')} is not installed"
+        for name in missing
+    )
+
+
+def _policy(
+    instruction: DeliverInstruction, options: DeliverRunOptions, agent: AgentSettings
+) -> Policy | None:
+    """The command policy in full (AUT-150); the project's own settings and the file's are joined.
+
+    Profiles of the file count before those of the configuration.
+    """
+    if options.guard == "off":
+        return None
+    role = _ROLES[instruction]
+    commands = _joined(allowed_commands(options.allow_commands), agent.allow_commands)
+    profiles = agent.profiles if agent.profiles is not None else chosen_profiles(options.profile)
+    return role_policy(
+        role,
+        project=options.cwd,
+        level="full",
+        specs=options.specs_path,
+        profiles=profiles,
+        extra_commands=commands.of("sync" if role in ("sync", "verify") else "run"),
+        pkill_targets=dict.fromkeys((*options.allow_pkill_targets, *agent.allow_pkill_targets)),
+        allow_destructive=options.allow_destructive,
+    )
+
+
+def _joined(one: AllowedCommands, other: AllowedCommands) -> AllowedCommands:
+    return AllowedCommands(*(tuple(dict.fromkeys(a + b)) for a, b in zip(one, other, strict=True)))
+
+
+def _settings(agent: AgentSettings) -> dict[str, object]:
+    """Rules and hooks for the agent's program.
+
+    Not the rules for tools that the guard answers for: they would let a call pass that it is silent
+    about, and what it allows needs none.
+    """
+    rules = [rule for rule in agent.permissions if _tool_of(rule) not in _GUARDED]
+    settings: dict[str, object] = {"permissions": {"allow": rules}}
+    if agent.extra_hooks:
+        hooks: list[dict[str, Any]] = [
+            {
+                **({"matcher": hook.matcher} if hook.matcher else {}),
+                "hooks": [{"type": "command", "command": hook.command}],
+            }
+            for hook in agent.extra_hooks
+        ]
+        settings["hooks"] = {"PreToolUse": hooks}
+    return settings
+
+
+def _tools(agent: AgentSettings) -> tuple[str, ...]:
+    """The tools that may be used unasked, without those that guard or rules answer for."""
+    bare = (*_GUARDED, *_READING)
+    return tuple(tool for tool in agent.allowed_tools if _tool_of(tool) not in bare)
+
+
+def _tool_of(rule: str) -> str:
+    found = _RULE.fullmatch(rule)
+    return found[1] if found else rule
+
+
+def _servers(agent: AgentSettings) -> dict[str, Mapping[str, object]]:
+    """The servers whose program is there; one that is not would cost each session its start."""
+    return {
+        name: server
+        for name, server in agent.mcp_servers.items()
+        if not isinstance(command := server.get("command"), str) or shutil.which(command)
+    }
+
+
+def _server(
+    instruction: DeliverInstruction, options: DeliverRunOptions, verified: Path
+) -> dict[str, object]:
+    """How the agent's program starts the deliverable tools (AUT-118)."""
+    # Nothing of the project is imported: its folder is where the server starts.
+    words = ["-P", "-m", "cuggino_cli", "mcp", "deliverables", "--project", str(options.cwd)]
+    words += ["--tools", ",".join(TOOLS_OF[instruction])]
+    if instruction == "verify":
+        words += ["--verified", str(verified)]
+    if options.strict_transitions:
+        words.append("--strict-transitions")
+    # Otherwise the model would have to search for these tools first.
+    return {"command": sys.executable, "args": words, "alwaysLoad": True}

@@ -1,0 +1,56 @@
+"""`cuggino mcp`: how the server of the deliverable tools is started, and what stops it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cuggino.domain.deliverable_tools import TOOLS
+from tests.agents.mcp_server import arguments
+
+
+def run(*said: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """The program with these arguments, after these statements."""
+    program = (
+        f"import sys; {before}\nfrom cuggino_cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program, *said],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_without_the_library(tmp_path: Path) -> None:
+    """Where the MCP library is not installed it says how to install it, with exit code 2."""
+    said = arguments(tmp_path)[2:]
+    ended = run(*said, before="sys.modules['mcp'] = sys.modules['mcp.server'] = None")
+    assert 2 == ended.returncode
+    assert "" == ended.stdout
+    assert [
+        "cuggino: the deliverable tools need the MCP library, which is not installed",
+        "  pip install 'cuggino[deliver]'",
+    ] == ended.stderr.splitlines()
+
+
+@pytest.mark.parametrize("tools", ["create,nothing", " , ", "create;list"])
+def test_wrong_tools(tools: str, tmp_path: Path) -> None:
+    """An unknown tool is a usage error that names those there are."""
+    ended = run(*arguments(tmp_path, tools=tools)[2:])
+    assert 2 == ended.returncode
+    assert ", ".join(TOOLS) in " ".join(ended.stderr.split())
+
+
+def test_the_library_is_loaded_late() -> None:
+    """Neither the help of the command nor the module of the server loads the MCP library."""
+    check = "assert not {'mcp', 'mcp_types', 'anyio', 'starlette'} & set(sys.modules)"
+    program = (
+        "import sys\nimport cuggino.agents.mcp_deliverables\nimport cuggino_cli.commands.mcp\n"
+        f"from cuggino_cli.main import main\nassert 0 == main(['mcp', '--help'])\n{check}"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)

@@ -1,0 +1,224 @@
+"""The deliverables loop with the real Claude Code CLI, which speaks to a scripted model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino import ClaudeAgent, Config, Runtime
+from cuggino.domain.deliverable_tools import agent_tool
+from cuggino.events import (
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    Event,
+    GuardDenied,
+    ToolResult,
+)
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
+from tests.real_claude import clean_env
+
+pytestmark = pytest.mark.real_agent
+
+CREATE, SET = agent_tool("create_deliverable"), agent_tool("set_deliverable_status")
+VERIFY = agent_tool("verify")
+NO_SERVERS = {"mcpServers": {}}
+"""Settings without the browser, whose program would be loaded from a registry."""
+
+Turn = Sequence[Tool] | str
+"""Calls of tools in one message, or last words."""
+
+
+def bash(command: str) -> Tool:
+    return Tool("Bash", {"command": command})
+
+
+def create(*ids: str) -> Tool:
+    items = [{"id": x, "description": f"do {x}", "acceptanceCriteria": ["it is"]} for x in ids]
+    return Tool(CREATE, {"deliverables": items})
+
+
+def status(name: str, state: str = "passed") -> Tool:
+    return Tool(SET, {"deliverableId": name, "status": state})
+
+
+def verify(name: str) -> Tool:
+    return Tool(VERIFY, {"deliverableId": name})
+
+
+@dataclass
+class Project:
+    """A project, the program, and a model that plays one list of turns a session."""
+
+    folder: Path
+    home: Path
+    program: Path
+    events: list[Event] = field(default_factory=list)
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    def deliver(self, *sessions: Sequence[Turn], **options: Any) -> DeliverEnded:
+        with ModelServer(_Sessions(sessions)) as server:
+            agent = ClaudeAgent(path=self.program, env=clean_env(self.home, server.url))
+            runtime = Runtime.live(cwd=self.folder, config=Config(), agent=agent)
+            given = {"session_pause": 0.0, "max_sessions": len(sessions), **options}
+            run = runtime.deliver(runtime.deliver_options(**given))
+            last = cuggino.run(run, self.events.append)
+            self.requests = server.requests
+        assert isinstance(last, DeliverEnded)
+        return last
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def answers(self) -> list[str]:
+        return [result.output for result in self.of(ToolResult)]
+
+    def read(self, name: str) -> str | None:
+        file = self.folder / name
+        return file.read_text() if file.exists() else None
+
+
+class _Sessions:
+    """Each conversation that begins takes the next list."""
+
+    def __init__(self, sessions: Sequence[Sequence[Turn]]) -> None:
+        self._sessions = sessions
+        self._begun: dict[str, int] = {}
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        session = str(request.body["metadata"]["user_id"])
+        turns = self._sessions[self._begun.setdefault(session, len(self._begun))]
+        turn = turns[request.turns] if request.turns < len(turns) else "done"
+        return Message([Text(turn)] if isinstance(turn, str) else list(turn))
+
+
+@pytest.fixture
+def make(claude_cli: Path, tmp_path: Path) -> Iterator[Callable[..., Project]]:
+    def make(**settings: Any) -> Project:
+        folder = tmp_path / "project"
+        (folder / ".autonoe").mkdir(parents=True)
+        (folder / ".autonoe" / "agent.json").write_text(json.dumps({**NO_SERVERS, **settings}))
+        (folder / "SPEC.md").write_text("Create hello.txt.\n")
+        return Project(folder, tmp_path / "home", claude_cli)
+
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield make
+
+
+def test_from_specification_to_passed(make: Callable[..., Project]) -> None:
+    """Planned, built and passed through the tools; what is not allowed is denied, with reasons."""
+    project = make()
+    outside = project.home / "secret.txt"
+    outside.parent.mkdir(parents=True)
+    outside.write_text("secret")
+    direct = Tool(
+        "Write", {"file_path": str(project.folder / ".autonoe/status.json"), "content": ""}
+    )
+    hello = Tool("Write", {"file_path": str(project.folder / "hello.txt"), "content": "Hello"})
+    end = project.deliver(
+        [[create("A", "B")], "Planned."],
+        [
+            [direct, Tool("Read", {"file_path": str(outside)}), bash("curl http://x.org")],
+            [hello, bash("cat hello.txt"), status("A")],
+            [status("B", "blocked")],
+            "Built.",
+        ],
+    )
+    assert ("all_passed", 2, 1, 2, 1) == (
+        end.reason,
+        end.sessions,
+        end.passed,
+        end.total,
+        end.blocked,
+    )
+    told = [(e.deliverable_id, e.status) for e in project.of(DeliverableStatusChanged)]
+    assert [("A", "passed"), ("B", "blocked")] == told
+    assert ["Planned.", "Built."] == [event.message for event in project.of(DeliverSessionEnded)]
+    assert {"Write", "Read", "Bash"} == {event.tool for event in project.of(GuardDenied)}
+    assert "secret" not in "".join(project.answers)
+    assert "Hello" in project.answers
+    assert "Hello" == project.read("hello.txt")
+    kept = json.loads(project.read(".autonoe/status.json") or "")
+    assert [(True, False), (False, True)] == [
+        (item["passed"], item["blocked"]) for item in kept["deliverables"]
+    ]
+    offered = set(project.requests[0].tool_names)
+    assert {CREATE, SET, agent_tool("list")} <= offered
+    assert VERIFY not in offered
+
+
+def test_the_settings_of_a_project(make: Callable[..., Project], tmp_path: Path) -> None:
+    """Its rules let more be read, its programs run, its hooks deny more; ours hold all the same."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("from outside")
+    hook = tmp_path / "hook.sh"
+    hook.write_text('#!/bin/sh\ncat > /dev/null\necho "not now" >&2\nexit 2\n')
+    hook.chmod(0o755)
+    project = make(
+        permissions={"allow": [f"Read(/{data}/**)", "Bash(*)", "Write(/**)"]},
+        allowCommands=["hostname"],
+        hooks={"PreToolUse": [{"matcher": "Edit", "command": str(hook)}]},
+    )
+    (project.folder / "b.txt").write_text("b")
+    edit = {"file_path": str(project.folder / "b.txt"), "old_string": "b", "new_string": "c"}
+    project.deliver(
+        [
+            [Tool("Read", {"file_path": str(data / "a.txt")}), bash("hostname")],
+            [bash("curl http://x.org"), Tool("Read", {"file_path": str(project.folder / "b.txt")})],
+            [Tool("Edit", edit)],
+            [Tool("Write", {"file_path": str(tmp_path / "out.txt"), "content": "x"})],
+        ]
+    )
+    read, _host, _curl, _b, edited, _out = project.answers
+    assert "from outside" in read
+    assert "not now" in edited
+    assert "b" == project.read("b.txt")
+    assert not (tmp_path / "out.txt").exists()
+    assert ["curl http://x.org", f"Write {tmp_path / 'out.txt'}"] == [
+        event.part for event in project.of(GuardDenied) if event.tool != "Edit"
+    ]
+
+
+def test_verification(make: Callable[..., Project]) -> None:
+    """What was said to be passed is looked at by sessions that write no source, once each."""
+    project = make()
+    source = Tool("Write", {"file_path": str(project.folder / "app.py"), "content": "x"})
+    end = project.deliver(
+        [[create("A", "B")]],
+        [[status("A"), status("B")]],
+        [[source, bash("touch x.txt")], [verify("A"), status("B", "pending"), verify("B")]],
+        [[status("B")]],
+        [[verify("A"), verify("B")]],
+        verify=True,
+    )
+    assert ("all_verified", 5, 2, 2) == (end.reason, end.sessions, end.verified, end.to_verify)
+    begun = [event.instruction for event in project.of(DeliverSessionStarted)]
+    assert ["initializer", "coding", "verify", "coding", "verify"] == begun
+    assert ["Write", "Bash"] == [event.tool for event in project.of(GuardDenied)]
+    assert project.read("app.py") is None
+    assert project.read("x.txt") is None
+
+
+def test_sync(make: Callable[..., Project]) -> None:
+    """Deliverables are compared with the specification, then each is verified."""
+    project = make()
+    project.deliver([[create("A", "B")]])
+    deprecate = Tool(agent_tool("deprecate"), {"deliverableId": "A"})
+    end = project.deliver(
+        [[create("C"), deprecate]], [[verify("B")]], [[verify("C")]], workflow="sync"
+    )
+    assert ("all_verified", 3, 2, 2) == (end.reason, end.sessions, end.verified, end.total)
+    begun = [event.instruction for event in project.of(DeliverSessionStarted)][1:]
+    assert ["sync", "verify", "verify"] == begun

@@ -1,0 +1,174 @@
+"""The text of a status file: what is read of it, and that it is written as it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuggino.domain.deliverables import STATUSES
+from cuggino.storage.status_json import DEEPEST, parse_status, render_status
+
+TODAY = date(2026, 3, 4)
+
+FILE_KEYS = ("createdAt", "updatedAt", "deliverables")
+ITEM_KEYS = ("id", "description", "acceptanceCriteria", "passed", "blocked", "deprecatedAt")
+TEXT = st.text(max_size=8)  # without halves of surrogate pairs, which have a test of their own
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(TEXT, below, max_size=3),
+    max_leaves=10,
+)
+
+
+def shuffled(known: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Objects with these keys and unknown ones, in any order."""
+    unknown = st.dictionaries(
+        st.text(max_size=6).filter(lambda key: key not in FILE_KEYS + ITEM_KEYS), JSON
+    )
+    return st.tuples(st.fixed_dictionaries(known), unknown).flatmap(
+        lambda both: st.permutations(list({**both[1], **both[0]}.items())).map(dict)
+    )
+
+
+FLAGS = st.sampled_from([(False, False), (True, False), (False, True)])
+ITEM = FLAGS.flatmap(
+    lambda flags: shuffled(
+        {
+            "id": st.text(min_size=1, max_size=4).filter(str.strip),
+            "description": TEXT,
+            "acceptanceCriteria": st.lists(TEXT, max_size=3),
+            "passed": st.just(flags[0]),
+            "blocked": st.just(flags[1]),
+        }
+    )
+)
+FILE = shuffled(
+    {
+        "createdAt": st.just("2025-01-01"),
+        "updatedAt": st.just("2025-02-01"),
+        "deliverables": st.lists(ITEM, max_size=4, unique_by=lambda item: item["id"]),
+    }
+)
+
+
+@given(FILE)
+def test_a_file_is_written_as_it_was(raw: dict[str, Any]) -> None:
+    """What is read and written again is the same text: every key, value and place of it."""
+    text = json.dumps(raw, indent=2, ensure_ascii=False)
+    deliverables, warnings = parse_status(text.encode(), today=TODAY)
+    assert text == render_status(deliverables)
+    assert () == warnings
+
+
+@given(FILE, st.sampled_from(STATUSES))
+def test_a_change_touches_nothing_else(raw: dict[str, Any], status: Any) -> None:
+    """After a new status of one the text differs in its two flags alone."""
+    deliverables, _ = parse_status(json.dumps(raw).encode(), today=TODAY)
+    for number, item in enumerate(deliverables.items):
+        changed = json.loads(json.dumps(raw))
+        changed["deliverables"][number] |= {
+            "passed": status == "passed",
+            "blocked": status == "blocked",
+        }
+        expected = json.dumps(changed, indent=2, ensure_ascii=False)
+        assert expected == render_status(deliverables.with_status(item.id, status))
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_garbage_is_a_value_error(content: bytes) -> None:
+    """Any bytes are read, or refused with a sentence."""
+    try:
+        deliverables, _ = parse_status(content, today=TODAY)
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert len(deliverables.items) == len({item.id for item in deliverables.items})
+
+
+def file(*items: object, **more: object) -> bytes:
+    """A file with these deliverables."""
+    return json.dumps({"deliverables": items, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("problem", "content"),
+    [
+        ("line 1 column 1: not valid JSON (Expecting value)", b""),
+        ("line 2 column 3: not valid JSON", b"{\n  x}"),
+        ("byte 1: not UTF-8", b"{\xff"),
+        ("NaN is not valid JSON", b'{"deliverables": [], "x": NaN}'),
+        ("the number 1e999 is too large", b'{"deliverables": [], "x": 1e999}'),
+        ("nested too deeply", b"[" * 100_000),
+        ("nested too deeply", file(x=json.loads("[" * DEEPEST + "]" * DEEPEST))),
+        ('no list "deliverables"', b"[]"),
+        ('no list "deliverables"', b"{}"),
+        ('no list "deliverables"', b'{"deliverables": {}}'),
+        ("deliverables[1] is no object", file({"id": "A"}, "B")),
+        ('deliverables[0] has no "id"', file({"description": "x"})),
+        ('deliverables[0] has no "id"', file({"id": " "})),
+        ('"id" of deliverables[0] is no text', file({"id": 1})),
+        ('deliverables[1] has the id of another one, "A"', file({"id": "A"}, {"id": "A"})),
+        ('"description" of deliverables[0] is no text', file({"id": "A", "description": []})),
+        (
+            '"acceptanceCriteria" of deliverables[0] is no list of texts',
+            file({"id": "A", "acceptanceCriteria": "x"}),
+        ),
+        (
+            '"acceptanceCriteria" of deliverables[0] is no list of texts',
+            file({"id": "A", "acceptanceCriteria": [1]}),
+        ),
+        ('"passed" of deliverables[0] is neither true nor', file({"id": "A", "passed": "yes"})),
+        ('"deprecatedAt" of deliverables[0] is no text', file({"id": "A", "deprecatedAt": 5})),
+    ],
+)
+def test_unusable(problem: str, content: bytes) -> None:
+    """A file of which nothing can be made is refused with what is wrong and where."""
+    with pytest.raises(ValueError) as caught:
+        parse_status(content, today=TODAY)
+    assert problem in str(caught.value)
+
+
+def test_what_is_missing_is_made_up_for() -> None:
+    """Without dates it is today, without texts and flags they are empty and false; no warning."""
+    deliverables, warnings = parse_status(b"\xef\xbb\xbf" + file({"id": "A"}), today=TODAY)
+    assert ("2026-03-04", "2026-03-04") == (deliverables.created_at, deliverables.updated_at)
+    (item,) = deliverables.items
+    assert ("", (), "pending") == (item.description, item.acceptance_criteria, item.status)
+    assert () == warnings
+
+
+def test_what_is_odd_is_told() -> None:
+    """Both flags of a deliverable mean passed, a date of a wrong kind today; each is told."""
+    content = file({"id": "A", "passed": True, "blocked": True}, createdAt=5)
+    deliverables, warnings = parse_status(content, today=TODAY)
+    assert "passed" == deliverables.items[0].status
+    assert "2026-03-04" == deliverables.created_at
+    assert (
+        'deliverable "A" is passed and blocked; passed counts',
+        '"createdAt" is no text; today stands for it',
+    ) == warnings
+    written = json.loads(render_status(deliverables))["deliverables"][0]
+    assert (True, False) == (written["passed"], written["blocked"])
+
+
+def test_half_a_character() -> None:
+    """One half of a pair of surrogates, which is no character, stays what it was."""
+    content = b'{"deliverables": [], "note": "\\ud800 \\ud83d\\ude00"}'
+    text = render_status(parse_status(content, today=TODAY)[0])
+    assert '"note": "\\ud800 \U0001f600"' in text
+    assert text.encode()
+
+
+def test_a_deprecated_one() -> None:
+    """The day of a deprecation is read and kept; an empty one is none."""
+    content = file({"id": "A", "deprecatedAt": "2025-01-10"}, {"id": "B", "deprecatedAt": ""})
+    deliverables, _ = parse_status(content, today=TODAY)
+    assert ["2025-01-10", None] == [item.deprecated_at for item in deliverables.items]
+    written = json.loads(render_status(deliverables.deprecated("B", TODAY)))["deliverables"]
+    assert ["2025-01-10", "2026-03-04"] == [item["deprecatedAt"] for item in written]
