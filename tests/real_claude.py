@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from cuggino.agents.claude_sandbox import sandbox_unavailable
+
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
@@ -73,6 +75,15 @@ def claude_cli() -> Path:
         if os.environ.get("CI") == "true":
             pytest.fail(f"the real agent must be tested on CI: {error}")
         pytest.skip(str(error))
+
+
+def needs_sandbox() -> None:
+    """Skip where the system does not let a sandbox work; on CI its programs must be there."""
+    why = sandbox_unavailable(os.environ)
+    if why and os.environ.get("CI") == "true" and "not let" not in why:
+        pytest.fail(f"the sandbox must be tested on CI: {why}")
+    if why:
+        pytest.skip(f"no sandbox on this machine: {why}")
 
 
 def clean_env(home: Path, base_url: str) -> dict[str, str]:

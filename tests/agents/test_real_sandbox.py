@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cuggino.agents.claude_sandbox import sandbox_unavailable
 from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.security.sandbox import CACHES
 from tests.agents.guarded import SPEC, Guarded, bash, claude
 from tests.model_server import Tool
+from tests.real_claude import needs_sandbox
 
 __all__ = ["claude"]
 
@@ -32,11 +31,7 @@ for path in sys.argv[1:]:
 
 @pytest.fixture(autouse=True)
 def _sandbox() -> None:
-    why = sandbox_unavailable(os.environ)
-    if why and os.environ.get("CI") == "true" and "not let" not in why:
-        pytest.fail(f"the sandbox must be tested on CI: {why}")
-    if why:
-        pytest.skip(f"no sandbox on this machine: {why}")
+    needs_sandbox()
 
 
 def sandboxed(claude: Guarded, *turns: Tool) -> list[str]:

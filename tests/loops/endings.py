@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,13 +102,20 @@ class Tree:
     """The processes of a run, as they were when its tool worked."""
 
     def __init__(self, project: Project, root: int) -> None:
-        tool, orphan = (int(pid) for pid in (project.folder / "started").read_text().split())
         of_root = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
         self._processes = [p for p in of_root if p.pid != os.getpid() and not _is_own_guardian(p)]
-        self._processes += [psutil.Process(pid) for pid in (tool, orphan)]
         self._cookies = {cookie for p in self._processes if (cookie := _cookie(p))}
-        assert {tool, orphan} <= self.living
-        assert self._cookies
+        self.tools = [p for p in psutil.process_iter() if self._is_tool(p, project.folder)]
+        """The tool and its orphan. In a sandbox they believe to have other numbers."""
+        self._processes += self.tools
+        assert 2 == len(self.tools)
+        assert {p.pid for p in self.tools} <= self.living
+
+    def _is_tool(self, process: psutil.Process, folder: Path) -> bool:
+        with suppress(psutil.Error, OSError):
+            runs = "tool.py" in process.cmdline() and process.cwd() == str(folder)
+            return runs and _cookie(process) in self._cookies
+        return False
 
     @property
     def living(self) -> set[int]:
@@ -159,8 +167,8 @@ class Endings:
             tree = Tree(project, command.pid)
             assert command.stdout is not None
             command.stdout.close()
-            for pid in (int(word) for word in (project.folder / "started").read_text().split()):
-                psutil.Process(pid).kill()  # the tool fails, which the agent then says
+            for tool in tree.tools:
+                tool.kill()  # it fails, which the agent then says
             assert 1 == command.wait(2 * WITHIN)
         assert eventually(lambda: not tree.living, limit=1)
         assert project.is_free

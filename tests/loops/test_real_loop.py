@@ -35,7 +35,7 @@ from cuggino_cli.commands.demo import make_project
 from tests.loops.endings import RUN_TOOL, Endings, Project
 from tests.loops.scenario_model import ROLES, scenario_model
 from tests.model_server import Message, ModelRequest, ModelServer, RoleScript, Text, Tool
-from tests.real_claude import clean_env
+from tests.real_claude import clean_env, needs_sandbox
 
 pytestmark = pytest.mark.real_agent
 
@@ -223,6 +223,8 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
 class TestRealEndings(Endings):
     """Claude Code gives each Bash call a session of its own."""
 
+    SANDBOX = False
+
     @pytest.fixture
     def project(self, claude_cli: Path, tmp_path: Path) -> Iterator[Project]:
         tool = Tool("Bash", {"command": RUN_TOOL, "timeout": 600_000})
@@ -234,6 +236,16 @@ class TestRealEndings(Endings):
             yield Project.make(
                 tmp_path / "project",
                 ClaudeAgent(path=claude_cli, env=env),
-                Config(agent_path=str(claude_cli)),
+                Config(agent_path=str(claude_cli), sandbox=self.SANDBOX),
                 env,
             )
+
+
+class TestSandboxedEndings(TestRealEndings):
+    """The same with each Bash call in a sandbox, which has processes of its own."""
+
+    SANDBOX = True
+
+    @pytest.fixture(autouse=True)
+    def _sandbox(self) -> None:
+        needs_sandbox()
