@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -101,11 +102,14 @@ class ClaudeAgent:
         does not start without it. Elsewhere the session runs without one (`sandbox_unavailable`).
         """
 
-        def start(system_prompt: Path | None) -> Observable[LlmAgentEvent]:
+        def start(files: tuple[Path | None, Path | None]) -> Observable[LlmAgentEvent]:
+            system_prompt, ignores = files
             self.check()
             env = {**self._environment(), **_ENVIRONMENT, **options.env}
             if options.thinking is not None:
                 env["MAX_THINKING_TOKENS"] = str(options.thinking)
+            if ignores is not None:
+                env = claude_sandbox.with_git_ignores(env, ignores)
             order = _with_sandbox(options, env)
             session: Callable[..., ClaudeSession] = ClaudeSession
             guard: Guard | None = None
@@ -123,11 +127,25 @@ class ClaudeAgent:
                 stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
             )
 
+        def release(files: tuple[Path | None, ...]) -> None:
+            for file in files:
+                if file is not None:
+                    file.unlink(missing_ok=True)
+
         return acquire_release(
-            lambda: _write_private(options.system_prompt),
-            lambda file: defer(lambda _scheduler: start(file)),
-            lambda file: file.unlink(missing_ok=True) if file else None,
+            lambda: (_write_private(options.system_prompt), self._git_ignores(options)),
+            lambda files: defer(lambda _scheduler: start(files)),
+            release,
         )
+
+    def _git_ignores(self, options: SpawnOptions) -> Path | None:
+        env = self._environment()
+        if options.sandbox is None or claude_sandbox.sandbox_unavailable(env):
+            return None
+        if sys.platform != "linux":  # elsewhere there are no devices
+            return None
+        text = claude_sandbox.git_ignores(options.sandbox, options.cwd, env)
+        return _write_private(text, suffix=".ignore")
 
     def arguments(
         self, options: SpawnOptions, system_prompt: Path | None, guard: Guard | None = None
@@ -253,21 +271,21 @@ def _dollars(amount: float) -> str:
     return f"{max(amount, _LEAST_BUDGET):.4f}".rstrip("0").rstrip(".")
 
 
-def _write_private(system_prompt: str | None) -> Path | None:
-    if system_prompt is None:
+def _write_private(text: str | None, *, suffix: str = ".md") -> Path | None:
+    if text is None:
         return None
     path: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=".md")
+        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=suffix)
         path = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(system_prompt)
+            file.write(text)
     except OSError as error:
         if path is not None:
             path.unlink(missing_ok=True)
         raise StorageError(
-            "write system prompt",
-            f"no temporary file for the system prompt: {error.strerror or error}",
+            "write private file",
+            f"no temporary file for what the agent is told: {error.strerror or error}",
             hint="check the folder for temporary files (TMPDIR)",
         ) from error
     return path

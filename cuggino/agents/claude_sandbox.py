@@ -8,10 +8,12 @@ as a device within the sandbox, and nowhere else.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,12 @@ from cuggino.security.sandbox import Sandbox
 _SEATBELT = "/usr/bin/sandbox-exec"
 _HELPERS = ("bwrap", "socat")
 _PACKAGES = {"bwrap": "bubblewrap", "socat": "socat"}
+_DEVICES = (
+    *(".bash_profile", ".bashrc", ".gitconfig", ".gitmodules", ".idea", ".mcp.json", ".profile"),
+    *(".ripgreprc", ".vscode", ".zprofile", ".zshrc"),
+)
+"""What the program denies to write by itself, wherever it works."""
+
 _TRY = (
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
     *("--unshare-pid", "--unshare-net", "--die-with-parent", "true"),
@@ -60,6 +68,47 @@ def sandbox_settings(sandbox: Sandbox) -> dict[str, Any]:
         # Servers that a command starts and asks itself; on Linux each command has its own network.
         "network": {"allowedDomains": list(sandbox.domains), "allowLocalBinding": True},
     }
+
+
+def git_ignores(sandbox: Sandbox, cwd: Path, env: Mapping[str, str]) -> str:
+    """What git is to ignore within the sandbox: what the user's own file says, and the devices.
+
+    `git add --all` would fail over these. What is really there is not ignored.
+    """
+    denied = [Path(path) for path in sandbox.deny_write]
+    names = [path.name for path in denied if path.parent == cwd.resolve()]
+    missing = [name for name in (*_DEVICES, *names) if not os.path.lexists(cwd / name)]
+    return _own_ignores(cwd, env) + "".join(f"/{name}\n" for name in dict.fromkeys(missing))
+
+
+def with_git_ignores(env: Mapping[str, str], file: Path) -> dict[str, str]:
+    """The environment, in which git reads the file in the place of the user's own."""
+    count = env.get("GIT_CONFIG_COUNT", "")
+    number = int(count) if count.isdecimal() else 0
+    return {
+        **env,
+        f"GIT_CONFIG_KEY_{number}": "core.excludesFile",
+        f"GIT_CONFIG_VALUE_{number}": str(file),
+        "GIT_CONFIG_COUNT": str(number + 1),
+    }
+
+
+def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
+    """The content of the user's file for that, with a line end; empty without one."""
+    with suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(
+            ["git", "config", "--get", "--type=path", "core.excludesFile"],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+        ).stdout
+        home = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "/"), ".config"))
+        path = Path(os.fsdecode(said).strip()) if said.strip() else home / "git" / "ignore"
+        return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n") + "\n"
+    return ""
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +14,12 @@ import cuggino
 from cuggino.agents import SandboxedAgent, SpawnOptions
 from cuggino.agents import claude_sandbox as sandboxes
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude_sandbox import sandbox_settings, sandbox_unavailable
+from cuggino.agents.claude_sandbox import (
+    git_ignores,
+    sandbox_settings,
+    sandbox_unavailable,
+    with_git_ignores,
+)
 from cuggino.errors import GuardNotLive
 from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
@@ -92,3 +99,35 @@ def test_a_session_gets_it(
     settings = json.loads(argv[argv.index("--settings") + 1])
     assert "x" == settings["model"]
     assert (None if why else sandbox_settings(sandbox)) == settings.get("sandbox")
+
+
+def test_what_git_is_to_ignore(tmp_path: Path) -> None:
+    """The devices of the sandbox are ignored, beside what the user's own file says."""
+    home = tmp_path / "home"
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "ignore").write_text("*.swp")
+    project = tmp_path / "project"
+    (project / ".vscode").mkdir(parents=True)
+    (project / ".cuggino").mkdir()
+    denied = [project / name for name in (".cuggino", ".autonoe", "docs/specs")]
+    sandbox = Sandbox(deny_write=tuple(str(path) for path in denied))
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
+    first, *names = git_ignores(sandbox, project, env).splitlines()
+    assert "*.swp" == first
+    assert {"/.bashrc", "/.autonoe"} <= set(names)
+    assert not {"/.vscode", "/.cuggino", "/specs"} & set(names)
+    own = tmp_path / "own"
+    own.write_text("*.own\n\n")
+    config = ["git", "config", "--file", str(home / ".gitconfig"), "core.excludesFile", str(own)]
+    subprocess.run(config, check=True)
+    assert "*.own" == git_ignores(sandbox, project, env).splitlines()[0]
+
+
+def test_where_git_finds_it(tmp_path: Path) -> None:
+    """It comes behind the settings that the environment holds already."""
+    before = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
+    env = with_git_ignores({**before, "PATH": os.environ["PATH"]}, tmp_path / "ignore")
+    said = subprocess.check_output(["git", "config", "--get", "core.excludesFile"], env=env)
+    assert str(tmp_path / "ignore") == said.decode().strip()
+    assert ("2", "c") == (env["GIT_CONFIG_COUNT"], env["GIT_CONFIG_VALUE_0"])
+    assert "1" == with_git_ignores({}, tmp_path)["GIT_CONFIG_COUNT"]

@@ -97,11 +97,12 @@ def test_it_cannot_be_left(claude: Guarded) -> None:
 
 
 def test_commits_can_be_made(claude: Guarded) -> None:
-    """An agent can commit files by name, with the hooks as they are."""
+    """An agent can commit all there is, also where protected names show up as devices."""
     git = ["git", "-C", str(claude.project)]
     subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
     for key, value in (("user.name", "A"), ("user.email", "a@example.com")):
         subprocess.run([*git, "config", key, value], check=True)
-    sandboxed(claude, bash("git add app.py && git commit -qm first"))
-    log = subprocess.run([*git, "log", "--format=%s"], capture_output=True, text=True, check=True)
-    assert "first\n" == log.stdout
+    sandboxed(claude, bash("git add --all && git commit -qm first"))
+    log = [*git, "log", "--format=%s", "--name-only"]
+    done = subprocess.run(log, capture_output=True, text=True, check=True)
+    assert ["first", "", ".specs/task.md", "app.py"] == done.stdout.splitlines()
