@@ -13,6 +13,7 @@
 - `agents`: providers; a CLI in, events out
 - `stages`: one act each, whose last event is its outcome
 - `loops`: stories made of stages
+- `preflight`: whether a loop can work in a folder
 - `runtime`: builds the services for a folder
 - `edges`: `run`, `iterate`, `aiterate`
 - `notify`: how a person is called
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
         QuotaExceeded,
     )
     from cuggino.events import (
+        DeliverEnded,
+        DeliverEvent,
         Event,
         LlmAgentEvent,
         LlmMarkerEvent,
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
         LoopTerminalEvent,
         WatchEvent,
         dump_event,
+        is_deliver_event,
         is_llm_agent_event,
         is_llm_marker_event,
         is_llm_terminal_marker_event,
@@ -70,7 +74,14 @@ if TYPE_CHECKING:
         is_watch_loop_event,
         parse_event,
     )
-    from cuggino.loops import LoopRunOptions, LoopService, WatchRunOptions, WatchService
+    from cuggino.loops import (
+        DeliverRunOptions,
+        DeliverService,
+        LoopRunOptions,
+        LoopService,
+        WatchRunOptions,
+        WatchService,
+    )
     from cuggino.operators import (
         LoopScheduler,
         ask,
@@ -100,6 +111,8 @@ _HOMES = {
         "QuotaExceeded",
     ),
     "events": (
+        "DeliverEnded",
+        "DeliverEvent",
         "Event",
         "LlmAgentEvent",
         "LlmMarkerEvent",
@@ -108,6 +121,7 @@ _HOMES = {
         "LoopTerminalEvent",
         "WatchEvent",
         "dump_event",
+        "is_deliver_event",
         "is_llm_agent_event",
         "is_llm_marker_event",
         "is_llm_terminal_marker_event",
@@ -117,7 +131,14 @@ _HOMES = {
         "is_watch_loop_event",
         "parse_event",
     ),
-    "loops": ("LoopRunOptions", "LoopService", "WatchRunOptions", "WatchService"),
+    "loops": (
+        "DeliverRunOptions",
+        "DeliverService",
+        "LoopRunOptions",
+        "LoopService",
+        "WatchRunOptions",
+        "WatchService",
+    ),
     "operators": (
         "LoopScheduler",
         "ask",
@@ -138,6 +159,10 @@ __all__ = [
     "Config",
     "ConfigError",
     "CugginoError",
+    "DeliverEnded",
+    "DeliverEvent",
+    "DeliverRunOptions",
+    "DeliverService",
     "Event",
     "GuardNotLive",
     "InteractiveOptions",
@@ -168,6 +193,7 @@ __all__ = [
     "extract_markers",
     "flow",
     "forward",
+    "is_deliver_event",
     "is_llm_agent_event",
     "is_llm_marker_event",
     "is_llm_terminal_marker_event",

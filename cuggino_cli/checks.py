@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
+from cuggino_cli.deliver_checks import deliverables
 from cuggino_cli.finding import Finding
 from cuggino_cli.guard_checks import guard
 from cuggino_cli.session_files import session_files
@@ -52,6 +53,7 @@ def diagnose(
         yield specifications(folder, config.specs_path)
         yield setup_command(folder, config)
         yield check_command(folder, config)
+    yield from deliverables(folder)
     yield from session_files(folder)
 
 

@@ -96,17 +96,18 @@ def with_git_ignores(env: Mapping[str, str], file: Path) -> dict[str, str]:
 def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
     """The content of the user's file for that, with a line end; empty without one."""
     with suppress(OSError, subprocess.SubprocessError):
+        folder = env.get("XDG_CONFIG_HOME") or "~/.config"  # git knows who that is
+        default = f"--default={folder}/git/ignore"
         said = subprocess.run(
-            ["git", "config", "--get", "--type=path", "core.excludesFile"],
+            ["git", "config", "--type=path", default, "--get", "core.excludesFile"],
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=10,
-            check=False,
+            check=True,
         ).stdout
-        home = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "/"), ".config"))
-        path = Path(os.fsdecode(said).strip()) if said.strip() else home / "git" / "ignore"
+        path = Path(os.fsdecode(said).rstrip("\n"))
         return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n") + "\n"
     return ""
 

@@ -232,6 +232,8 @@ def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str
         "ok       permissions: nothing in the way",
         f"ok       guard: roles ({find_shfmt()}, {find_bash(os.environ)})",
         f"         {HONEST}",
+        "note     sandbox: scripted has none",
+        "         commands run in the open, and the guard alone looks",
         f"ok       workspace: {ready} can be written",
         "ok       git: no repository here (commit is off)",
         "ok       specs: .specs",

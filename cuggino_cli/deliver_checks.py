@@ -1,0 +1,66 @@
+"""What `cuggino doctor` says of a project of deliverables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from cuggino.errors import CugginoError
+from cuggino.security.agent_settings import AGENT_FILE, AgentSettings, agent_file
+from cuggino_cli.finding import Finding
+
+
+def deliverables(folder: Path) -> Iterator[Finding]:
+    """Specification, tools, status and settings of the deliverables loop, where it is used."""
+    from cuggino.loops import SPEC_FILE
+
+    has_spec = (folder / SPEC_FILE).is_file()
+    if not has_spec and not (folder / ".autonoe").is_dir():
+        return
+    if not has_spec:
+        hint = f"describe in {SPEC_FILE} what is to be delivered, for `cuggino deliver`"
+        yield Finding("note", f"deliverables: there is no {SPEC_FILE}", hint)
+    if find_spec("mcp") is None:
+        what = "deliverables: the MCP library is not installed"
+        yield Finding("problem", what, "pip install 'cuggino[deliver]', for `cuggino deliver`")
+    yield _status(folder)
+    yield from _settings(folder)
+
+
+def _status(folder: Path) -> Finding:
+    from cuggino.storage.deliverables import STATUS_FILE, DeliverableStore
+
+    store = DeliverableStore(folder)
+    loaded = store.load(now=datetime.now(UTC))
+    if loaded.broken is not None:
+        hint = "mend it: while it is so, no session can tell what is done"
+        return Finding("problem", f"deliverables: {loaded.broken}", hint)
+    if loaded.warnings:
+        return Finding("note", f"deliverables: {'; '.join(loaded.warnings)}", f"see {STATUS_FILE}")
+    if not store.exists():
+        return Finding("ok", "deliverables: none yet")
+    known = loaded.deliverables
+    blocked = f", {known.count_blocked} blocked" if known.count_blocked else ""
+    return Finding("ok", f"deliverables: {known.count_passed}/{known.total} passed{blocked}")
+
+
+def _settings(folder: Path) -> Iterator[Finding]:
+    from cuggino.loops import setup_warnings
+
+    path = folder / AGENT_FILE
+    settings = AgentSettings()
+    try:
+        if path.is_file():
+            found = agent_file(path.read_bytes())
+            settings = found.settings
+            for warning in found.warnings:
+                yield Finding("note", warning)
+    except CugginoError as error:
+        yield Finding("problem", error.message, error.hint)
+    except OSError as error:
+        yield Finding("problem", f"{AGENT_FILE} cannot be read: {error.strerror}")
+    hint = f'install it, or see "mcpServers" in {AGENT_FILE}'
+    for warning in setup_warnings(settings, folder):
+        yield Finding("note", f"deliverables: {warning}", hint)

@@ -1,0 +1,81 @@
+"""What `cuggino doctor` says of a project of deliverables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino_cli import deliver_checks
+from cuggino_cli.deliver_checks import deliverables
+from cuggino_cli.finding import Finding
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "SPEC.md").write_text("A page.\n")
+    (tmp_path / ".autonoe").mkdir()
+    settings(tmp_path, {"mcpServers": {}})
+    return tmp_path
+
+
+def settings(folder: Path, value: dict[str, Any]) -> None:
+    (folder / ".autonoe" / "agent.json").write_text(json.dumps(value))
+
+
+def status(folder: Path, *flags: tuple[bool, bool]) -> None:
+    items = [
+        {
+            "id": f"D{n}",
+            "description": "x",
+            "acceptanceCriteria": ["y"],
+            "passed": passed,
+            "blocked": blocked,
+        }
+        for n, (passed, blocked) in enumerate(flags)
+    ]
+    day = {"createdAt": "2026-01-02", "updatedAt": "2026-01-02"}
+    text = json.dumps({**day, "deliverables": items})
+    (folder / ".autonoe" / "status.json").write_text(text)
+
+
+def test_nothing_elsewhere(tmp_path: Path) -> None:
+    """Where the loop is not used nothing is said of it."""
+    assert [] == list(deliverables(tmp_path))
+
+
+def test_how_far_it_is(project: Path) -> None:
+    """It says what is passed and blocked of how many, or that there are none yet."""
+    assert [Finding("ok", "deliverables: none yet")] == list(deliverables(project))
+    status(project, (True, False), (False, True), (False, False))
+    assert [Finding("ok", "deliverables: 1/3 passed, 1 blocked")] == list(deliverables(project))
+
+
+def test_what_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing specification is noted, a missing library is a problem; both say what to do."""
+    (project / "SPEC.md").unlink()
+    monkeypatch.setattr(deliver_checks, "find_spec", lambda _name: None)
+    note, problem, _ = deliverables(project)
+    assert ("note", "deliverables: there is no SPEC.md") == (note.status, note.what)
+    assert "problem" == problem.status
+    assert "cuggino[deliver]" in str(problem.hint)
+
+
+def test_what_is_broken(project: Path) -> None:
+    """A broken status file and a profile that does not exist are problems, oddities notes."""
+    file = project / ".autonoe" / "status.json"
+    file.write_text("{")
+    (broken,) = deliverables(project)
+    assert ("problem", True) == (broken.status, "status.json is broken" in broken.what)
+    status(project, (True, True))
+    (odd,) = deliverables(project)
+    assert "note" == odd.status
+    file.unlink()
+    settings(project, {"profile": "cobol"})
+    assert "problem" in {found.status for found in deliverables(project)}
+    settings(project, {"mcpServers": {"x": {"command": "no-such-program-here"}}, "sandbox": False})
+    texts = [found.what for found in deliverables(project) if found.status == "note"]
+    assert any("no-such-program-here is not installed" in text for text in texts)
+    assert any('"sandbox" is ignored' in text for text in texts)
