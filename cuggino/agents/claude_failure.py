@@ -16,7 +16,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.claude_events import Json, message_text, text_or_none
-from cuggino.domain.quota import is_quota_text, parse_reset
+from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -97,11 +97,15 @@ class Ending:
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
     """The error of this run, or None when it succeeded.
 
-    An exit code is no failure after a successful result: the answer is there.
+    An exit code is no failure after a successful result: the answer is there. Unless that is a
+    usage limit, which some versions call a success and exit with 1 (AUT-024, AUT-076).
     """
     if ending.result is None:
         return _without_result(ending, exit_code=exit_code, stderr_tail=stderr_tail)
     if not _is_failure(ending.result):
+        answer = text_or_none(ending.result.get("result")) or ""
+        if exit_code != 0 and is_quota_answer(answer):
+            return _quota(_cut(answer), ending)
         return None
     return _of_result(ending.result, ending)
 
@@ -129,7 +133,7 @@ def _is_failure(result: Json) -> bool:
     terminal = text_or_none(result.get("terminal_reason")) or ""
     return (
         result.get("is_error") is True
-        or subtype.startswith("error")
+        or subtype not in ("", "success")
         or terminal in ("api_error", "prompt_too_long", "blocking_limit", "image_error")
         or terminal in ("max_turns", "budget_exhausted")
         or terminal.startswith("aborted_")

@@ -115,6 +115,15 @@ def is_quota_text(text: str) -> bool:
     )
 
 
+def is_quota_answer(text: str) -> bool:
+    """Whether an answer is nothing but a limit that was met: it is short, and begins with that.
+
+    For a program that calls it a success and yet exits with an error (AUT-024, AUT-076).
+    """
+    found = _MET.search(text) if len(text) <= 300 and is_quota_text(text) else None
+    return found is not None and found.start() <= 20  # behind `You've` or `Claude AI`
+
+
 def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
     """When the limit that the text reports is lifted, in UTC; None when it does not say.
 

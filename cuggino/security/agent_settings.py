@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -147,6 +149,19 @@ def merged(user: object) -> AgentSettings:
         allow_commands=_commands(user.get("allowCommands")),
         allow_pkill_targets=_texts(user.get("allowPkillTargets"), "allowPkillTargets"),
     )
+
+
+def missing_programs(settings: AgentSettings, project: str) -> Mapping[str, str]:
+    """The servers whose program is not on this machine, each with that program.
+
+    A program with a path is looked for from the `project`, where servers start.
+    """
+    return {
+        name: command
+        for name, server in settings.mcp_servers.items()
+        if isinstance(command := server.get("command"), str)
+        and shutil.which(os.path.join(project, command) if os.sep in command else command) is None  # noqa: PTH118
+    }
 
 
 def change_note(before: str | None, now: str) -> str:

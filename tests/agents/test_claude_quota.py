@@ -26,12 +26,12 @@ WORDS = "You've hit your limit · resets 6pm (UTC)"
 ROME = ZoneInfo("Europe/Rome")
 
 
-def end(*raws: dict[str, Any], stderr: str = "") -> LlmSessionError | None:
+def end(*raws: dict[str, Any], stderr: str = "", exit_code: int = 1) -> LlmSessionError | None:
     session = ClaudeSession(zone=lambda: ROME)
     for raw in raws:
         session.feed(json.dumps(raw).encode(), now=0.0)
     now = NOW.timestamp()
-    return session.end(exit_code=1, stderr_tail=stderr, duration=1.0, now=now)[1]
+    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=now)[1]
 
 
 def by_program(text: str) -> dict[str, Any]:
@@ -56,8 +56,10 @@ def by_tool(text: str) -> dict[str, Any]:
         ([api_error(400, "You have reached your specified API usage limits.")], "QuotaExceeded"),
         ([result(subtype="error_during_execution", errors=[WORDS])], "QuotaExceeded"),
         ([by_program(WORDS)], "QuotaExceeded"),
-        ([result(result=WORDS)], None),
-        ([said(WORDS), result(result=WORDS)], None),
+        ([result(result=WORDS)], "QuotaExceeded"),
+        ([said(WORDS), result(result=WORDS)], "QuotaExceeded"),
+        ([result(result=f"I was told: {'x' * 300} {WORDS}")], None),
+        ([result(result=f"The page says that {WORDS}")], None),
         ([said(WORDS), api_error(429, "Too many requests")], "rate_limit"),
         ([api_error(429, f"API Error: Request rejected (429) · {EXCEED}")], "rate_limit"),
         ([REJECTED, api_error(429, EXCEED)], "QuotaExceeded"),
@@ -72,6 +74,11 @@ def by_tool(text: str) -> dict[str, Any]:
 def test_whose_words_count(raws: list[dict[str, Any]], expected: str | None) -> None:
     """Only the program's words about a failure tell a limit; not the model's, nor a tool's."""
     assert expected == kind(end(*raws))
+
+
+def test_the_same_words_as_an_answer() -> None:
+    """When the program itself is content, a model's words about a limit are its answer."""
+    assert None is end(result(result=WORDS), exit_code=0)
 
 
 def test_words_on_standard_error() -> None:
