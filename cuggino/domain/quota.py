@@ -116,10 +116,7 @@ def is_quota_text(text: str) -> bool:
 
 
 def is_quota_answer(text: str) -> bool:
-    """Whether an answer is nothing but a limit that was met: it is short, and begins with that.
-
-    For a program that calls it a success and yet exits with an error (AUT-024, AUT-076).
-    """
+    """Whether a short answer begins with a limit that was met (AUT-024, AUT-076)."""
     found = _MET.search(text) if len(text) <= 300 and is_quota_text(text) else None
     return found is not None and found.start() <= 20  # behind `You've` or `Claude AI`
 
