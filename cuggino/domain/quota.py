@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from cuggino.domain.zone_names import find_zone
 
-_READ = 20_000
-"""Characters of a text that are looked at: messages about limits are short."""
+_READ = 20_000  # characters of a text that are looked at: messages about limits are short
 _WINDOW = 160
 """Characters after a word such as `resets` in which its time stands."""
 _FARTHEST = timedelta(days=3660)
