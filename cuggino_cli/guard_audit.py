@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
-from cuggino.config import Config, configured_policy
+from cuggino.config import Config, LoopSettings, configured_policy
 from cuggino.events import RunStarted, ToolCall
 from cuggino.security.policy import Level, Policy
 from cuggino.security.roles import ROLES, Role
@@ -16,6 +16,7 @@ from cuggino.security.tools import judge
 from cuggino.security.verdict import Verdict, denied
 from cuggino.storage import Session, Workspace
 from cuggino.storage.journal import Entry, iter_entries
+from cuggino_cli.guard_audit_settings import DELIVER_ROLES, delivery_settings
 from cuggino_cli.output.theme import Fragment
 from cuggino_cli.output.tools import tool_line
 from cuggino_cli.output.verdicts import on_lines, part_fragments, verdict_json
@@ -60,7 +61,7 @@ class Audit:
         self.calls = 0
         self.denials = 0
         self._root = root
-        self._config = config
+        self._settings: LoopSettings = config
         self._journal = journal
         self._level = level
         self._default: Role = "implementing"
@@ -72,6 +73,7 @@ class Audit:
 
         Raises:
             StorageError: the journal cannot be read.
+            ConfigError: the settings of a deliverables run cannot be used.
         """
         shfmt = find_shfmt()
         for entry in iter_entries(self._journal, only=("RunStarted", "ToolCall")):
@@ -94,19 +96,31 @@ class Audit:
         return [Fragment("plain", f"{self.denials} of {calls} would be denied.")]
 
     def _begin(self, started: RunStarted) -> None:
-        # The agent of a watch itself is the auditor; the items have journals of their own.
-        self._default = "audit" if started.kind == "watch" else "implementing"
-        if self._level is None:
-            self._level = "full" if started.options.get("guard") == "full" else "roles"
+        level: Level = "full" if started.options.get("guard") == "full" else "roles"
+        match started.kind:
+            case "watch":
+                # Its agent itself is the auditor; the items have journals of their own.
+                self._default = "audit"
+            case "deliver":
+                self._default = "deliver"
+                self._settings = delivery_settings(started, self._root)
+                level = "full"
+            case "run":
+                self._default = "implementing"
+            case _ as never:
+                assert_never(never)
+        self._level = self._level or level
 
     def _role(self, stage: str | None) -> Role:
         name = (stage or "").partition("#")[0]
+        if self._default == "deliver":
+            return DELIVER_ROLES.get(name, "deliver")
         return next((role for role in ROLES if role == name), self._default)
 
     def _judge(self, call: ToolCall, role: Role, shfmt: str) -> Verdict:
         if role not in self._policies:
             self._policies[role] = configured_policy(
-                self._config,
+                self._settings,
                 role,
                 project=self._root,
                 level=self._level or "roles",

@@ -33,6 +33,7 @@ from cuggino.storage.journal import (
     read_journal,
     run_totals,
 )
+from cuggino.storage.journal_delivery import DELIVERED, Delivery, fold_delivery
 from cuggino_cli.naming import find
 
 ShownState: TypeAlias = RunState | Literal["running", "killed"]
@@ -64,6 +65,19 @@ class RecordedRun:
     def totals(self) -> RunResumed:
         """What it came to."""
         return run_totals(self.journal)
+
+    @property
+    def message(self) -> str:
+        """What went wrong, if anything did."""
+        said = self.journal.ended.message if self.journal.ended is not None else ""
+        delivery = None if said else self.delivery
+        return delivery.ended.error if delivery is not None and delivery.ended is not None else said
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """What became of the deliverables; None unless it is a run of their loop."""
+        is_one = self.journal.started.kind == "deliver"
+        return fold_delivery(self.journal.entries) if is_one else None
 
 
 class Runs:
@@ -97,7 +111,7 @@ class Runs:
         Raises:
             StorageError: the journal cannot be read.
         """
-        journal = read_journal(path, only=COUNTED)
+        journal = read_journal(path, only=COUNTED | DELIVERED)
         return RecordedRun(path=path, journal=journal, state=self._state(journal))
 
     def short_ids(self) -> dict[str, str]:

@@ -70,10 +70,11 @@ def _going_on(run: RecordedRun, short: str) -> Finding:
             f"session files: of run {short}, which is unfinished",
             "`cuggino watch` goes on with it when it takes the item again",
         )
+    command = "deliver" if run.journal.started.kind == "deliver" else "run"
     return Finding(
         "note",
         f"session files: of run {short}, which can be resumed",
-        f"go on with it: `cuggino run --resume {short}`",
+        f"go on with it: `cuggino {command} --resume {short}`",
     )
 
 

@@ -9,6 +9,10 @@ from cuggino.domain.spending import Spending
 from cuggino.events import (
     CommitFailed,
     CommitPerformed,
+    DeliverablesListed,
+    DeliverEnded,
+    DeliverExit,
+    DeliverSessionStarted,
     Done,
     Event,
     ImplementingStart,
@@ -27,8 +31,24 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 
-RunOutcome = Literal["approved", "spec_issue", "max_iterations", "stalled", "failed", "interrupted"]
-"""`failed` and `interrupted` are no events: who runs the stream says so with `ended`."""
+RunOutcome = Literal[
+    "approved", "spec_issue", "max_iterations", "stalled", "blocked", "failed", "interrupted"
+]
+"""`failed` and `interrupted` are no events of the coding loop: who runs the stream says so with
+`ended`. The deliverables loop tells all of them; `blocked`: every deliverable is."""
+
+_DELIVERED: dict[DeliverExit, RunOutcome] = {
+    "all_passed": "approved",
+    "all_verified": "approved",
+    "all_blocked": "blocked",
+    "max_iterations": "max_iterations",
+    "max_retries_exceeded": "stalled",
+    "stalled": "stalled",
+    "quota_exceeded": "failed",
+    "budget_exceeded": "failed",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
 
 
 class Commit(NamedTuple):
@@ -48,7 +68,7 @@ class RunSummary:
     outcome: RunOutcome | None = None
     """None while the run goes on."""
     rounds: int = 0
-    """Plan-to-review rounds begun."""
+    """Plan-to-review rounds begun; sessions, in the deliverables loop."""
     tasks: int = 0
     """Tasks that an agent declared done: `Progress` and `Done`."""
     agents: int = 0
@@ -57,6 +77,10 @@ class RunSummary:
     """Backlog items completed."""
     in_watch: bool = False
     """A watch has taken an item: it goes on with its runs by itself."""
+    in_delivery: bool = False
+    """It is the deliverables loop."""
+    deliverables: DeliverablesListed | None = None
+    """The deliverables as last seen, None while they are unknown."""
     commits: tuple[Commit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """Why each commit failed."""
@@ -115,6 +139,13 @@ class RunSummary:
                 return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
+            case DeliverSessionStarted():
+                counted = replace(self, rounds=self.rounds + 1, agents=self.agents + 1)
+                return replace(counted, in_delivery=True)
+            case DeliverablesListed():
+                return replace(self, deliverables=event, in_delivery=True)
+            case DeliverEnded(reason=reason):
+                return replace(self, outcome=_DELIVERED[reason], in_delivery=True)
             case _:
                 return self
 

@@ -61,7 +61,7 @@ _ENDINGS = {
 
 
 def _hover_of_stage(stage: StageTry, times: Times) -> str:
-    head = f"<b>{_label(stage.stage)}</b>"
+    head = f"<b>{_label(stage.title)}</b>"
     if stage.attempt > 1:
         head += f", try {stage.attempt}"
     lasted = f"{times.short(stage.start)} to {times.short(stage.end)}, {duration(stage.seconds)}"

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, cast
 from pydantic import JsonValue
 
 from cuggino.events import (
+    DeliverEvent,
     Event,
     JournalEvent,
     LlmAgentEvent,
@@ -41,6 +42,7 @@ CATEGORIES: Final[dict[str, str]] = {
     "loop": "Loop",
     "policy": "Policies",
     "watch": "Watch",
+    "deliver": "Deliverables",
     "journal": "Journal",
     "other": "Other",
 }
@@ -60,6 +62,7 @@ _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
     (LoopPhaseEvent, "loop"),
     (PolicyEvent, "policy"),
     (WatchLoopEvent, "watch"),
+    (DeliverEvent, "deliver"),
     (JournalEvent, "journal"),
 )
 

@@ -11,6 +11,7 @@ from cuggino.events import (
     Approved,
     CheckCommandOutput,
     CommitPerformed,
+    DeliverableStatusChanged,
     Event,
     LoopSpecIssue,
     LoopStalled,
@@ -37,6 +38,7 @@ from cuggino.report.spending import SpentOverTime
 from cuggino.report.stages import Processes, Stages
 from cuggino.report.tools import Tools
 from cuggino.storage.journal import Entry, fold_totals
+from cuggino.storage.journal_delivery import fold_delivery
 
 
 def build_report(
@@ -91,6 +93,7 @@ def build_report(
         commands=tuple(results.commands),
         findings=tuple(results.findings),
         notices=notices.result(),
+        delivery=fold_delivery(events) if started.kind == "deliver" else None,
         entries=events,
     )
 
@@ -177,5 +180,9 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Stalled", "bad", "\n".join((message, *filenames))
         case Note(content=text):
             return "Note", "neutral", text
+        case DeliverableStatusChanged(previous="passed", status="pending"):
+            return "Not done after all", "warning", f"{event.description} ({event.deliverable_id})"
+        case DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
+            return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
         case _:
             return None

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino.events import RunResumed, RunState, Usage
+from cuggino.events import DeliverExit, RunResumed, RunState, Usage
 from cuggino.storage.journal import Entry
+from cuggino.storage.journal_delivery import Delivery
 
 ReportState = RunState | Literal["running", "killed"]
 """How the run ended, or that it has not (`running`), or that it could not say so (`killed`)."""
@@ -19,7 +20,19 @@ Ending = Literal["finished", "repeated", "unfinished", "running"]
 """How a try of a stage ended: with its outcome; cut off and done again later; cut off; not yet."""
 
 Role = Literal[
-    "planning", "implementing", "reviewing", "audit", "setup", "check", "commit", "push", "other"
+    "planning",
+    "implementing",
+    "reviewing",
+    "audit",
+    "setup",
+    "check",
+    "commit",
+    "push",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
+    "other",
 ]
 """What a stage is for, by its name; `other` are small deeds of the loop itself."""
 
@@ -33,6 +46,8 @@ class Process:
     start: datetime
     end: datetime
     state: ReportState
+    reason: DeliverExit | None = None
+    """Why it ended the deliverables loop, if it did."""
     message: str = ""
     command: str = ""
 
@@ -58,6 +73,13 @@ class StageTry:
     outcome: JsonValue = None
     cost_usd: float | None = None
     usage: Usage | None = None
+    session: int | None = None
+    """The number of the session that it is, in the deliverables loop."""
+
+    @property
+    def title(self) -> str:
+        """What a person knows it by: its identity, or its session."""
+        return self.stage if self.session is None else f"session {self.session}: {self.name}"
 
     @property
     def seconds(self) -> float:
@@ -180,7 +202,19 @@ class RunReport:
     commands: tuple[CommandRun, ...] = ()
     findings: tuple[Finding, ...] = ()
     notices: tuple[Notice, ...] = ()
+    delivery: Delivery | None = None
+    """What became of the deliverables; None unless it is a run of their loop."""
     entries: tuple[Entry, ...] = ()
+
+    @property
+    def reason(self) -> DeliverExit | None:
+        """Why the deliverables loop is over; None while it goes on, and for other runs."""
+        return self.processes[-1].reason if self.processes else None
+
+    @property
+    def is_sync(self) -> bool:
+        """Whether deliverables were compared with the specification and verified, not made."""
+        return self.options.get("workflow") == "sync"
 
     @property
     def worked(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from cuggino.events import (
     AgentNudged,
@@ -12,6 +13,10 @@ from cuggino.events import (
     ApprovalBlocked,
     BudgetWarning,
     CommitFailed,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverWarning,
     Event,
     LoopMaxIterations,
     LoopStalled,
@@ -31,7 +36,7 @@ from cuggino.events import (
     WatchItemSkipped,
 )
 from cuggino.report.model import Notice, Tone
-from cuggino.report.wording import LONGEST, counted, duration, money
+from cuggino.report.wording import LONGEST, counted, duration, money, number
 from cuggino.storage.journal import Entry
 
 
@@ -142,8 +147,55 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Item parked", "bad", f"{filename}: {reason}"
         case WatchItemSkipped(filename=filename, reason=reason):
             return "Item skipped", "warning", f"{filename}: {reason}"
+        case DeliverSessionEnded() as ended:
+            return _session(ended)
+        case DeliverSessionRetry(attempt=attempt, max_retries=limit):
+            count = f"{counted(attempt, 'failure')} in a row, {number(limit)} are borne"
+            return "New session", "neutral", count
+        case DeliverWarning(message=message):
+            return "Warning", "warning", message
+        case DeliverEnded() as ended:
+            return _end(ended)
         case _:
             return None
+
+
+def _session(ended: DeliverSessionEnded) -> tuple[str, Tone, str] | None:
+    said = f"session {number(ended.session)}" + (f": {ended.message}" if ended.message else "")
+    match ended.outcome:
+        case "error" | "execution_error":
+            return "Session failed", "warning", said
+        case "max_turns":
+            return "Turns used up", "warning", said
+        case "budget":
+            return "Session budget spent", "warning", said
+        case "completed" | "interrupted" | "quota":
+            return None  # nothing to be told, or told by the end of the run, or by a wait
+        case _ as never:
+            assert_never(never)
+
+
+def _end(ended: DeliverEnded) -> tuple[str, Tone, str] | None:
+    match ended.reason:
+        case "all_blocked":
+            return (
+                "All blocked",
+                "bad",
+                f"{counted(ended.total, 'deliverable')}, none to go on with",
+            )
+        case "max_iterations":
+            limit = ended.sessions if ended.max_iterations is None else ended.max_iterations
+            return "Sessions used up", "bad", counted(limit, "session")
+        case "max_retries_exceeded":
+            return "Gave up", "bad", f"too many failed sessions in a row: {ended.error}"
+        case "stalled":
+            return "Stalled", "bad", ended.error
+        case "all_passed" | "all_verified" | "interrupted":
+            return None
+        case "quota_exceeded" | "budget_exceeded" | "failed":
+            return None  # the run's own message
+        case _ as never:
+            assert_never(never)
 
 
 def _stall(idle: float | None, tool: str | None) -> str:

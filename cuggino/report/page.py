@@ -10,13 +10,13 @@ from datetime import timezone
 from importlib.resources import files
 
 from cuggino.errors import ConfigError
-from cuggino.report import results, sections
+from cuggino.report import deliveries, results, sections
 from cuggino.report.events_table import CATEGORIES, QUIET, EventsTable, events_table
 from cuggino.report.markup import Html, island, join, tag, to_json
 from cuggino.report.model import RunReport
 from cuggino.report.timeline import timeline
 from cuggino.report.times import Times
-from cuggino.report.wording import counted, first_line, number
+from cuggino.report.wording import counted, first_line, number, standing
 
 GENERATOR = "cuggino report"
 """What every page says to be made by, in its head."""
@@ -63,7 +63,8 @@ def render_report(report: RunReport, *, zone: timezone, charts: str | None = Non
         scripts.insert(0, chart_library() if charts is None else charts)
     if any("</script" in script.lower() for script in scripts):
         raise ValueError("a script would end its own element")
-    title = f"{first_line(report.focus, 60) or report.run_id} – cuggino"
+    subject = first_line(report.focus, 60) or standing(report) or report.run_id
+    title = f"{subject} – cuggino"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -90,6 +91,8 @@ def _main(report: RunReport, times: Times, events: EventsTable, *, drawn: bool) 
     return join(
         sections.header(report, times),
         _timeline(report, times, drawn=drawn),
+        deliveries.deliverables(report, times),
+        deliveries.sessions(report, times),
         sections.notices(report, times),
         results.findings(report, times),
         results.commits(report, times),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
+from cuggino.events import DeliverExit
 from cuggino.report.markup import Child, Html, join, tag, to_json
-from cuggino.report.model import ReportState, RunReport, StageTry, Tone
+from cuggino.report.model import Process, ReportState, RunReport, StageTry, Tone
 from cuggino.report.times import Times
 from cuggino.report.wording import (
     all_tokens,
@@ -16,9 +17,17 @@ from cuggino.report.wording import (
     money,
     number,
     outcome,
+    standing,
 )
+from cuggino.storage.journal_delivery import Delivery
 
 T = TypeVar("T")
+
+_NO_FOCUS = {
+    "run": "no focus",
+    "watch": "a watch",
+    "deliver": "no deliverables yet",
+}
 
 MOST_ROWS: Final = 1000
 """Rows of a static table; the rest is among the events."""
@@ -36,6 +45,14 @@ _STATES: dict[ReportState, tuple[str, Tone]] = {
     "running": ("running", "neutral"),
     "killed": ("killed", "bad"),
 }
+
+_REASONS: dict[tuple[ReportState, DeliverExit | None], tuple[str, Tone]] = {
+    ("approved", "all_passed"): ("passed", "good"),
+    ("approved", "all_verified"): ("verified", "good"),
+    ("ended", "all_blocked"): ("all blocked", "warning"),
+    ("max_iterations", "max_iterations"): ("sessions used up", "warning"),
+}
+"""In place of the state, for ends of the deliverables loop."""
 
 
 def section(title: str, *children: Child, name: str, note: str | None = None) -> Html:
@@ -69,10 +86,13 @@ def badge(text: str, tone: Tone) -> Html:
     return tag("span", text, class_=f"badge {tone}")
 
 
+def _state(process: Process) -> Html:
+    return badge(*_REASONS.get((process.state, process.reason), _STATES[process.state]))
+
+
 def header(report: RunReport, times: Times) -> Html:
     """What the run is, and what it came to."""
-    word, tone = _STATES[report.state]
-    focus = report.focus or report.item or ("a watch" if report.kind == "watch" else "no focus")
+    focus = report.focus or report.item or standing(report) or _NO_FOCUS[report.kind]
     title = first_line(focus, 160)
     whole = None
     if title != focus.strip():
@@ -80,7 +100,7 @@ def header(report: RunReport, times: Times) -> Html:
     return tag(
         "header",
         tag("p", f"cuggino {report.kind} ", tag("code", report.run_id), class_="eyebrow"),
-        tag("h1", title, " ", badge(word, tone)),
+        tag("h1", title, " ", _state(report.processes[-1])),
         whole,
         tag("p", report.message, class_="message") if report.message else None,
         tag("dl", [_tile(*tile) for tile in _tiles(report, times)], class_="tiles"),
@@ -104,9 +124,12 @@ def _tiles(report: RunReport, times: Times) -> Iterable[tuple[str, str] | tuple[
     yield "Agent", report.agent or "–", counted(totals.agents, "session")
     if report.kind == "watch":
         yield "Items", number(report.items)
-    yield "Rounds", number(totals.rounds)
-    yield "Tasks", number(totals.tasks)
-    yield "Commits", number(len(report.commits))
+    if report.delivery is not None:
+        yield from _delivery_tiles(report.delivery)
+    else:
+        yield "Rounds", number(totals.rounds)
+        yield "Tasks", number(totals.tasks)
+        yield "Commits", number(len(report.commits))
     yield "Cost", money(totals.cost_usd)
     if usage is None:
         yield "Tokens", "–"
@@ -115,12 +138,25 @@ def _tiles(report: RunReport, times: Times) -> Iterable[tuple[str, str] | tuple[
         yield "Tokens", number(all_tokens(usage)), cached if usage.cache_read_tokens else ""
 
 
+def _delivery_tiles(delivery: Delivery) -> Iterable[tuple[str, str, str]]:
+    failed = f"{number(delivery.failures)} failed" if delivery.failures else ""
+    yield "Sessions", number(len(delivery.sessions)), failed
+    listed = delivery.listed
+    if listed is None:
+        yield "Deliverables", "–", ""
+        return
+    parts = ((listed.blocked, "blocked"), (listed.verified, "verified"))
+    more = [f"{number(count)} {word}" for count, word in parts if count]
+    passed = f"{number(listed.passed)} of {number(len(listed.deliverables))}"
+    yield "Deliverables", passed, ", ".join(("passed", *more))
+
+
 def _more(report: RunReport, times: Times) -> Html:
     rows = [
         (
             times.full(process.start),
             duration(process.seconds),
-            badge(*_STATES[process.state]),
+            _state(process),
             join(
                 tag("code", process.command),
                 *([tag("br"), process.message] * bool(process.message)),
@@ -149,7 +185,7 @@ def stages(report: RunReport, times: Times) -> Html | None:
     heads = ["Stage", "Started", "Took", "Cost", "Outcome"]
     rows = [
         (
-            tag("span", tag("i", class_=f"dot {stage.role}"), stage.stage, class_="id"),
+            tag("span", tag("i", class_=f"dot {stage.role}"), stage.title, class_="id"),
             tag("span", times.short(stage.start), class_="id"),
             duration(stage.seconds),
             money(stage.cost_usd),

@@ -8,6 +8,9 @@ from typing import get_args
 
 from cuggino.domain.spending import Spending
 from cuggino.events import (
+    DeliverEnded,
+    DeliverInstruction,
+    DeliverSessionStarted,
     RunContinued,
     RunEnded,
     RunStarted,
@@ -17,6 +20,7 @@ from cuggino.events import (
 from cuggino.report.model import Ending, Process, ReportState, Role, StageTry
 from cuggino.storage.journal import Entry
 
+_SESSIONS = frozenset(get_args(DeliverInstruction))
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
@@ -41,8 +45,12 @@ class Processes:
                 self._ended.append(replace(self._present, end=self._end))
                 self._present = _begun(entry.at, command)
                 self._end = entry.at
+            case DeliverEnded(reason=reason, error=error):
+                self._present = replace(self._present, reason=reason, message=error)
             case RunEnded(state=state, message=message):
-                self._present = replace(self._present, state=state, message=message)
+                self._present = replace(
+                    self._present, state=state, message=message or self._present.message
+                )
             case _:
                 pass
         self._end = max(self._end, entry.at)
@@ -68,6 +76,7 @@ class Stages:
         self._latest: dict[str, int] = {}
         """The place of each stage's latest try."""
         self._open: dict[str, Spending] = {}
+        self._session: int | None = None
         self._last_at: datetime | None = None
 
     def add(self, entry: Entry) -> None:
@@ -79,6 +88,8 @@ class Stages:
                 place = self._latest[entry.stage]
                 self._tries[place] = replace(self._tries[place], outcome=outcome)
                 self._close(entry.stage, entry.at, "finished")
+            case DeliverSessionStarted(session=session):
+                self._session = session
             case RunContinued():
                 self._close_all(self._last_at or entry.at, "unfinished")
             case RunEnded():
@@ -112,6 +123,7 @@ class Stages:
                 end=at,
                 ending="running",
                 attempt=attempt,
+                session=self._session if name in _SESSIONS else None,
             )
         )
 

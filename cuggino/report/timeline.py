@@ -25,6 +25,10 @@ LANES: Final[tuple[Role, ...]] = (
     "check",
     "commit",
     "push",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
     "other",
 )
 """From the top down; a lane without a stage is left out."""

@@ -7,6 +7,7 @@ import math
 from pydantic import JsonValue
 
 from cuggino.events import Usage
+from cuggino.report.model import RunReport
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
@@ -50,6 +51,16 @@ def counted(value: int, noun: str, plural: str | None = None) -> str:
     return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
+def standing(report: RunReport) -> str:
+    """How many of its deliverables are done; empty when there are none, or none are known."""
+    listed = report.delivery.listed if report.delivery is not None else None
+    if listed is None or not listed.deliverables:
+        return ""
+    done, word = (listed.verified, "verified") if report.is_sync else (listed.passed, "passed")
+    whole = counted(len(listed.deliverables), "deliverable")
+    return f"{number(done)} of {whole} {word}"
+
+
 def all_tokens(usage: Usage) -> int:
     """Every token of the usage, those of the cache included."""
     return (
@@ -74,6 +85,13 @@ def outcome(value: JsonValue) -> str:
     if not isinstance(tag, str):
         inner = value.get("time", value.get("value"))
         return "" if inner is None else first_line(str(inner))
+    match value:
+        case {"_tag": "DeliverSessionEnded", "outcome": str(ended), "message": str(said)}:
+            return f"{ended.replace('_', ' ')}: {first_line(said)}".removesuffix(": ")
+        case {"_tag": "DeliverablesListed", "deliverables": list(items)}:
+            return counted(len(items), "deliverable")
+        case _:
+            pass
     if "exit_code" in value:
         return f"{tag}: exit code {value['exit_code']}"
     texts = (value.get(key) for key in ("commit_hash", "content", "message", "text"))

@@ -122,8 +122,9 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
     """Judge the tool calls of a recorded run, and list those that would be denied.
 
     RUN is the id of a run, or how it begins; see `cuggino runs`. Each call is judged by the policy
-    of the role that made it, at the level of that run, with the present .cuggino.json, and as made
-    in the project's folder: where an agent had changed to is not recorded.
+    of the role that made it, at the level of that run, with the present .cuggino.json (those of
+    `cuggino deliver` at full, with the run's own settings and the present .autonoe/agent.json), and
+    as made in the project's folder: where an agent had changed to is not recorded.
     """
     from cuggino_cli.guard_audit import Audit
     from cuggino_cli.recorded import Runs

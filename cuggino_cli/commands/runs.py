@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from cuggino.errors import StorageError
     from cuggino.events import WatchEvent
-    from cuggino.storage.journal import JournalFile
-    from cuggino_cli.output.runs import Row, StageRow
+    from cuggino_cli.output.runs import Row
     from cuggino_cli.output.terminal import ColorMode, Terminal
     from cuggino_cli.recorded import RecordedRun, Runs
 
@@ -55,11 +54,12 @@ def command() -> None:
 def list_runs(as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line."""
     from cuggino_cli.output.runs import runs_fragments
+    from cuggino_cli.recorded_json import about, unreadable
 
     runs = _runs()
     if as_json:
         for found in runs.all():
-            _write_json(_unreadable(*found) if isinstance(found, tuple) else _about(found))
+            _write_json(unreadable(*found) if isinstance(found, tuple) else about(found))
         return 0
     short = runs.short_ids()
     rows = [_row(found, short) for found in runs.all()]
@@ -76,26 +76,29 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
 @_json_option
 @_color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
-    """Sum up a run: its stages, what it came to, and how to go on with it."""
+    """Sum up a run: its stages or sessions, what it came to, and how to go on with it."""
     from cuggino_cli.output.runs import run_fragments
+    from cuggino_cli.output.runs_delivery import delivery_state
+    from cuggino_cli.recorded_json import about, more_about, stage_rows
 
     runs = _runs()
     run = runs.read(runs.find(run_id))
-    journal, stages = run.journal, _stages(run.journal)
+    journal, stages, delivery = run.journal, stage_rows(run.journal), run.delivery
     if as_json:
-        _write_json({**_about(run), **_more_about(journal, stages)})
+        _write_json({**about(run), **more_about(run, stages)})
         return 0
     terminal = _terminal(color)
     terminal.print(
         run_fragments(
             journal.started,
-            state=run.state,
+            state=delivery_state(run.state, delivery),
             at=journal.entries[0].at,
             totals=run.totals,
             stages=stages,
-            message=journal.ended.message if journal.ended else "",
+            message=run.message,
             hint=_how_to_resume(run, runs.short_ids()),
             columns=_columns(terminal),
+            delivery=delivery,
         )
     )
     return 0
@@ -147,6 +150,11 @@ def _play(
 
     shown = with_cli_output(terminal, verbosity=output.verbosity, bell=False)
     run_stream(stream.pipe(shown), add)
+    delivery = run.delivery
+    if delivery is not None and delivery.ended is not None:  # which has summed it up itself
+        if hint:
+            terminal.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
+        return
     ended = run.journal.ended
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
@@ -183,94 +191,31 @@ def _how_to_resume(run: RecordedRun, short: dict[str, str]) -> str | None:
         return None
     if run.journal.started.kind == "watch" or run.journal.started.item is not None:
         return "go on with it: cuggino watch"
-    return f"go on with it: cuggino run --resume {short[run.path.stem]}"
+    loop = "deliver" if run.journal.started.kind == "deliver" else "run"
+    return f"go on with it: cuggino {loop} --resume {short[run.path.stem]}"
 
 
 def _row(found: RecordedRun | tuple[Path, StorageError], short: dict[str, str]) -> Row:
     from cuggino_cli.output.runs import Row, item_name
+    from cuggino_cli.output.runs_delivery import delivery_focus, delivery_state
 
     if isinstance(found, tuple):
         path, error = found
         return Row(id=short[path.stem], state="unreadable", focus=error.message)
-    started, totals = found.journal.started, found.totals
+    started, totals, delivery = found.journal.started, found.totals, found.delivery
+    focus = started.focus or item_name(started)
+    if delivery is not None:
+        focus = delivery_focus(delivery, started)
     return Row(
         id=short[found.path.stem],
-        state=found.state,
+        state=delivery_state(found.state, delivery),
         started=found.journal.entries[0].at,
         seconds=totals.duration,
         iterations=totals.rounds,
         cost_usd=totals.cost_usd,
         agent=started.agent,
-        focus=started.focus or item_name(started) or f"({started.command})",
+        focus=focus or f"({started.command})",
     )
-
-
-def _stages(journal: JournalFile) -> list[StageRow]:
-    """The stages in the order in which they first began."""
-    from cuggino.events import StageFinished, StageStarted
-    from cuggino_cli.output.runs import StageRow
-
-    begun: dict[str, list[Any]] = {}
-    rows: dict[str, StageRow] = {}
-    for entry in journal.entries:
-        match entry.stage, entry.event:
-            case str(stage), StageStarted():
-                begun.setdefault(stage, []).append(entry.at)
-                rows[stage] = StageRow(stage=stage, attempts=len(begun[stage]))
-            case str(stage), StageFinished(outcome=outcome):
-                times = begun.get(stage) or [entry.at]
-                rows[stage] = StageRow(
-                    stage=stage,
-                    seconds=max((entry.at - times[-1]).total_seconds(), 0.0),
-                    attempts=len(times),
-                    outcome=outcome,
-                )
-            case _:
-                pass
-    return list(rows.values())
-
-
-def _about(run: RecordedRun) -> dict[str, Any]:
-    started, totals = run.journal.started, run.totals
-    return {
-        "run_id": started.run_id,
-        "state": run.state,
-        "resumable": run.resumable,
-        "kind": started.kind,
-        "command": started.command,
-        "focus": started.focus,
-        "item": started.item,
-        "agent": started.agent,
-        "started": run.journal.entries[0].at.isoformat(),
-        "last": run.journal.entries[-1].at.isoformat(),
-        "duration": totals.duration,
-        "iterations": totals.rounds,
-        "tasks": totals.tasks,
-        "agents": totals.agents,
-        "commits": [{"hash": commit, "subject": subject} for commit, subject in totals.commits],
-        "cost_usd": totals.cost_usd,
-        "usage": totals.usage.model_dump() if totals.usage else None,
-    }
-
-
-def _more_about(journal: JournalFile, stages: list[StageRow]) -> dict[str, Any]:
-    return {
-        "message": journal.ended.message if journal.ended else "",
-        "options": journal.started.options,
-        "stages": [
-            {
-                "stage": row.stage,
-                "duration": row.seconds,
-                "attempts": row.attempts,
-                "outcome": row.outcome,
-            }
-            for row in stages
-        ],
-    }
-
-
-def _unreadable(path: Path, error: StorageError) -> dict[str, Any]:
-    return {"run_id": path.stem, "state": "unreadable", "message": error.message}
 
 
 def _write_json(value: dict[str, Any]) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from cuggino.events import RunResumed, RunStarted
+from cuggino.storage.journal_delivery import Delivery
+from cuggino_cli.output.cells import cut, first_line, flat, money, padded
 from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.runs_delivery import delivery_counts, delivery_lines
 from cuggino_cli.output.sanitize import inert
 from cuggino_cli.output.theme import Fragment, Label
-from cuggino_cli.output.widths import fit, width
+from cuggino_cli.output.widths import width
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),
     "killed": ("warning", "killed"),
     "approved": ("success", "approved"),
+    "all_passed": ("success", "passed"),
+    "all_verified": ("success", "verified"),
+    "all_blocked": ("caution", "all blocked"),
     "spec_issue": ("problem", "spec issue"),
     "max_iterations": ("caution", "max iterations"),
     "stalled": ("caution", "stalled"),
@@ -29,7 +35,7 @@ STATES: dict[str, tuple[Label, str]] = {
     "interrupted": ("warning", "interrupted"),
     "unreadable": ("failure", "unreadable"),
 }
-"""How each state looks, and its name."""
+"""How each state looks, and its name; those that begin with `all` are of a delivery."""
 
 _GAP = "  "
 _LEAST_FOCUS = 10
@@ -77,10 +83,10 @@ def runs_fragments(rows: Sequence[Row], *, columns: int | None) -> list[Fragment
     if columns is not None and columns - taken < _LEAST_FOCUS:
         return _joined(line for row in rows for line in _block(row, columns))
     room = None if columns is None else columns - taken
-    lines = [[Fragment("prose", _GAP.join((*map(_padded, heads, widths), "FOCUS")))]]
+    lines = [[Fragment("prose", _GAP.join((*map(padded, heads, widths), "FOCUS")))]]
     for row, line in zip(rows, cells, strict=True):
-        first, state, *rest = map(_padded, line, widths)
-        focus = _cut(_flat(row.focus), room)
+        first, state, *rest = map(padded, line, widths)
+        focus = cut(flat(row.focus), room)
         lines.append(
             [
                 Fragment("plain", first + _GAP),
@@ -101,30 +107,30 @@ def run_fragments(
     message: str,
     hint: str | None,
     columns: int | None,
+    delivery: Delivery | None = None,
 ) -> list[Fragment]:
     """The page about one run: what it was to do, what it came to, its stages, how to go on.
 
     Pure. `at` is when it began, `message` what went wrong. Of the stages that ended, those are
-    shown whose outcome is an event; the others are small deeds of the loop itself.
+    shown whose outcome is an event; the others are small deeds of the loop itself. Of a `delivery`
+    the sessions are shown in their place, and the deliverables.
     """
     label, word = STATES[state]
     lines = [[Fragment("round", f"Run {started.run_id} "), Fragment(label, word)]]
-    for name, text in _facts(started, at, totals, message):
+    counts = _counts(totals) if delivery is None else delivery_counts(delivery)
+    for name, text in _facts(started, at, totals, message, counts):
         indented = inert(text.strip()).replace("\n", "\n" + " " * _INDENT)
         lines.append([Fragment("prose", f"  {name:<9}"), Fragment("plain", indented)])
     told = [stage for stage in stages if stage.seconds is None or _is_event(stage.outcome)]
-    if told:
+    if delivery is not None:
+        lines += delivery_lines(delivery, is_running=state == "running", columns=columns)
+    elif told:
         lines += [[], [Fragment("round", "Stages")]]
-        first = max(width(_flat(stage.stage)) for stage in told)
+        first = max(width(flat(stage.stage)) for stage in told)
         lines += [_stage(stage, first, state, columns) for stage in told]
     if hint:
         lines += [[], [Fragment("round", f"{'Next':<{_INDENT}}"), Fragment("plain", hint)]]
     return _joined(lines)
-
-
-def money(usd: float | None) -> str:
-    """`$1.2345`; nothing when it is not known."""
-    return "" if usd is None else f"${usd:.4f}"
 
 
 def outcome_text(outcome: JsonValue) -> str:
@@ -133,11 +139,11 @@ def outcome_text(outcome: JsonValue) -> str:
         case {"_tag": str(tag), "exit_code": code}:
             return f"{tag}: exit code {code}"
         case {"_tag": str(tag), "commit_hash": str(commit), "message": str(text)}:
-            return f"{tag}: {commit} {_first_line(text)}"
+            return f"{tag}: {commit} {first_line(text)}"
         case {"_tag": str(tag), "content": str(text)} | {"_tag": str(tag), "message": str(text)}:
-            return f"{tag}: {_first_line(text)}" if text.strip() else tag
+            return f"{tag}: {first_line(text)}" if text.strip() else tag
         case {"_tag": str(said)} | {"time": str(said)} | {"value": str(said)}:
-            return _first_line(said)
+            return first_line(said)
         case {"value": None} | None:
             return ""
         case {"value": value}:
@@ -154,13 +160,13 @@ def item_name(started: RunStarted) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        _flat(row.id),
+        flat(row.id),
         STATES[row.state][1],
         "" if row.started is None else f"{row.started.astimezone():%m-%d %H:%M}",
         "" if row.seconds is None else format_duration(row.seconds),
         "" if row.iterations is None else str(row.iterations),
         money(row.cost_usd),
-        _cut(_flat(row.agent), _LONGEST_AGENT + 1),
+        cut(flat(row.agent), _LONGEST_AGENT + 1),
     )
 
 
@@ -177,13 +183,17 @@ def _block(row: Row, columns: int) -> Iterator[list[Fragment]]:
             line = ""
         line += _GAP + cell if line else cell
     if line:
-        yield [Fragment("plain", _GAP + _cut(line, columns - len(_GAP)))]
+        yield [Fragment("plain", _GAP + cut(line, columns - len(_GAP)))]
     if row.focus:
-        yield [Fragment("plain", _GAP + _cut(_flat(row.focus), columns - len(_GAP)))]
+        yield [Fragment("plain", _GAP + cut(flat(row.focus), columns - len(_GAP)))]
 
 
 def _facts(
-    started: RunStarted, at: datetime, totals: RunResumed, message: str
+    started: RunStarted,
+    at: datetime,
+    totals: RunResumed,
+    message: str,
+    counts: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[str, str]]:
     if message:
         yield "Problem", message
@@ -195,12 +205,7 @@ def _facts(
     yield "Agent", started.agent or "unknown"
     yield "Started", f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
     yield "Duration", format_duration(totals.duration)
-    yield "Rounds", str(totals.rounds)
-    yield "Tasks", str(totals.tasks)
-    yield "Agents", str(totals.agents)
-    yield "Commits", str(len(totals.commits))
-    for commit, subject in totals.commits:
-        yield "", f"{commit} {subject}"
+    yield from counts
     if totals.cost_usd is not None:
         yield "Cost", money(totals.cost_usd)
     if totals.usage is not None:
@@ -209,16 +214,25 @@ def _facts(
         yield "Tokens", f"{usage.input_tokens} in, {usage.output_tokens} out, {cached} cached"
 
 
+def _counts(totals: RunResumed) -> Iterator[tuple[str, str]]:
+    yield "Rounds", str(totals.rounds)
+    yield "Tasks", str(totals.tasks)
+    yield "Agents", str(totals.agents)
+    yield "Commits", str(len(totals.commits))
+    for commit, subject in totals.commits:
+        yield "", f"{commit} {subject}"
+
+
 def _stage(row: StageRow, first: int, state: str, columns: int | None) -> list[Fragment]:
-    name = _padded(_flat(row.stage), first)
+    name = padded(flat(row.stage), first)
     again = f" ({row.attempts} attempts)" if row.attempts > 1 else ""
     if row.seconds is None:
         word = "running" if state == "running" else "unfinished"
         return [Fragment("plain", f"  {name}  "), Fragment(STATES["killed"][0], word + again)]
     told = f"  {name}  {format_duration(row.seconds):>7}  "
     room = None if columns is None else max(columns - width(told), 1)
-    text = _flat(outcome_text(row.outcome)) + again
-    return [Fragment("plain", (told + _cut(text, room)).rstrip())]
+    text = flat(outcome_text(row.outcome)) + again
+    return [Fragment("plain", (told + cut(text, room)).rstrip())]
 
 
 def _is_event(outcome: JsonValue) -> bool:
@@ -230,23 +244,3 @@ def _joined(lines: Iterator[list[Fragment]] | Sequence[list[Fragment]]) -> list[
     for number, line in enumerate(lines):
         fragments += [Fragment("plain", "\n"), *line] if number else line
     return fragments
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
-
-
-def _flat(text: str) -> str:
-    """Foreign text as a piece of one line."""
-    return inert(" ".join(text.split()))
-
-
-def _padded(text: str, columns: int) -> str:
-    return text + " " * (columns - width(text))
-
-
-def _cut(text: str, columns: int | None) -> str:
-    """The inert text, with `...` at its end when it does not fit below `columns`."""
-    if columns is None or width(text) < columns:
-        return text
-    return fit(text, max(columns - 3, 1)) + "..."[: max(columns - 1, 0)]

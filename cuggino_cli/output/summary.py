@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from cuggino.domain.run_summary import RunOutcome, RunSummary
+from cuggino.events import DeliverablesListed
 from cuggino_cli.output.durations import format_duration
 from cuggino_cli.output.policies import format_tokens
 from cuggino_cli.output.theme import Fragment, Label
@@ -15,6 +16,7 @@ _OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
     "spec_issue": ("problem", "Stopped at a spec issue"),
     "max_iterations": ("caution", "Max iterations reached"),
     "stalled": ("problem", "Stalled"),
+    "blocked": ("caution", "All deliverables blocked"),
     "failed": ("failure", "Failed"),
     "interrupted": ("warning", "Interrupted"),
     None: ("round", "Ended"),
@@ -55,10 +57,14 @@ def _row(label: Label, name: str, text: str) -> list[Fragment]:
 def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.items:
         yield "Items", str(summary.items)
-    yield "Rounds", str(summary.rounds)
-    yield "Tasks", str(summary.tasks)
-    yield "Agents", str(summary.agents)
-    yield "Commits", str(len(summary.commits))
+    if summary.in_delivery:
+        yield "Sessions", str(summary.rounds)
+        yield "Passed", passed_text(summary.deliverables)
+    else:
+        yield "Rounds", str(summary.rounds)
+        yield "Tasks", str(summary.tasks)
+        yield "Agents", str(summary.agents)
+        yield "Commits", str(len(summary.commits))
     for commit in summary.commits:
         yield "", f"{commit.commit_hash} {commit.subject}"
     for message in summary.failed_commits:
@@ -68,6 +74,14 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.usage is not None:
         yield "Tokens", format_tokens(summary.usage).removesuffix(" tokens")
     yield "Duration", format_duration(duration_s)
+
+
+def passed_text(listed: DeliverablesListed | None) -> str:
+    """`2/3 deliverables (1 blocked)`; `unknown` when nobody has seen them."""
+    if listed is None:
+        return "unknown"
+    blocked = f" ({listed.blocked} blocked)" if listed.blocked else ""
+    return f"{listed.passed}/{len(listed.deliverables)} deliverables{blocked}"
 
 
 def _next_steps(
@@ -80,8 +94,14 @@ def _next_steps(
         case "spec_issue":
             file = f"{spec_issues_folder}/{summary.spec_issue_file}"
             return [f"read {file} and clarify the specs", "delete the file, then run again"]
+        case "max_iterations" if summary.in_delivery:
+            return ["give it more sessions, or refine SPEC.md, then run again"]
         case "max_iterations":
             return ["raise maxIterations, or refine the specs, then run again"]
+        case "blocked":
+            return ["see what blocks them, and run again when it is out of the way"]
+        case "stalled" if summary.in_delivery:
+            return ["see what went wrong, refine SPEC.md, then run again"]
         case "stalled":
             found = "read the findings in .cuggino/tbd and decide, " if summary.tbd_files else ""
             return [f"{found}refine the specs, then run again"]
@@ -96,11 +116,13 @@ def _next_steps(
 
 
 def _go_on(summary: RunSummary, journaled: bool) -> str:
+    if summary.in_watch:
+        command, resume = "cuggino watch", ""
+    else:
+        command, resume = "cuggino deliver" if summary.in_delivery else "cuggino run", " --resume"
     if not journaled:
-        again = "cuggino watch" if summary.in_watch else "cuggino run"
-        return f"`{again}` begins anew: without a journal nothing can be resumed"
-    command = "cuggino watch" if summary.in_watch else "cuggino run --resume"
-    return f"`{command}` goes on where it stopped"
+        return f"`{command}` begins anew: without a journal nothing can be resumed"
+    return f"`{command}{resume}` goes on where it stopped"
 
 
 def _review(summary: RunSummary) -> str:

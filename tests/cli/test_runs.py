@@ -75,6 +75,7 @@ def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
         "commits": [{"hash": "abc1234", "subject": "Log in"}],
         "cost_usd": 1.25,
         "usage": Usage(input_tokens=7).model_dump(),
+        "delivery": None,
     } == one
 
 

@@ -11,6 +11,11 @@ from cuggino.events import (
     AgentMessage,
     CommitFailed,
     CommitPerformed,
+    DeliverablesListed,
+    DeliverableState,
+    DeliverEnded,
+    DeliverExit,
+    DeliverSessionStarted,
     Done,
     Event,
     ImplementingStart,
@@ -126,3 +131,41 @@ def test_a_watch_that_goes_on_with_a_run_has_counted_it() -> None:
     watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
     assert watched == watched.add(resumed)
     assert watched.in_watch
+
+
+LISTED = DeliverablesListed(
+    deliverables=(
+        DeliverableState(id="a", description="a", status="passed"),
+        DeliverableState(id="b", description="b", status="pending"),
+    )
+)
+
+
+def test_delivery() -> None:
+    """In the deliverables loop sessions are rounds and agents, and the last list counts."""
+    first = DeliverSessionStarted(session=1, instruction="initializer")
+    second = DeliverSessionStarted(session=2, instruction="coding")
+    summary = folded(DeliverablesListed(), first, LISTED, second, LISTED)
+    assert RunSummary(rounds=2, agents=2, in_delivery=True, deliverables=LISTED) == summary
+    assert not folded(ROUND).in_delivery
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("all_passed", "approved"),
+        ("all_verified", "approved"),
+        ("all_blocked", "blocked"),
+        ("max_iterations", "max_iterations"),
+        ("max_retries_exceeded", "stalled"),
+        ("stalled", "stalled"),
+        ("quota_exceeded", "failed"),
+        ("budget_exceeded", "failed"),
+        ("failed", "failed"),
+        ("interrupted", "interrupted"),
+    ],
+)
+def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
+    """The deliverables loop tells every end of its own."""
+    ended = folded(DeliverEnded(reason=reason))
+    assert RunSummary(outcome=outcome, in_delivery=True) == ended

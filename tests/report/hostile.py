@@ -29,10 +29,10 @@ BAD = (
 )
 
 
-def hostile_report() -> RunReport:
+def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
     """A report on one event of each kind, all their texts `BAD`; its stage and tool names too."""
     events = [
-        _filled(RunStarted),
+        _filled(RunStarted).model_copy(update={"kind": kind}),
         StageStarted(name=BAD),
         *(_filled(cls) for cls in event_types().values() if cls is not RunStarted),
         UnknownEvent(raw={"_tag": BAD, BAD: [BAD]}),

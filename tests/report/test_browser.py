@@ -6,11 +6,13 @@ import html
 import re
 from datetime import timezone
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from cuggino.events import AgentMessage, SystemMessage
 from cuggino.report import RunReport, build_report, render_report
+from tests.cli.recorded_deliveries import deliver
 from tests.report.browser import Browser, Shown, browser
 from tests.report.hostile import hostile_report
 from tests.report.journals import begin, report_of, told
@@ -82,6 +84,19 @@ def test_charts(browser: Browser, tmp_path: Path, name: str, bars: int, lines: i
     labels = text_of(shown, 'class="ytick"')
     for lane in ("planning", "implementing", "reviewing", "setup", "check", "commit"):
         assert lane in labels
+
+
+def test_a_delivery(browser: Browser, tmp_path: Path) -> None:
+    """The sessions of the deliverables loop are drawn as bars, each in the lane of its kind."""
+    report = build_report(deliver(tmp_path, verify=True).entries)
+    shown = browser.show(write(tmp_path, report), fragment="filter=DeliverSession")
+    assert is_well(shown)
+    labels = text_of(shown, 'class="ytick"')
+    assert {"initializer", "coding", "verify"} <= set(labels)
+    drawn = re.findall(r'<g class="point"><path d="(M[^"]+)"', shown.dom)
+    assert len(report.stages) == len(drawn)
+    assert {"DeliverSessionStarted", "DeliverSessionEnded", "StageFinished"} <= set(kinds(shown))
+    assert "2 of 3 deliverables passed" in shown.dom
 
 
 @pytest.mark.parametrize("name", ["running", "killed", "failed", "started", "unicode"])
@@ -175,9 +190,10 @@ def test_dark(browser: Browser, tmp_path: Path) -> None:
     assert "rgb(63, 111, 181)" not in dark.dom
 
 
-def test_nothing_acts(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["run", "deliver"])
+def test_nothing_acts(browser: Browser, tmp_path: Path, kind: Literal["run", "deliver"]) -> None:
     """Whatever agents say, no element of theirs comes to be and no script of theirs runs."""
-    report = hostile_report()
+    report = hostile_report(kind=kind)
     shown = browser.show(write(tmp_path, report), fragment="event=5")
     assert is_well(shown)
     assert f"of {len(report.entries)} events" in status(shown)

@@ -135,7 +135,7 @@ def _command(call: Call, sub: Call) -> str:
     known = name in READING or name in CHANGING
     if not known and (site.is_full or site.is_limited):
         return f"git {name} is not allowed: it is no known git command, or an alias; write it out"
-    if site.is_limited and site.policy.mode != "sync" and (reason := _limited(sub)):
+    if site.is_limited and (reason := _limited(sub)):
         return reason
     given = parse(sub)
     if reason := dangerous(sub, given):
@@ -171,7 +171,7 @@ def _note(sub: Call, given: Parsed) -> None:
 def _limited(sub: Call) -> str:
     """Whether a role that may not change the tree uses a command that does."""
     name = sub.name
-    if name not in CHANGING:
+    if name not in CHANGING or _is_record(sub):
         return ""
     words = [word.value or word.text for word in sub.args]
     if name in _LISTS and (not words and name in ("remote", "reflog", "notes")):
@@ -193,6 +193,20 @@ def _limited(sub: Call) -> str:
         f"git {name} is not allowed: {role} must not change the repository or its files; look at"
         " them with git status, log, diff and show"
     )
+
+
+def _is_record(sub: Call) -> bool:
+    """Whether a session that judges only writes its note down with it, and files stay as they are.
+
+    What it would commit it cannot have written, but for the note (AUT-223).
+    """
+    if sub.site.policy.mode != "sync":
+        return False
+    if sub.name == "reset":
+        # git understands the beginning of --hard, --keep and --merge too.
+        plain = (word.value or "--?" for word in sub.args)
+        return not any(word.startswith(("--h", "--k", "--me", "--?")) for word in plain)
+    return sub.name not in _SWAPS and sub.name not in ("rm", "mv", "clean", "read-tree")
 
 
 def _is_free(name: str, option: str) -> bool:

@@ -1,0 +1,91 @@
+"""Journals of the deliverables loop, written by the loop itself around agents that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, concat, from_iterable, just, never
+from reactivex import operators as ops
+
+from cuggino.errors import AgentFailed
+from cuggino.events import AgentMessage, Event, SessionEnded, ToolCall, ToolResult, Usage
+from cuggino.storage import Workspace, list_journals
+from cuggino.storage.journal import JournalFile, read_journal
+from tests.loops.delivered import Delivered, Statuses, Turn, Writes
+
+SECONDS = 5.0
+"""What a session of `turn` takes, in virtual time."""
+
+
+def turn(
+    *said: Event | Writes,
+    words: str = "",
+    leaves: Statuses | None = None,
+    verifies: Iterable[str] = (),
+    cost: float = 0.25,
+) -> Turn:
+    """A session that says this in the end, and leaves the deliverables so."""
+    ended = SessionEnded(outcome="completed", cost_usd=cost, usage=Usage(output_tokens=10))
+    items = [*said, *([AgentMessage(text=words)] if words else []), ended]
+    stream: Observable[Any] = from_iterable(items).pipe(ops.delay(SECONDS))
+    return Turn(stream=stream, leaves=leaves, verifies=verifies)
+
+
+def bash(command: str, name: str = "t1") -> tuple[ToolCall, ToolResult]:
+    """A call of a command, and its answer."""
+    call = ToolCall(name="Bash", input={"command": command}, id=name)
+    return call, ToolResult(name=name, output="")
+
+
+PLANNED: Statuses = {"DL-1": "pending", "DL-2": "pending", "DL-3": "pending"}
+DONE: Statuses = {"DL-1": "passed", "DL-2": "passed", "DL-3": "blocked"}
+TURNS = (
+    turn(words="Planned.", leaves=PLANNED),
+    turn(*bash("curl http://x"), words="One <done>.", leaves={**PLANNED, "DL-1": "passed"}),
+    Turn(events=(), error=AgentFailed("it crashed\nin a loop", reason="crash")),
+    turn(words="All done.", leaves=DONE, cost=0.5),
+    turn(*bash("ls"), verifies=["DL-1", "DL-2"]),
+)
+"""Planned, one done, a crash, two done and one blocked, and the two verified."""
+
+
+def deliver(
+    folder: Path,
+    *turns: Turn,
+    start: Statuses | None = None,
+    seconds: float | None = None,
+    **given: Any,
+) -> JournalFile:
+    """The journal of a run with these sessions; a person interrupts it after so many `seconds`."""
+    project = Delivered(folder, turns or TURNS, start)
+    interrupt: Observable[object] = never()
+    if seconds is not None:
+        interrupt = just("stop").pipe(ops.delay(seconds))
+    project.run(interrupt=interrupt, journal=True, **given)
+    return latest(folder)
+
+
+def go_on(folder: Path, *turns: Turn, **given: Any) -> JournalFile:
+    """The journal of the latest run, after another process has gone on with it an hour later."""
+    project = Delivered(folder, turns)
+    project.marbles.scheduler.advance_to(3600.0)
+    options = project.options(journal=True, **given)
+    project.marbles.record(project.service.run(options, resume=latest(folder)))
+    return latest(folder)
+
+
+def latest(folder: Path) -> JournalFile:
+    """The latest journal there."""
+    return read_journal(path_of(folder))
+
+
+def path_of(folder: Path) -> Path:
+    """Where that is."""
+    return list_journals(Workspace(folder).journal)[0]
+
+
+def hanging(*said: Event) -> Turn:
+    """A session that says this, and then nothing any more."""
+    return Turn(stream=concat(from_iterable(said), never()))

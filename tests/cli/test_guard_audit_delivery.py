@@ -1,0 +1,168 @@
+"""`cuggino guard audit` on runs of the deliverables loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cuggino.config import Config, configured_policy, save_config
+from cuggino.events import DeliverInstruction, RunStarted, ToolCall
+from cuggino.loops import DeliverRunOptions
+from cuggino.loops.deliver_setup import session_setup
+from cuggino.security.agent_settings import AGENT_FILE, agent_file
+from cuggino.storage.journal import Journal
+from cuggino_cli.guard_audit_settings import DELIVER_ROLES, delivery_settings
+from cuggino_cli.main import main
+from tests.cli.recorded_deliveries import PLANNED, bash, deliver, turn
+from tests.cli.recorded_runs import AT, ONE
+from tests.loops.delivered import Turn
+
+
+def write(path: str) -> ToolCall:
+    return ToolCall(name="Write", input={"file_path": path, "content": "x"})
+
+
+def denied(
+    capsys: pytest.CaptureFixture[str], run_id: str, *args: str
+) -> list[tuple[str, str, str]]:
+    """Instruction, role and command or file of each denied call."""
+    code = main(["guard", "audit", run_id, "--json", *args])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert code == bool(found)
+    return [
+        (
+            call["stage"].partition("#")[0],
+            call["role"],
+            call["input"].get("command") or call["input"]["file_path"],
+        )
+        for call in found
+    ]
+
+
+def settle(folder: Path, **settings: Any) -> None:
+    """Write the project's own settings of its agents."""
+    file = folder / AGENT_FILE
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(settings), encoding="utf-8")
+
+
+def story() -> tuple[Turn, ...]:
+    """Sessions that run a program which is not listed, and write a source and a note."""
+    calls = (*bash("nc -h"), write("src/a.py"), write(".autonoe-note.md"))
+    return (
+        turn(*calls, leaves=PLANNED),
+        turn(*calls, leaves={"DL-1": "passed"}),
+        turn(*calls, verifies=["DL-1"]),
+    )
+
+
+def test_by_the_roles_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sessions that work may write sources, one that verifies only its note; none runs what is not
+    listed. The level is full, unless another one is given."""
+    run = deliver(project, *story(), verify=True)
+    assert [
+        ("initializer", "deliver", "nc -h"),
+        ("coding", "deliver", "nc -h"),
+        ("verify", "verify", "nc -h"),
+        ("verify", "verify", "src/a.py"),
+    ] == denied(capsys, run.run_id)
+    assert [("verify", "verify", "src/a.py")] == denied(capsys, run.run_id, "--level", "roles")
+
+
+def test_a_sync(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A session that compares with the specification has the role of that."""
+    turns = (turn(write("src/a.py")), turn(verifies=["DL-1"]))
+    run = deliver(project, *turns, start={"DL-1": "passed"}, workflow="sync")
+    assert [("sync", "sync", "src/a.py")] == denied(capsys, run.run_id)
+
+
+def test_the_settings_are_those_of_the_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the run allowed is allowed, whatever the configuration says now; what the project's
+    own file allows is allowed as well."""
+    run = deliver(project, *story()[:2], allow_commands={"base": ["nc"]})
+    assert [] == denied(capsys, run.run_id)
+    other = deliver(project, *story()[:2], recheck=True, start=PLANNED)
+    save_config(project, Config(allow_commands=["nc"]))
+    assert 2 == len(denied(capsys, other.run_id))
+    settle(project, allowCommands=["nc"])
+    assert [] == denied(capsys, other.run_id)
+
+
+def test_nothing_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next run still tells that the project's own file has changed."""
+    run = deliver(project, *story()[:2])
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    settle(project, allowCommands=["nc"])
+    assert [] == denied(capsys, run.run_id)
+    (project / AGENT_FILE).unlink()
+    assert before == {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("instruction", get_args(DeliverInstruction))
+def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverInstruction) -> None:
+    """A call is judged by the very policy that the session was guarded with."""
+    own = {
+        "profile": ["node"],
+        "allowCommands": {"base": ["make"], "run": ["nc"], "sync": ["dig"]},
+        "allowPkillTargets": ["server"],
+    }
+    options = DeliverRunOptions(
+        cwd=project,
+        profile="python",
+        allow_commands={"run": ["just", "nc"], "sync": ["host"]},
+        allow_pkill_targets=["worker"],
+        allow_destructive=True,
+    )
+    started = RunStarted(
+        run_id=ONE,
+        kind="deliver",
+        command="cuggino deliver",
+        options=options.model_dump(mode="json", exclude={"cwd"}),
+    )
+    for settings in (own, {}):
+        settle(project, **settings)
+        agent = agent_file((project / AGENT_FILE).read_bytes()).settings
+        setup = session_setup(
+            instruction, options, agent, verified=project / "verified", is_guarded=True
+        )
+        assert setup.guard == configured_policy(
+            delivery_settings(started, project),
+            DELIVER_ROLES[instruction],
+            project=project,
+            level="full",
+        )
+
+
+def begun(folder: Path, **options: Any) -> None:
+    """A run that has just begun, with these options."""
+    started = RunStarted(
+        run_id=ONE, kind="deliver", command="cuggino deliver", options={"new": 1, **options}
+    )
+    journal = Journal.create(folder / ".cuggino" / "journal", started, at=AT, sync=False)
+    journal.append(bash("nc -h")[0], at=AT, stage=None)
+    journal.close()
+
+
+def test_options_of_another_version(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An option that is not known is passed over; one that cannot be used is told."""
+    begun(project)
+    assert 1 == main(["guard", "audit", ONE])
+    assert "1 of 1 tool calls would be denied." not in capsys.readouterr().out
+    (project / ".cuggino" / "journal" / f"{ONE}.jsonl").unlink()
+    begun(project, profile="cobol")
+    assert 2 == main(["guard", "audit", ONE])
+    told = capsys.readouterr().err
+    assert "cannot be used by this version: profile: unknown profile" in told
+
+
+def test_an_own_file_that_cannot_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder in its place is an error in a sentence."""
+    begun(project)
+    (project / AGENT_FILE).mkdir(parents=True)
+    assert 1 == main(["guard", "audit", ONE])
+    assert "agent.json cannot be read: Is a directory" in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""`cuggino runs` on runs of the deliverables loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.errors import AgentFailed
+from cuggino.events import RunEnded
+from cuggino.storage.journal import Journal
+from cuggino_cli.main import main
+from tests.cli.recorded_deliveries import (
+    DONE,
+    PLANNED,
+    TURNS,
+    bash,
+    deliver,
+    go_on,
+    hanging,
+    path_of,
+    turn,
+)
+from tests.cli.recorded_runs import output_of
+from tests.loops.delivered import Turn
+
+CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
+
+
+def cells(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The one row of the table."""
+    _, row = output_of(capsys, "runs").splitlines()
+    return [cell for cell in row.split("  ") if cell]
+
+
+@pytest.mark.parametrize(
+    ("turns", "options", "state", "focus"),
+    [
+        (TURNS[:2], {"max_sessions": 2}, "max iterations", "1/3 deliverables passed"),
+        (TURNS[:4], {}, "passed", "2/3 deliverables passed"),
+        (TURNS, {"verify": True}, "verified", "2/3 deliverables passed"),
+        ((turn(leaves={"DL-1": "blocked"}),), {}, "all blocked", "0/1 deliverables passed"),
+        ((CRASH,), {"max_retries": 0}, "stalled", "(cuggino deliver)"),
+    ],
+)
+def test_list(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    turns: tuple[Turn, ...],
+    options: dict[str, Any],
+    state: str,
+    focus: str,
+) -> None:
+    """A run is listed with how it ended, its sessions as iterations, and how far it came."""
+    journal = deliver(project, *turns, **options)
+    row = cells(capsys)
+    assert (state, focus) == (row[1], row[-1].strip())
+    assert str(len(turns)) == row[4].strip()
+    (told,) = map(json.loads, output_of(capsys, "runs", "--json").splitlines())
+    assert journal.state == told["state"]
+    assert ("deliver", len(turns)) == (told["kind"], told["iterations"])
+
+
+def test_a_sync_is_listed_by_what_is_verified(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that compares deliverables with the specification says how many are verified."""
+    turns = (turn(), turn(verifies=["DL-1"]))
+    deliver(project, *turns, start=DONE, workflow="sync", max_sessions=2)
+    assert "1/3 deliverables verified" == cells(capsys)[-1].strip()
+
+
+def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The list has the counts and the reason, `show` also each deliverable and each session."""
+    run = deliver(project, verify=True)
+    counts = {
+        "reason": "all_verified",
+        "failed_sessions": 1,
+        "total": 3,
+        "passed": 2,
+        "blocked": 1,
+        "verified": 2,
+    }
+    listed = json.loads(output_of(capsys, "runs", "--json"))
+    assert counts == listed["delivery"]
+    shown = json.loads(output_of(capsys, "runs", "show", run.run_id, "--json"))
+    sessions, deliverables = (shown["delivery"].pop(key) for key in ("sessions", "deliverables"))
+    assert counts == shown["delivery"]
+    assert {
+        "session": 3,
+        "instruction": "coding",
+        "model": None,
+        "stage": sessions[2]["stage"],
+        "started": "1970-01-01T00:00:10+00:00",
+        "attempts": 1,
+        "outcome": "error",
+        "message": "it crashed\nin a loop",
+        "cost_usd": None,
+        "duration": 0.0,
+    } == sessions[2]
+    assert 5 == len(sessions)
+    assert {
+        "id": "DL-1",
+        "description": "do DL-1",
+        "status": "passed",
+        "verified": True,
+    } == deliverables[0]
+    assert {stage["stage"].partition("#")[0] for stage in shown["stages"]} >= {"coding", "status"}
+
+
+def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run is summed up by its deliverables and sessions; what the loop only looks up is aside."""
+    run = deliver(project, verify=True)
+    shown = output_of(capsys, "runs", "show", run.run_id)
+    assert f"Run {run.run_id} verified\n  Command  cuggino deliver\n" in shown
+    _, _, rest = shown.partition("  Duration ")
+    assert (
+        """\
+20s
+  Sessions 5 (1 failed)
+  Passed   2/3 deliverables (1 blocked)
+  Verified 2/2 deliverables
+  Cost     $1.2500
+  Tokens   0 in, 40 out, 0 cached
+
+Deliverables
+  passed, verified  do DL-1 (DL-1)
+  passed, verified  do DL-2 (DL-2)
+  blocked           do DL-3 (DL-3)
+
+Sessions
+  1  initializer  5s  $0.2500  completed: Planned.
+  2  coding       5s  $0.2500  completed: One <done>.
+  3  coding       0s           failed: it crashed
+  4  coding       5s  $0.5000  completed: All done.
+  5  verify       5s  $0.2500  completed
+"""
+        == rest
+    )
+
+
+def test_what_went_wrong_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An end without an error of its own tells the failure of the last session."""
+    run = deliver(project, CRASH, max_retries=0)
+    assert "  Problem  it crashed\n" in output_of(capsys, "runs", "show", run.run_id)
+    shown = json.loads(output_of(capsys, "runs", "show", run.run_id, "--json"))
+    assert "it crashed" == shown["message"]
+
+
+@pytest.mark.parametrize("workflow", ["run", "sync"])
+def test_how_to_go_on(project: Path, capsys: pytest.CaptureFixture[str], workflow: str) -> None:
+    """A run that was interrupted is gone on with by the command that began it; once it is over
+    nothing is said."""
+    run = deliver(project, hanging(), start=PLANNED, seconds=7, workflow=workflow)
+    hint = f"go on with it: cuggino deliver --resume {run.run_id[:8]}\n"
+    shown = output_of(capsys, "runs", "show", run.run_id)
+    assert shown.endswith(hint)
+    assert "  1  " in shown
+    assert shown.rpartition("Sessions")[2].partition("\n\n")[0].endswith("interrupted")
+    assert output_of(capsys, "runs", "replay", run.run_id).endswith(f"\nNext: {hint}")
+    last = [turn(leaves=DONE)]
+    if workflow == "sync":
+        last.append(turn(verifies=[*DONE]))
+    go_on(project, *last)
+    shown = output_of(capsys, "runs", "show", run.run_id)
+    assert "go on with it" not in shown
+    assert "(2 attempts)" in shown
+    assert "interrupted" not in shown
+
+
+def killed(folder: Path) -> str:
+    """The id of a run whose process was killed in its second session."""
+    run = deliver(folder, TURNS[0], hanging(*bash("ls")), seconds=7)
+    path = path_of(folder)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-3]))  # how the session, the loop and the run ended
+    return run.run_id
+
+
+def test_a_run_that_was_killed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last session is unfinished, and its replay ends with what it came to until then."""
+    run_id = killed(project)
+    shown = output_of(capsys, "runs", "show", run_id)
+    assert f"Run {run_id} killed\n" in shown
+    assert "  2  coding                    unfinished\n" in shown
+    out = output_of(capsys, "runs", "replay", run_id)
+    assert (
+        """\
+[Summary] Interrupted
+  Sessions 2
+  Passed   0/3 deliverables
+  Cost     $0.2500
+"""
+        in out
+    )
+    assert out.endswith(f"cuggino deliver --resume {run_id[:8]}\n")
+
+
+def test_replay(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that told its end is shown as it was, without a second summary."""
+    run = deliver(project, verify=True)
+    out = output_of(capsys, "runs", "replay", run.run_id)
+    assert "Session 3 started" in out
+    assert "Overall: 5 session(s), 2/3 deliverables passed (1 blocked), cost=$1.2500" in out
+    assert "[Summary]" not in out
+    assert "Next" not in out
+    told = output_of(capsys, "runs", "replay", run.run_id, "--json").splitlines()
+    assert "DeliverEnded" == json.loads(told[-1])["_tag"]
+
+
+def test_foreign_text_does_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What agents and deliverables are called cannot act on the terminal, nor begin a line."""
+    bad = "a\x1b[2J\nb"
+    run = deliver(project, turn(words=bad, leaves={bad: "passed"}))
+    shown = output_of(capsys, "runs", "show", run.run_id)
+    assert "\x1b" not in shown
+    assert "do a␛[2J b (a␛[2J b)" in shown
+    assert "completed: a␛[2J\n" in shown
+
+
+def test_an_end_that_is_no_word_of_the_loop(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a process that was killed or failed after the loop's last word, that is its state."""
+    run = deliver(project, *TURNS[:4])
+    path = path_of(project)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert f"Run {run.run_id} killed\n" in output_of(capsys, "runs", "show", run.run_id)
+    journal = Journal.open(path)
+    journal.append(RunEnded(state="failed", message="the disk is full"), at=run.entries[-1].at)
+    journal.close()
+    shown = output_of(capsys, "runs", "show", run.run_id)
+    assert f"Run {run.run_id} failed\n  Problem  the disk is full\n" in shown
+    assert 0 == main(["runs"])

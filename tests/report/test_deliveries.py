@@ -1,0 +1,292 @@
+"""What a report says of a run of the deliverables loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.errors import AgentFailed
+from cuggino.events import (
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    DeliverWarning,
+    QuotaLifted,
+    QuotaWaiting,
+    RunEnded,
+)
+from cuggino.report import RunReport, build_report
+from tests.cli.recorded_deliveries import (
+    DONE,
+    TURNS,
+    deliver,
+    go_on,
+    hanging,
+    turn,
+)
+from tests.loops.delivered import Turn
+from tests.report.hostile import hostile_report
+from tests.report.journals import STARTED, begin, told
+from tests.report.test_page import Page, rendered
+
+CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
+
+
+def report_on(folder: Path, *turns: Turn, **given: Any) -> RunReport:
+    """The report on a run with these sessions."""
+    return build_report(deliver(folder, *turns, **given).entries)
+
+
+def delivery(*said: Any) -> RunReport:
+    """The report on a run of the loop that said this."""
+    first, *rest = told(*said)
+    event = STARTED.model_copy(update={"kind": "deliver"})
+    return build_report((replace(first, event=event), *rest))
+
+
+def cells(report: RunReport, section: str) -> list[list[str]]:
+    """The texts of a section's first table, row by row."""
+    text = rendered(report).partition(f'<section id="{section}">')[2].partition("</section>")[0]
+    body = text.partition("<tbody>")[2].partition("</tbody>")[0]
+    rows = [row.split("<td") for row in body.split("<tr>")[1:]]
+    return [[Page(f"<td{cell}").words.strip() for cell in row[1:]] for row in rows]
+
+
+def test_sessions_are_bars(tmp_path: Path) -> None:
+    """Each session is a bar in the lane of its instruction, with its number and its cost."""
+    report = report_on(tmp_path, verify=True)
+    bars = [stage for stage in report.stages if stage.session is not None]
+    assert [
+        ("session 1: initializer", "initializer", 5.0, 0.25),
+        ("session 2: coding", "coding", 5.0, 0.25),
+        ("session 3: coding", "coding", 0.0, None),
+        ("session 4: coding", "coding", 5.0, 0.5),
+        ("session 5: verify", "verify", 5.0, 0.25),
+    ] == [(bar.title, bar.role, bar.seconds, bar.cost_usd) for bar in bars]
+    assert {"other"} == {stage.role for stage in report.stages if stage.session is None}
+    figure = Page(rendered(report)).island("figure")
+    order = ["initializer", "coding", "verify", "other", "notices"]
+    assert order[::-1] == figure["layout"]["yaxis"]["categoryarray"]
+    hovers = [label for trace in figure["data"] for label in trace.get("customdata", [])]
+    assert any("<b>session 2: coding</b>" in label for label in hovers)
+    assert any("error: it crashed" in label for label in hovers)
+
+
+def test_cost_over_time(tmp_path: Path) -> None:
+    """The line of the cost ends at the sum that the loop itself told."""
+    report = report_on(tmp_path, verify=True)
+    assert [0.25, 0.5, 1.0, 1.25] == [point.cost_usd for point in report.spent]
+    assert report.delivery is not None
+    assert report.delivery.ended is not None
+    assert report.totals.cost_usd == report.delivery.ended.cost_usd
+    assert [("Bash", 2)] == [(use.name, use.calls) for use in report.tools]
+
+
+def test_the_deliverables(tmp_path: Path) -> None:
+    """Each deliverable is a row: what it is, how it stands, since when, in which session."""
+    assert [
+        ["DL-1", "do DL-1", "passed verified", "00:00:10, session 2", ""],
+        ["DL-2", "do DL-2", "passed verified", "00:00:15, session 4", ""],
+        ["DL-3", "do DL-3", "blocked", "00:00:15, session 4", ""],
+    ] == cells(report_on(tmp_path, verify=True), "deliverables")
+
+
+def test_a_deliverable_that_went_to_and_fro(tmp_path: Path) -> None:
+    """What it was between is told as well, and that it was not done after all is a finding."""
+    report = report_on(
+        tmp_path,
+        turn(leaves={"DL-1": "passed", "DL-2": "pending"}),
+        turn(leaves={"DL-1": "pending", "DL-2": "pending"}),
+        turn(leaves={"DL-1": "passed", "DL-2": "blocked (deprecated)"}),
+        start={"DL-1": "pending", "DL-2": "pending"},
+    )
+    first, second = cells(report, "deliverables")
+    assert ["DL-1", "do DL-1", "passed", "00:00:15, session 3"] == first[:4]
+    assert "2 changes" in first[4]
+    assert "passed 00:00:05, session 1" in first[4]
+    assert "pending 00:00:10, session 2" in first[4]
+    assert ["DL-2", "do DL-2", "no longer wanted", "it was first seen", ""] == second
+    assert [("Not done after all", "do DL-1 (DL-1)")] == [(f.kind, f.text) for f in report.findings]
+
+
+def test_what_is_blocked_is_a_finding(tmp_path: Path) -> None:
+    """A deliverable that a session gave up stands among the findings; set again it does not."""
+    found = report_on(tmp_path).findings
+    assert [("Blocked", "bad", "do DL-3 (DL-3)")] == [(f.kind, f.tone, f.text) for f in found]
+    again = DeliverableStatusChanged(
+        deliverable_id="a", description="a", previous="blocked", status="blocked"
+    )
+    assert () == delivery(again).findings
+
+
+def test_the_sessions(tmp_path: Path) -> None:
+    """Each session is a row: its instruction, what it took, how it ended, its last words."""
+    report = report_on(tmp_path, verify=True)
+    rows = cells(report, "sessions")
+    assert ["1", "initializer", "00:00:00", "5.0 s", "$0.2500", "completed", "Planned."] == rows[0]
+    assert ["3", "coding", "00:00:10", "0 ms", "–", "failed"] == rows[2][:6]
+    assert "it crashed\nin a loop" in rows[2][6]
+    assert "1 session failed." in Page(rendered(report)).words
+
+
+def test_a_session_of_two_processes(tmp_path: Path) -> None:
+    """It is one row with two attempts, two bars, and the time between them is not worked."""
+    deliver(tmp_path, TURNS[0], hanging(), seconds=7)
+    report = build_report(go_on(tmp_path, turn(leaves=DONE, words="All.")).entries)
+    second = cells(report, "sessions")[1]
+    assert ["completed 2 attempts", "All."] == second[5:]
+    bars = [(s.title, s.ending, s.attempt) for s in report.stages if s.name == "coding"]
+    assert [("session 2: coding", "repeated", 1), ("session 2: coding", "finished", 2)] == bars
+    assert [("interrupted", "interrupted"), ("approved", "all_passed")] == [
+        (process.state, process.reason) for process in report.processes
+    ]
+    assert 12.0 == report.worked
+    assert "Nobody worked in the shaded times." in rendered(report)
+
+
+@pytest.mark.parametrize(
+    ("turns", "options", "title", "badge"),
+    [
+        (TURNS[:4], {}, "2 of 3 deliverables passed", '"badge good">passed<'),
+        (TURNS, {"verify": True}, "2 of 3 deliverables passed", '"badge good">verified<'),
+        (TURNS[:2], {"max_sessions": 2}, "1 of 3 deliverables passed", ">sessions used up<"),
+        (
+            (turn(leaves={"a": "blocked"}),),
+            {},
+            "0 of 1 deliverable passed",
+            '"badge warning">all blocked<',
+        ),
+        ((CRASH,), {"max_retries": 0}, "no deliverables yet", '"badge bad">stalled<'),
+        (
+            (turn(), turn(verifies=["DL-1"])),
+            {"workflow": "sync", "start": DONE, "max_sessions": 2},
+            "1 of 3 deliverables verified",
+            ">sessions used up<",
+        ),
+    ],
+)
+def test_the_head(
+    tmp_path: Path, turns: tuple[Turn, ...], options: dict[str, Any], title: str, badge: str
+) -> None:
+    """The head says how far the run came and how it ended, in the words of this loop."""
+    report = report_on(tmp_path, *turns, **options)
+    page = rendered(report)
+    head = page.partition("<h1>")[2].partition("</h1>")[0]
+    assert head.startswith(f"{title} <span")
+    assert badge in head
+    assert f"<title>{report.run_id if title.startswith('no ') else title} – cuggino</title>" in page
+    assert f"cuggino deliver <code>{report.run_id}</code>" in page
+    tiles = Page(page.partition("<dl")[2].partition("</dl>")[0]).words
+    assert "Sessions" in tiles
+    assert not {"Rounds", "Tasks", "Commits"} & set(tiles.split())
+    assert 'id="commits"' not in page
+
+
+def test_why_it_was_given_up(tmp_path: Path) -> None:
+    """A loop that too many failures ended tells the last of them, without an error of its own."""
+    report = report_on(tmp_path, CRASH, CRASH, max_retries=1)
+    assert "it crashed" == report.message
+    assert [
+        ("Session failed", "session 1: it crashed"),
+        ("New session", "1 failure in a row, 1 are borne"),
+        ("Session failed", "session 2: it crashed"),
+        ("Gave up", "too many failed sessions in a row: it crashed"),
+    ] == [(notice.kind, notice.text) for notice in report.notices]
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (DeliverWarning(message="odd"), "Warning"),
+        (DeliverSessionEnded(session=1, outcome="max_turns"), "Turns used up"),
+        (DeliverSessionEnded(session=1, outcome="budget"), "Session budget spent"),
+        (DeliverSessionEnded(session=1, outcome="completed"), None),
+        (DeliverSessionEnded(session=1, outcome="interrupted"), None),
+        (DeliverEnded(reason="all_blocked", total=2), "All blocked"),
+        (DeliverEnded(reason="max_iterations", max_iterations=2), "Sessions used up"),
+        (DeliverEnded(reason="stalled", error="nothing changes"), "Stalled"),
+        (DeliverEnded(reason="all_passed"), None),
+        (DeliverEnded(reason="budget_exceeded", error="spent"), None),
+    ],
+)
+def test_notices(event: Any, kind: str | None) -> None:
+    """What is out of the ordinary is a notice; the rest is told elsewhere."""
+    assert [kind] * (kind is not None) == [notice.kind for notice in delivery(event).notices]
+
+
+def test_a_wait_for_a_usage_limit() -> None:
+    """A wait within a session is a notice with its length."""
+    waiting = QuotaWaiting(resets_at=None, remaining=60.0, message="limit")
+    stage = "coding#1"
+    report = delivery(
+        DeliverSessionStarted(session=1, instruction="coding"),
+        begin(stage),
+        (stage, waiting),
+        (stage, QuotaLifted(waited=60.0)),
+    )
+    (notice,) = report.notices
+    assert ("Waited for a usage limit", stage) == (notice.kind, notice.stage)
+    assert timedelta(seconds=1) == (notice.until or notice.at) - notice.at
+
+
+def test_a_run_that_goes_on() -> None:
+    """Its open session runs, and one of a killed run was cut off; nothing is known of the rest."""
+    said = (DeliverSessionStarted(session=1, instruction="sync", model="big"), begin("sync#1"))
+    report = delivery(*said)
+    assert ["1", "sync big"] == cells(report, "sessions")[0][:2]
+    assert "cut off" == cells(report, "sessions")[0][5]
+    running = build_report(report.entries, running_at=report.end + timedelta(seconds=9))
+    assert "running" == cells(running, "sessions")[0][5]
+    assert "no deliverables yet" in rendered(running)
+
+
+def test_an_error_has_the_last_word() -> None:
+    """What the run itself says went wrong counts before what the loop said."""
+    said = DeliverEnded(reason="failed", error="no agent")
+    report = delivery(said, RunEnded(state="failed", message="no agent is installed"))
+    assert ("failed", "no agent is installed") == (report.state, report.message)
+    assert "no agent" == delivery(said, RunEnded(state="failed")).message
+
+
+def test_the_events_have_a_category(tmp_path: Path) -> None:
+    """The events of the loop can be shown and hidden together."""
+    report = report_on(tmp_path)
+    page = Page(rendered(report))
+    kinds = dict(page.island("events-data")["kinds"])
+    assert "deliver" == kinds["DeliverSessionStarted"] == kinds["DeliverablesListed"]
+    assert "Deliverables" in page.words
+
+
+def test_other_runs_have_no_deliverables() -> None:
+    """The sections are left out of every other run's report."""
+    page = rendered(build_report(told(begin("planning#1"))))
+    assert 'id="deliverables"' not in page
+    assert 'id="sessions"' not in page
+
+
+def test_nothing_breaks_out() -> None:
+    """Names, descriptions and last words make no element and no attribute."""
+    report = hostile_report(kind="deliver")
+    assert report.delivery is not None
+    assert report.delivery.sessions
+    assert report.delivery.deliverables
+    shown = Page(rendered(report))
+    assert not {"img", "a", "b", "iframe", "object", "svg"} & {tag for tag, _ in shown.elements}
+    assert [] == [
+        name for _, attributes in shown.elements for name in attributes if name.startswith("on")
+    ]
+
+
+def test_many(tmp_path: Path) -> None:
+    """Of very many deliverables and sessions the page says how many it leaves out."""
+    sessions = [DeliverSessionStarted(session=n, instruction="coding") for n in range(1, 1003)]
+    text = rendered(delivery(*sessions))
+    assert "2 more are left out here" in text
+    statuses = {f"D{n}": "passed" for n in range(1001)}
+    text = rendered(report_on(tmp_path, turn(leaves=statuses)))
+    assert "1 more are left out here" in text
