@@ -8,13 +8,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cuggino.errors import CugginoError
-from cuggino.security.agent_settings import AGENT_FILE, AgentSettings, agent_file
+from cuggino.security.agent_settings import (
+    AGENT_FILE,
+    AgentSettings,
+    agent_file,
+    missing_programs,
+)
 from cuggino_cli.finding import Finding
 
 
 def deliverables(folder: Path) -> Iterator[Finding]:
     """Specification, tools, status and settings of the deliverables loop, where it is used."""
-    from cuggino.loops import SPEC_FILE
+    from cuggino.storage.deliverables import SPEC_FILE
 
     has_spec = (folder / SPEC_FILE).is_file()
     if not has_spec and not (folder / ".autonoe").is_dir():
@@ -47,8 +52,6 @@ def _status(folder: Path) -> Finding:
 
 
 def _settings(folder: Path) -> Iterator[Finding]:
-    from cuggino.loops import setup_warnings
-
     path = folder / AGENT_FILE
     settings = AgentSettings()
     try:
@@ -61,6 +64,7 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding("problem", error.message, error.hint)
     except OSError as error:
         yield Finding("problem", f"{AGENT_FILE} cannot be read: {error.strerror}")
-    hint = f'install it, or see "mcpServers" in {AGENT_FILE}'
-    for warning in setup_warnings(settings, folder):
-        yield Finding("note", f"deliverables: {warning}", hint)
+    for name, program in missing_programs(settings, str(folder)).items():
+        hint = f'install it, or leave {name} out of "mcpServers" in {AGENT_FILE}'
+        what = f"deliverables: the MCP server {name} is left out: {program} is not installed"
+        yield Finding("note", what, hint)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import click
 
@@ -74,20 +74,28 @@ def output_options(command: Command) -> Command:
     return decorated
 
 
-def stdout_terminal(output: OutputOptions) -> Terminal:
-    """The writer to standard output."""
+def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal:
+    """The writer to standard output; `quietly` with nothing drawn below the lines.
+
+    Complaints go to standard error.
+    """
     from cuggino_cli.output.terminal import (
         Terminal,
         choose_color,
         choose_interactive,
         columns_of,
+        rows_of,
     )
 
+    errors: TextIO | None = sys.stderr  # None when there is none
     return Terminal(
         sys.stdout,
         color=choose_color(output.color, sys.stdout, os.environ),
-        interactive=choose_interactive(sys.stdout, os.environ),
+        interactive=choose_interactive(sys.stdout, os.environ) and not quietly,
         columns=columns_of(sys.stdout),
+        height=rows_of(sys.stdout),
+        errors=errors,
+        error_color=errors is not None and choose_color(output.color, errors, os.environ),
     )
 
 

@@ -24,6 +24,7 @@ from cuggino._version import __version__
 COMMANDS = (
     "run",
     "watch",
+    "deliver",
     "plan",
     "backlog",
     "issues",

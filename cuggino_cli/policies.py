@@ -39,51 +39,61 @@ class Duration(_Type):
         return hours * 3600.0 + minutes * 60.0 + seconds
 
 
+_BUDGET = (
+    click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="USD",
+        help="US dollars that all agents of the run may spend together.",
+    ),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens that all agents of the run may use together.",
+    ),
+    click.option(
+        "--max-duration",
+        type=Duration(),
+        metavar="TIME",
+        help="How long the run may take, such as 8h or 90m.",
+    ),
+    click.option(
+        "--wait-for-quota/--no-wait-for-quota",
+        default=None,
+        help="Wait until a usage limit is lifted, then go on.",
+    ),
+)
+_RETRIES = click.option(
+    "--max-retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Retries in a row of an agent that failed in passing.",
+)
+_SANDBOX = click.option(
+    "--no-sandbox",
+    is_flag=True,
+    default=None,
+    help="Run the commands of agents in the open, without the system's sandbox.",
+)
+
+
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 
     And `--no-sandbox`. Each is absent unless given, so that the configuration holds
     (`with_policies`).
     """
-    for option in reversed(
-        (
-            click.option(
-                "--budget",
-                type=click.FloatRange(min=0, min_open=True),
-                metavar="USD",
-                help="US dollars that all agents of the run may spend together.",
-            ),
-            click.option(
-                "--max-tokens",
-                type=click.IntRange(min=1),
-                metavar="N",
-                help="Tokens that all agents of the run may use together.",
-            ),
-            click.option(
-                "--max-duration",
-                type=Duration(),
-                metavar="TIME",
-                help="How long the run may take, such as 8h or 90m.",
-            ),
-            click.option(
-                "--wait-for-quota/--no-wait-for-quota",
-                default=None,
-                help="Wait until a usage limit is lifted, then go on.",
-            ),
-            click.option(
-                "--max-retries",
-                type=click.IntRange(min=0),
-                metavar="N",
-                help="Retries in a row of an agent that failed in passing.",
-            ),
-            click.option(
-                "--no-sandbox",
-                is_flag=True,
-                default=None,
-                help="Run the commands of agents in the open, without the system's sandbox.",
-            ),
-        )
-    ):
+    return _with(command, *_BUDGET, _RETRIES, _SANDBOX)
+
+
+def policy_options_but_retries(command: Command) -> Command:
+    """The same for a loop that has retries of its own."""
+    return _with(command, *_BUDGET, _SANDBOX)
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 

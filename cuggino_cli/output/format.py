@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cuggino.events import (
     AgentMessage,
     ApprovalBlocked,
@@ -12,6 +10,7 @@ from cuggino.events import (
     CommandOutputEvent,
     CommitFailed,
     CommitPerformed,
+    DeliverEvent,
     Done,
     Event,
     GuardDenied,
@@ -22,7 +21,6 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
-    NotificationFailed,
     PlanComplete,
     PlanningStart,
     PolicyEvent,
@@ -41,26 +39,16 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
     UserMessage,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchPolling,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-    WatchTbdItemFound,
+    WatchLoopEvent,
 )
-from cuggino_cli.output.durations import format_duration, format_pause
+from cuggino_cli.output.deliver import deliver_shown
+from cuggino_cli.output.durations import format_duration
 from cuggino_cli.output.policies import policy_line
+from cuggino_cli.output.shown import Shown, always, line_of, normal, verbose
 from cuggino_cli.output.theme import Fragment, Label
 from cuggino_cli.output.tools import cut, denied_line, numbered_lines, tool_line
 from cuggino_cli.output.verbosity import Verbosity
+from cuggino_cli.output.watching import watch_shown
 
 _OUTPUT_LIMIT = 500
 
@@ -83,13 +71,6 @@ _SESSION_ENDINGS = {
 }
 
 
-class _Shown(NamedTuple):
-    """What an event shows, and the least verbosity that shows it."""
-
-    least: Verbosity
-    fragments: list[Fragment]
-
-
 def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None:
     """What a person sees of the event, without the newline that ends it; None for nothing.
 
@@ -101,138 +82,82 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
     return shown.fragments if shown is not None and verbosity >= shown.least else None
 
 
-def _show(event: Event, verbosity: Verbosity) -> _Shown | None:
+def _show(event: Event, verbosity: Verbosity) -> Shown | None:
     match event:
         # What the agent says
         case SystemMessage(text=text):
-            return _verbose("prose", f"[System] {text}")
+            return verbose("prose", f"[System] {text}")
         case UserMessage(text=text):
-            return _verbose("prose", f"[User] {text}")
+            return verbose("prose", f"[User] {text}")
         case Thinking(text=text):
-            return _verbose("prose", f"[Thinking] {text}")
+            return verbose("prose", f"[Thinking] {text}")
         case AgentMessage(text=text):
-            return _verbose("prose", text)
+            return verbose("prose", text)
         case ToolCall(name=name, input=tool_input):
-            return _normal("tool", tool_line(name, tool_input))
+            return normal("tool", tool_line(name, tool_input))
         case GuardDenied(tool=tool, part=part, reason=reason):
-            return _always("warning", denied_line(tool, part, reason))
+            return always("warning", denied_line(tool, part, reason))
         case ToolResult(output=output):
-            return _verbose("prose", numbered_lines(output))
+            return verbose("prose", numbered_lines(output))
         case RateLimited():
-            return _always("warning", _rate_limit(event))
+            return always("warning", _rate_limit(event))
         case SessionEnded():
             return _session_ended(event)
         case LlmMarkerEvent():
-            return _Shown(Verbosity.NORMAL, _marker(event))
+            return Shown(Verbosity.NORMAL, _marker(event))
         # The course of the coding loop
         case IterationStart(iteration=n, max_iterations=last):
-            return _always("round", f"[Loop] === Iteration {n}/{last} ===", above=True)
+            return always("round", f"[Loop] === Iteration {n}/{last} ===", above=True)
         case PlanningStart():
-            return _always("phase", "[Planning] Starting...", above=True)
+            return always("phase", "[Planning] Starting...", above=True)
         case ImplementingStart():
-            return _always("phase", "[Implementing] Starting...", above=True)
+            return always("phase", "[Implementing] Starting...", above=True)
         case ReviewingStart():
-            return _always("phase", "[Reviewing] Starting...", above=True)
+            return always("phase", "[Reviewing] Starting...", above=True)
         case SetupCommandOutput():
             return _command("Setup", event, verbosity)
         case CheckCommandOutput():
             return _command("Check", event, verbosity)
         case CommitPerformed(commit_hash=commit, message=message):
-            return _normal("commit", f"[Commit] {commit}: {message}", above=True)
+            return normal("commit", f"[Commit] {commit}: {message}", above=True)
         case CommitFailed(message=message):
-            return _always("failure", f"[Commit] Failed: {message}", above=True)
+            return always("failure", f"[Commit] Failed: {message}", above=True)
         case PushPerformed(commit_hash=commit, remote=remote):
-            return _normal("commit", f"[Push] {commit} → {remote}", above=True)
+            return normal("commit", f"[Push] {commit} → {remote}", above=True)
         case PushFailed(message=message):
-            return _always("failure", f"[Push] Failed: {message}", above=True)
+            return always("failure", f"[Push] Failed: {message}", above=True)
         case TaskLimitReached(max_tasks=limit):
-            return _always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
+            return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
         case ApprovalBlocked(exit_code=code):
             reason = "the check failed" if code is None else f"the check exited with {code}"
-            return _always("warning", f"[Loop] Approval does not count: {reason}", above=True)
+            return always("warning", f"[Loop] Approval does not count: {reason}", above=True)
         case LoopApproved():
-            return _always("success", "[Loop] Implementation approved!", above=True)
+            return always("success", "[Loop] Implementation approved!", above=True)
         case LoopMaxIterations(max_iterations=limit):
-            return _always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
+            return always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
         case LoopSpecIssue(content=content, filename=filename):
-            issue = _always("problem", f"[Loop] Spec issue: {content}", above=True)
+            issue = always("problem", f"[Loop] Spec issue: {content}", above=True)
             issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
             return issue
         case LoopStalled(message=message):
-            return _always("problem", f"[Loop] Stalled: {message}", above=True)
+            return always("problem", f"[Loop] Stalled: {message}", above=True)
         case PolicyEvent():
             return _policy(event)
-        # The course of the watch
-        case WatchBacklogWaiting():
-            return _waiting("[Watch] Backlog empty, waiting for new items...")
-        case WatchSpecIssueWaiting():
-            return _waiting("[Watch] Spec issue detected, waiting for resolution...")
-        case WatchProcessingItem(filename=filename):
-            return _always("watch", f"[Watch] Processing: {filename}")
-        case WatchItemCompleted(filename=filename):
-            return _always("watch", f"[Watch] Completed: {filename}")
-        case WatchItemRetained(filename=filename):
-            retained = f"[Watch] Retained: {filename} (content changed during loop)"
-            return _always("watch", retained)
-        case WatchItemRetry():
-            return _always("warning", _retry(event))
-        case WatchItemParked(filename=filename, reason=reason):
-            return _waiting(f"[Watch] Parked: {filename}: {reason}", "problem")
-        case WatchItemSkipped(filename=filename, reason=reason):
-            return _always("warning", f"[Watch] Skipped: {filename}: {reason}")
-        case WatchPolling(folder=folder, reason=reason):
-            return _always("warning", f"[Watch] Looking at {folder} now and then: {reason}")
-        case NotificationFailed(message=message):
-            return _always("warning", f"[Watch] Notification failed: {message}")
-        case WatchAuditFailed(message=message):
-            return _always("warning", f"[Watch] Audit agent failed: {message}")
-        case WatchAuditStarted():
-            return _always("audit", "[Watch] Starting audit agent...")
-        case WatchAuditEnded():
-            return _always("audit", "[Watch] Audit agent finished.")
-        case WatchAuditInterrupted():
-            return _always("audit", "[Watch] Audit agent interrupted, work arrived.")
-        case WatchTbdItemFound(filename=filename):
-            return _always("finding", f"[Watch] TBD item found: {filename}")
+        # The course of the other loops
+        case WatchLoopEvent():
+            return watch_shown(event)
+        case DeliverEvent():
+            return deliver_shown(event, verbosity)
         case _:
             return None
 
 
-def _policy(event: PolicyEvent) -> _Shown | None:
+def _policy(event: PolicyEvent) -> Shown | None:
     line = policy_line(event)
     if line is None:
         return None
     least = Verbosity.QUIET if line.always else Verbosity.NORMAL
-    return _Shown(least, _line(line.label, line.text))
-
-
-def _always(label: Label, text: str, *, above: bool = False) -> _Shown:
-    return _Shown(Verbosity.QUIET, _line(label, text, above=above))
-
-
-def _normal(label: Label, text: str, *, above: bool = False) -> _Shown:
-    return _Shown(Verbosity.NORMAL, _line(label, text, above=above))
-
-
-def _verbose(label: Label, text: str) -> _Shown:
-    return _Shown(Verbosity.VERBOSE, _line(label, text))
-
-
-def _line(label: Label, text: str, *, above: bool = False) -> list[Fragment]:
-    """The text, with an empty line above it when asked for."""
-    line = Fragment(label, text)
-    return [Fragment("plain", "\n"), line] if above else [line]
-
-
-def _waiting(text: str, label: Label = "watch") -> _Shown:
-    """A line that calls for a person."""
-    return _Shown(Verbosity.QUIET, [Fragment(label, text), Fragment("bell", "")])
-
-
-def _retry(event: WatchItemRetry) -> str:
-    attempt = f"attempt {event.attempt} of {event.max_attempts}"
-    again = f"again in {format_pause(event.retry_in)}"
-    return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"
+    return Shown(least, line_of(line.label, line.text))
 
 
 def _marker(event: LlmMarkerEvent) -> list[Fragment]:
@@ -251,13 +176,13 @@ def _rate_limit(event: RateLimited) -> str:
     return f"[Agent] Usage limit {state}{limit}{resets}"
 
 
-def _session_ended(event: SessionEnded) -> _Shown:
+def _session_ended(event: SessionEnded) -> Shown:
     """A failure always shows; of a good end `StageCost` tells by default what it took."""
     took = _took(event)
     if event.outcome != "completed":
         detail = f" ({took})" if took else ""
-        return _always("warning", f"[Agent] {_SESSION_ENDINGS[event.outcome]}{detail}")
-    return _verbose("prose", f"[Agent] {took or 'Session completed'}")
+        return always("warning", f"[Agent] {_SESSION_ENDINGS[event.outcome]}{detail}")
+    return verbose("prose", f"[Agent] {took or 'Session completed'}")
 
 
 def _took(event: SessionEnded) -> str:
@@ -272,21 +197,21 @@ def _took(event: SessionEnded) -> str:
     return ", ".join(parts)
 
 
-def _command(name: str, event: CommandOutputEvent, verbosity: Verbosity) -> _Shown:
+def _command(name: str, event: CommandOutputEvent, verbosity: Verbosity) -> Shown:
     if verbosity < Verbosity.VERBOSE:
-        return _normal("command", _command_end(name, event.exit_code))
+        return normal("command", _command_end(name, event.exit_code))
     if event.output or (event.exit_code is None and event.file_path is None):
         return _command_output(name, event)
     if event.file_path is None:
-        return _verbose("command", _command_end(name, event.exit_code))
+        return verbose("command", _command_end(name, event.exit_code))
     exit_code = "" if event.exit_code is None else f" (exit {event.exit_code})"
-    return _verbose("command", f"[{name}] Output: {event.file_path}{exit_code}")
+    return verbose("command", f"[{name}] Output: {event.file_path}{exit_code}")
 
 
-def _command_output(name: str, event: CommandOutputEvent) -> _Shown:
-    shown = _verbose("command", f"[{name}] Output:\n{cut(event.output, _OUTPUT_LIMIT)}")
+def _command_output(name: str, event: CommandOutputEvent) -> Shown:
+    shown = verbose("command", f"[{name}] Output:\n{cut(event.output, _OUTPUT_LIMIT)}")
     if event.exit_code:
-        shown.fragments.extend(_line("failure", _command_end(name, event.exit_code), above=True))
+        shown.fragments.extend(line_of("failure", _command_end(name, event.exit_code), above=True))
     return shown
 
 

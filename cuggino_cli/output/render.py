@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
@@ -39,6 +39,38 @@ def with_cli_output(
     Errors: what the terminal raises (BrokenPipeError) ends the source and goes to `on_error`.
     """
 
+    def screen(
+        scheduler: abc.SchedulerBase | None, on_error: Callable[[Exception], None]
+    ) -> Screen:
+        return _LoopScreen(terminal, verbosity, scheduler, bell=bell, on_error=on_error)
+
+    return shown_on(screen)
+
+
+class Screen(Protocol):
+    """What one subscription shows."""
+
+    def show(self, event: Event) -> None:
+        """Shows the event, if there is anything to show."""
+
+    def end(self) -> None:
+        """Erases what does not stay, and lets go of its timers."""
+
+    def close(self) -> None:
+        """The same on a way out that has its own reason: a terminal that is gone is no second."""
+
+
+MakeScreen = Callable[[abc.SchedulerBase | None, Callable[[Exception], None]], Screen]
+"""Makes the screen of a subscription from its scheduler, and whom to tell of a broken terminal."""
+
+
+def shown_on(make_screen: MakeScreen) -> Callable[[Observable[E]], Observable[E]]:
+    """Shows each event on a screen of the subscription's own, then passes it on unchanged.
+
+    The screen is ended before completion, error and disposal go on. Errors that it raises end the
+    source and go to `on_error`.
+    """
+
     def operator(source: Observable[E]) -> Observable[E]:
         def subscribe(
             observer: abc.ObserverBase[E], scheduler: abc.SchedulerBase | None = None
@@ -70,7 +102,7 @@ def with_cli_output(
                 screen.close()
                 upstream.dispose()
 
-            screen = _Screen(terminal, verbosity, scheduler, bell=bell, on_error=fail)
+            screen = make_screen(scheduler, fail)
             upstream.disposable = source.subscribe(on_next, fail, on_completed, scheduler=scheduler)
             return Disposable(dispose)
 
@@ -79,8 +111,8 @@ def with_cli_output(
     return operator
 
 
-class _Screen:
-    """What one subscription shows: its lines and its spinner."""
+class _LoopScreen:
+    """The lines of one subscription, and its spinner, which is set to the last event."""
 
     def __init__(
         self,
@@ -101,7 +133,6 @@ class _Screen:
             self._spinner.start()
 
     def show(self, event: Event) -> None:
-        """Prints the event, if it shows anything, and sets the spinner to it."""
         fragments = format_event(event, verbosity=self._verbosity)
         # A wait is told once; how it goes on is the spinner's.
         told = self._waits and isinstance(event, QuotaWaiting)
@@ -125,12 +156,10 @@ class _Screen:
                 spinner.start()
 
     def end(self) -> None:
-        """Stops and erases the spinner."""
         if self._spinner is not None:
             self._spinner.stop()
         self._terminal.clear()
 
     def close(self) -> None:
-        """The same on a way out that has its own reason: a terminal that is gone is no second."""
         with contextlib.suppress(OSError):
             self.end()

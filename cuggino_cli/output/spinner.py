@@ -30,45 +30,33 @@ def spinner_line(index: int, elapsed_s: float, *, columns: int, left_s: float | 
     return fit(f"{frame} Working...{time}", columns)
 
 
-class Spinner:
-    """Draws the spinner ten times a second while it runs, by the scheduler's clock.
+class Ticker:
+    """Draws ten times a second while it runs, by the scheduler's clock.
 
     Args:
-        terminal: where it is drawn.
+        draw: what is done each time.
         scheduler: its clock and its lane: the one on which everything else is printed.
-        on_error: told, once, of a terminal that cannot be written to; the spinner has stopped then.
+        on_error: told, once, of a terminal that cannot be written to; it has stopped then.
     """
 
     def __init__(
         self,
-        terminal: Terminal,
+        draw: Callable[[], None],
         scheduler: abc.SchedulerBase,
         *,
         on_error: Callable[[Exception], None],
     ) -> None:
-        self._terminal = terminal
+        self._draw = draw
         self._scheduler = scheduler
         self._on_error = on_error
         self._timer = SerialDisposable()
         self._running = False
-        self._index = 0
-        self._since = scheduler.now
-        self._until: datetime | None = None
 
     def start(self) -> None:
         """Runs, first drawn a tenth of a second from now; nothing new when it runs already."""
         if not self._running:
             self._running = True
             self._schedule()
-
-    def restart_time(self) -> None:
-        """Counts the shown time from now."""
-        self._since = self._scheduler.now
-        self._until = None
-
-    def count_down(self, seconds: float) -> None:
-        """Shows the time that is left of so many seconds, until `restart_time`."""
-        self._until = self._scheduler.now + timedelta(seconds=seconds)
 
     def stop(self) -> None:
         """Stops the timer; what is drawn stays until the terminal is cleared."""
@@ -87,6 +75,41 @@ class Spinner:
         else:
             if self._running:
                 self._schedule()
+
+
+class Spinner:
+    """The spinner of a terminal, which a ticker moves."""
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        scheduler: abc.SchedulerBase,
+        *,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        self._terminal = terminal
+        self._scheduler = scheduler
+        self._ticker = Ticker(self._draw, scheduler, on_error=on_error)
+        self._index = 0
+        self._since = scheduler.now
+        self._until: datetime | None = None
+
+    def start(self) -> None:
+        """Turns, until it is stopped."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """Turns no more; what is drawn stays until the terminal is cleared."""
+        self._ticker.stop()
+
+    def restart_time(self) -> None:
+        """Counts the shown time from now."""
+        self._since = self._scheduler.now
+        self._until = None
+
+    def count_down(self, seconds: float) -> None:
+        """Shows the time that is left of so many seconds, until `restart_time`."""
+        self._until = self._scheduler.now + timedelta(seconds=seconds)
 
     def _draw(self) -> None:
         now, columns = self._scheduler.now, self._terminal.columns()

@@ -1,21 +1,22 @@
-"""The one writer to the terminal: lines that stay, and one spinner below them."""
+"""The one writer to the terminal: lines that stay, and a spinner or a few lines below them."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TextIO
 
 from cuggino_cli.output.sanitize import inert
 from cuggino_cli.output.theme import Fragment, paint
-from cuggino_cli.output.widths import fit, width
+from cuggino_cli.output.widths import fit, rows, width
 
 ColorMode = Literal["auto", "always", "never"]
 
 _CLEAR_LINE = "\x1b[2K"
 _LINE_UP = "\x1b[1A"
 _FALLBACK_COLUMNS = 80
+_FALLBACK_ROWS = 24
 
 
 def choose_color(mode: ColorMode, stream: TextIO, env: Mapping[str, str]) -> bool:
@@ -45,73 +46,154 @@ def columns_of(stream: TextIO) -> Callable[[], int]:
     return columns
 
 
-class Terminal:
-    """Prints whole lines, and keeps at most one spinner line below them (CUG-134).
+def rows_of(stream: TextIO) -> Callable[[], int]:
+    """Asks for the stream's height in rows as it is now; 24 where there is none to be had."""
 
-    The spinner is erased before anything is printed. Without `interactive` there is neither
-    spinner nor bell, and without `color` as well no control character is ever written but newline
+    def height() -> int:
+        try:
+            return os.get_terminal_size(stream.fileno()).lines or _FALLBACK_ROWS
+        except (OSError, ValueError):
+            return _FALLBACK_ROWS
+
+    return height
+
+
+class Terminal:
+    """Prints whole lines, and keeps a spinner or a few drawn lines below them (CUG-134).
+
+    What is drawn is erased before anything is printed. Without `interactive` nothing is drawn and
+    no bell rings, and without `color` as well no control character is ever written but newline
     and tab. Nothing is buffered here. A reader that has gone shows as BrokenPipeError.
 
     Args:
-        stream: what is written to; only this object may write to it while a spinner is shown.
+        stream: what is written to; only this object may write to it while something is drawn.
         color: whether lines are coloured.
-        interactive: whether a person watches: spinner and bell.
+        interactive: whether a person watches: spinner, drawn lines and bell.
         columns: the present width, asked anew each time, so that a resize is followed.
+        height: the present height, likewise.
+        errors: where complaints go; None for the stream.
+        error_color: whether complaints are coloured there.
     """
 
     def __init__(
-        self, stream: TextIO, *, color: bool, interactive: bool, columns: Callable[[], int]
+        self,
+        stream: TextIO,
+        *,
+        color: bool,
+        interactive: bool,
+        columns: Callable[[], int],
+        height: Callable[[], int] = lambda: _FALLBACK_ROWS,
+        errors: TextIO | None = None,
+        error_color: bool = False,
     ) -> None:
         self._stream = stream
         self._color = color
         self._interactive = interactive
         self._columns = columns
-        self._drawn: int | None = None
-        """Columns that the spinner took when it was drawn, None when there is none."""
+        self._height = height
+        self._errors = errors
+        self._error_color = error_color
+        self._is_still = False
+        self._drawn: Sequence[Sequence[Fragment]] = []
+        """The lines that are drawn, as they were cut; the cursor is at the end of the last one."""
+        self._drawn_at = 0
+        """Columns that the terminal had then."""
 
     @property
     def interactive(self) -> bool:
-        """Whether a spinner is shown."""
+        """Whether anything is drawn."""
         return self._interactive
 
     def columns(self) -> int:
         """The present width."""
         return self._columns()
 
-    def print(self, fragments: Iterable[Fragment]) -> None:
-        """Writes the fragments and a newline, in place of the spinner."""
-        text = paint(fragments, color=self._color, bell=self._interactive)
-        self._write(f"{self._erasure()}{text}\n")
-        self._drawn = None
+    def height(self) -> int:
+        """The present height."""
+        return self._height()
+
+    def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
+        """Writes the fragments and a newline, in place of what is drawn.
+
+        A complaint goes to `errors`; when that is the same terminal, it stands between the lines
+        where it belongs.
+        """
+        errors = self._errors if is_complaint else None
+        color = self._color if errors is None else self._error_color
+        text = paint(fragments, color=color, bell=self._interactive)
+        if errors is None:
+            self._write(self._stream, f"{self._erasure()}{text}\n")
+        else:
+            self.clear()
+            self._write(errors, f"{text}\n")
+        self._drawn = []
 
     def spin(self, text: str) -> None:
         """Shows the text as the spinner, on one line short of the last column."""
-        if not self._interactive:
+        self.draw([[Fragment("plain", text)]])
+
+    def draw(self, lines: Sequence[Sequence[Fragment]]) -> None:
+        """Shows these lines below all others, in place of those that were drawn before.
+
+        Each is cut short of the last column; of more lines than there are rows the last ones are
+        shown. Lines at the top that have not changed are left as they are, so that nothing
+        flickers.
+        """
+        if not self._interactive or self._is_still:
             return
-        line = fit(inert(text).replace("\n", " ").replace("\t", " "), self.columns())
-        self._write(f"{self._erasure() or self._erase_rows(1)}{line}")
-        self._drawn = width(line)
+        columns = self.columns()
+        cut = [_fitted(line, columns) for line in lines[-max(self.height() - 1, 1) :]]
+        same = 0
+        if columns == self._drawn_at and len(cut) == len(self._drawn):
+            # The last one is always written anew, in case somebody else has written there.
+            while same < len(cut) - 1 and cut[same] == self._drawn[same]:
+                same += 1
+        erasure = self._erasure(same) or self._erase_rows(1)
+        text = "\n".join(paint(line, color=self._color, bell=False) for line in cut[same:])
+        self._write(self._stream, f"{erasure}{text}")
+        self._drawn, self._drawn_at = cut, columns
 
     def clear(self) -> None:
-        """Erases the spinner, if one is shown."""
-        if self._drawn is not None:
-            self._write(self._erasure())
-            self._drawn = None
+        """Erases what is drawn, if anything is."""
+        if self._drawn:
+            self._write(self._stream, self._erasure())
+            self._drawn = []
 
-    def _erasure(self) -> str:
-        if self._drawn is None:
+    def be_still(self) -> None:
+        """Erases what is drawn, and draws nothing any more; lines are printed as ever."""
+        self._is_still = True
+        self.clear()
+
+    def _erasure(self, kept: int = 0) -> str:
+        """Erases what is drawn but for so many lines at the top."""
+        if not self._drawn:
             return ""
-        # A terminal made narrower has wrapped the line: its rows above the cursor go as well.
-        return self._erase_rows(-(-self._drawn // max(self.columns(), 1)))
+        # A terminal made narrower has wrapped the lines: all rows above the cursor go as well.
+        columns = max(self.columns(), 1)
+        return self._erase_rows(sum(rows(_text(line), columns) for line in self._drawn[kept:]))
 
-    def _erase_rows(self, rows: int) -> str:
-        return f"{_CLEAR_LINE}{f'{_LINE_UP}{_CLEAR_LINE}' * (rows - 1)}\r"
+    def _erase_rows(self, count: int) -> str:
+        return f"{_CLEAR_LINE}{f'{_LINE_UP}{_CLEAR_LINE}' * (count - 1)}\r"
 
-    def _write(self, text: str) -> None:
-        if self._stream.closed:
+    def _write(self, stream: TextIO, text: str) -> None:
+        if stream.closed:
             raise BrokenPipeError(errno.EPIPE, "the output is closed")
         try:
-            self._stream.write(text)
+            stream.write(text)
         except UnicodeEncodeError as error:
-            self._stream.write(text.encode(error.encoding, "replace").decode(error.encoding))
-        self._stream.flush()
+            stream.write(text.encode(error.encoding, "replace").decode(error.encoding))
+        stream.flush()
+
+
+def _fitted(line: Sequence[Fragment], columns: int) -> list[Fragment]:
+    """The line as one line, short of the last column."""
+    fitted = []
+    for fragment in line:
+        text = fit(inert(fragment.text).replace("\n", " ").replace("\t", " "), columns)
+        fitted.append(Fragment(fragment.label, text))
+        columns -= width(text)
+    return fitted
+
+
+def _text(line: Sequence[Fragment]) -> str:
+    return "".join(fragment.text for fragment in line)

@@ -29,6 +29,9 @@ Label = Literal[
     "watch",
     "audit",
     "finding",
+    "info",
+    "error",
+    "debug",
     "bell",
 ]
 
@@ -58,9 +61,13 @@ THEME: dict[Label, str] = {
     "watch": "\x1b[2m",
     "audit": "\x1b[36m",
     "finding": "\x1b[1;35m",
+    "info": "\x1b[36m",
+    "error": "\x1b[31m",
+    "debug": "\x1b[90m",
     "bell": "",
 }
-"""The escape sequence that opens each label (CUG-131, CUG-132, CUG-133); empty for no colour."""
+"""The escape sequence that opens each label (CUG-131, CUG-132, CUG-133,
+AUT-251); empty for no colour."""
 
 _RESET = "\x1b[0m"
 _BELL = "\x07"

@@ -13,6 +13,7 @@ from prompt_toolkit.output import DummyOutput, Output
 from cuggino.config import Config, save_config
 from cuggino_cli.commands import setup
 from cuggino_cli.main import main
+from tests.cli.deliveries import Loop, project_of
 from tests.cli.keyboard import Setup
 
 SCENARIO = """\
@@ -68,3 +69,20 @@ def no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EMAIL", raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
+    """In the place of the deliverables loop, in every project."""
+    monkeypatch.delenv("AUTONOE_NO_SANDBOX", raising=False)
+    drawn = Loop()
+    drawn.put(monkeypatch)
+    return drawn
+
+
+@pytest.fixture
+def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of deliverables, which is the present folder."""
+    folder = project_of(tmp_path / "project", "")
+    monkeypatch.chdir(folder)
+    return folder

@@ -7,6 +7,11 @@ from typing import Any
 
 from cuggino.events import (
     BudgetWarning,
+    DeliverablesListed,
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
     Event,
     LoopStalled,
     NoProgress,
@@ -65,6 +70,24 @@ _OF_POLICIES: dict[str, Any] = {
 }
 _OF_ONE: dict[type[Event], dict[str, Any]] = {
     BudgetWarning: {"budget": "cost"},
+    DeliverEnded: {
+        "reason": "all_passed",
+        "sessions": 3,
+        "passed": 2,
+        "total": 3,
+        "blocked": 1,
+        "verified": 0,
+        "to_verify": 0,
+        "cost_usd": 0.5,
+        "duration": 60.0,
+        "sync": False,
+    },
+    DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
+    DeliverSessionStarted: {"session": 1, "instruction": "coding"},
+    DeliverableStatusChanged: {"previous": "pending", "status": "passed"},
+    DeliverablesListed: {
+        "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
+    },
     LoopStalled: {"reason": "same_findings", "filenames": ["x.md"]},
     NoProgress: {"kind": "unchanged", "action": "replan"},
     RunEnded: {"state": "failed"},

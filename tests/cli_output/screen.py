@@ -5,20 +5,32 @@ from __future__ import annotations
 import io
 import re
 
+from wcwidth import wcwidth
+
 _TOKEN = re.compile(r"\x1b\[2K|\x1b\[1A|\x1b\[[0-9;]*m|.", re.S)
 
 
 class Screen(io.StringIO):
-    """A stream that keeps what a person would see; each character is one column wide."""
+    """A stream that keeps what a person would see.
+
+    A wide character takes two cells, and begins a new row when only one is left. Its height is
+    without end.
+    """
 
     def __init__(self, columns: int) -> None:
         super().__init__()
         self.columns = columns
-        self.lines = [""]
+        self.cells: list[list[str]] = [[]]
+        """The rows; the cell behind a wide character is empty."""
         self.row = 0
         self.column = 0
         self.continued: set[int] = set()
         """Rows that go on with the row above, since it was full."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The rows as texts."""
+        return ["".join(row) for row in self.cells]
 
     def write(self, text: str) -> int:
         for token in _TOKEN.findall(text):
@@ -26,22 +38,23 @@ class Screen(io.StringIO):
         return super().write(text)
 
     def resize(self, columns: int) -> None:
-        """Changes the width and wraps the last line anew, cursor at its end."""
+        """Changes the width and wraps all lines anew; the cursor stays at the end of its own."""
+        texts: list[str] = []
+        for row, text in enumerate(self.lines[: self.row + 1]):
+            if row in self.continued:
+                texts[-1] += text
+            else:
+                texts.append(text)
         self.columns = columns
-        last = self.lines.pop()
-        while len(self.lines) in self.continued:
-            self.continued.remove(len(self.lines))
-            last = self.lines.pop() + last
-        rows = [last[at : at + columns] for at in range(0, len(last), columns)] or [""]
-        self.continued.update(range(len(self.lines) + 1, len(self.lines) + len(rows)))
-        self.lines += rows
-        self.row, self.column = len(self.lines) - 1, len(rows[-1])
+        self.cells, self.row, self.column, self.continued = [[]], 0, 0, set()
+        for char in "\n".join(texts):
+            self._take(char)
 
     def _take(self, token: str) -> None:
         if token == "\x1b[2K":
-            self.lines[self.row] = ""
+            self.cells[self.row] = []
         elif token == "\x1b[1A":
-            self.row -= 1
+            self.row = max(self.row - 1, 0)
         elif token == "\r":
             self.column = 0
         elif token == "\n":
@@ -52,16 +65,18 @@ class Screen(io.StringIO):
 
     def _next_row(self) -> None:
         self.row, self.column = self.row + 1, 0
-        if self.row == len(self.lines):
-            self.lines.append("")
+        if self.row == len(self.cells):
+            self.cells.append([])
 
     def _put(self, char: str) -> None:
-        if self.column == self.columns:
+        wide = max(wcwidth(char), 0)
+        if self.column + wide > self.columns:
             self._next_row()
             self.continued.add(self.row)
-        line = self.lines[self.row].ljust(self.column)
-        self.lines[self.row] = line[: self.column] + char + line[self.column + 1 :]
-        self.column += 1
+        row = self.cells[self.row]
+        row += [" "] * (self.column - len(row))
+        row[self.column : self.column + wide] = [char, *[""] * (wide - 1)]
+        self.column += wide
 
     def visible(self) -> list[str]:
         """The lines down to the last one that shows something."""

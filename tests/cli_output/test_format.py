@@ -12,6 +12,7 @@ from cuggino.events import (
     ApprovalBlocked,
     CheckCommandOutput,
     CommitPerformed,
+    DeliverablesListed,
     Event,
     GuardDenied,
     JournalEvent,
@@ -42,7 +43,10 @@ from cuggino_cli.output.verbosity import Verbosity
 
 from .samples import all_event_types, sample
 
-VERBOSE_ONLY = (AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded)
+VERBOSE_ONLY = (
+    *(AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded),
+    DeliverablesListed,
+)
 FROM_NORMAL = (
     ToolCall,
     LlmMarkerEvent,

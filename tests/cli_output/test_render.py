@@ -147,6 +147,7 @@ def test_resize_is_followed() -> None:
     assert bench.seen_at(91.05).endswith("Working... (1m 30s)")
     bench.screen.resize(10)
     assert len(bench.seen_at(91.15)) == 9
+    bench.screen.resize(60)
     assert bench.screen.visible()[:-1] == ["", "[Planning] Starting..."]
 
 

@@ -1,0 +1,149 @@
+"""Signals for `cuggino deliver`: what is said, what is left, and how it exits."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cuggino import parse_event
+from cuggino.events import DeliverEnded
+from tests.cli.deliveries import STUBBORN, project_of
+from tests.cli_output.screen import Screen
+from tests.sources.subscribers import alive, eventually
+
+LIMIT = 20.0
+STOPPING = ["", "Received SIGINT, stopping..."]
+RESUME = "`cuggino deliver --resume` goes on where it stopped"
+
+BESIDES = """
+[[coding]]
+[[coding.steps]]
+run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+"""
+STATUS = """{
+  "createdAt": "2026-01-02",
+  "updatedAt": "2026-01-02",
+  "deliverables": [
+    {"id": "DL-001", "description": "a login", "acceptanceCriteria": ["it works"],
+     "passed": false, "blocked": false}
+  ]
+}
+"""
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path) -> Path:
+    """A project whose agent runs a tool that no signal but SIGKILL ends."""
+    return project_of(tmp_path / "project", STUBBORN, guard="off")
+
+
+@contextmanager
+def command(
+    project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command while its tool works; at the end nothing of it is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "deliver", *args],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
+    )
+    try:
+        assert eventually((project / "started").exists, limit=LIMIT)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+    tool = int((project / "started").read_text())
+    assert eventually(lambda: not alive(tool), limit=LIMIT)
+
+
+@pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+def test_the_first_one_lets_the_loop_end(args: list[str], code: int, stubborn: Path) -> None:
+    """The session is ended, the loop tells how far it came, and how to go on."""
+    with command(stubborn, *args) as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    lines = out.decode().splitlines()
+    place = lines.index(STOPPING[1])
+    assert STOPPING == lines[place - 1 : place + 1]
+    overall = lines[place + 2]
+    assert overall.startswith("Overall: 1 session(s), 0/0 deliverables passed, cost=$0.0000, ")
+    ending = ["User interrupted", overall, "", "Session interrupted by user", RESUME]
+    assert ending == lines[place + 1 :]
+    assert (code, 1) == (process.returncode, len(err.splitlines()))
+
+
+def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
+    """While the agent is being ended, another Ctrl-C leaves without a further word."""
+    with command(stubborn) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        while STOPPING[1] != process.stdout.readline().decode().rstrip():
+            pass
+        process.send_signal(signal.SIGINT)
+        out, _err = process.communicate(timeout=LIMIT)
+    assert (130, b"") == (process.returncode, out)
+
+
+def test_in_front_of_a_machine(stubborn: Path) -> None:
+    """With --json the last event tells that it was interrupted, and nothing else is said."""
+    with command(stubborn, "--json") as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    assert (130, 1) == (process.returncode, len(err.splitlines()))
+    last = [parse_event(line) for line in out.decode().splitlines()][-1]
+    assert isinstance(last, DeliverEnded)
+    assert "interrupted" == last.reason
+
+
+def test_sigterm(stubborn: Path) -> None:
+    """SIGTERM ends the agent and leaves with its own code; the run can be gone on with."""
+    with command(stubborn) as process:
+        process.send_signal(signal.SIGTERM)
+        out, _err = process.communicate(timeout=LIMIT)
+    assert 143 == process.returncode
+    assert RESUME == out.decode().splitlines()[-1]
+
+
+def test_on_a_terminal(tmp_path: Path) -> None:
+    """The list is below the lines until the first Ctrl-C, and nothing of it is left."""
+    project = project_of(tmp_path / "project", BESIDES, guard="off")
+    (project / ".autonoe").mkdir()
+    (project / ".autonoe" / "status.json").write_text(STATUS)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    screen = Screen(200)
+
+    def read(until: str) -> None:
+        while until not in screen.getvalue():
+            screen.write(os.read(ours, 4096).decode().replace("\r\n", "\n"))
+
+    try:
+        with command(project, "--color", "never", out=theirs, err=theirs) as process:
+            read("Running Bash... (1 tool)")
+            assert "Deliverables: 0/1 passed" == screen.visible()[-3]
+            assert "  ○ DL-001 a login" == screen.visible()[-2]
+            process.send_signal(signal.SIGINT)
+            read("where it stopped")
+            assert 130 == process.wait(LIMIT)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    place = screen.lines.index(STOPPING[1])
+    assert "▶ Bash: trap" in screen.lines[place - 2]
+    assert "User interrupted" == screen.lines[place + 1]
+    assert not any("Deliverables:" in line or "⚡" in line for line in screen.lines)
