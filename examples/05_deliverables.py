@@ -25,6 +25,8 @@ for event in cuggino.iterate(runtime.deliver(options)):
             print(f"   ${cost:.2f}")
         case DeliverEnded():
             print(f"{event.reason}, {event.passed} of {event.total} passed, ${event.cost_usd:.2f}")
+        case _:
+            pass
 
 # prints:
 # 1: initializer

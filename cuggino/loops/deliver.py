@@ -13,6 +13,7 @@ from reactivex import Observable, never
 from cuggino.agents.protocol import LlmAgent
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent, DeliverWarning
+from cuggino.loops.deliver_interrupt import Interruption
 from cuggino.loops.deliver_session import Changes
 from cuggino.loops.deliver_setup import read_agent_file, setup_warnings
 from cuggino.loops.delivering import Delivery
@@ -33,10 +34,7 @@ from cuggino.operators import (
 from cuggino.stages import act, fingerprint_stage, lane
 from cuggino.stages.folders import folder_changes
 from cuggino.storage import JournalFile, Workspace, run_totals
-from cuggino.storage.deliverables import DeliverableStore
-
-SPEC_FILE = "SPEC.md"
-"""The specification of a project of deliverables, in its folder."""
+from cuggino.storage.deliverables import SPEC_FILE, DeliverableStore
 
 
 class DeliverService:
@@ -91,25 +89,30 @@ class DeliverService:
         ::
 
             DeliverablesListed { DeliverSessionStarted [agent, DeliverableStatusChanged,
-              DeliverablesListed] DeliverSessionEnded [DeliverSessionRetry] DeliverablesListed }
+              DeliverablesListed] DeliverSessionEnded DeliverablesListed [DeliverSessionRetry] }
             DeliverEnded|
+
+        A `DeliverWarning` takes the place of a `DeliverablesListed` when the status file is broken.
 
         The first session is told the initializer when there is no status file yet, each further
         one the coding instruction, with `session_pause` between two of them (AUT-032, AUT-120).
         With the workflow `sync` deliverables are compared with the specification and verified.
-        When all is passed at the start no session is started (AUT-040).
+        When all is passed or blocked at the start no session is started (AUT-040), unless `recheck`
+        asks for one; with `verify` what is passed is verified then too.
 
         `DeliverEnded` is the last event whatever ended the loop (AUT-036). What ends it as an
         error follows it in the error channel: `QuotaExceeded`, `BudgetExceeded`, and what every
-        further session would meet too (`AgentNotFound`, `GuardNotLive`, no login); and without
-        it `WorkspaceLocked` and `StorageError`. An item of `interrupt`, also for those who
-        subscribe late (such as a `ReplaySubject`), ends the running session and the loop
-        (`interrupted`); disposal does so without a word. All events are delivered on the scheduler
-        given to `subscribe`.
+        further session would meet too (`AgentNotFound`, `GuardNotLive`, no login). Without it come
+        `WorkspaceLocked`, `ConfigError` and `StorageError`: nothing could be begun, or the journal
+        not be written. An item of `interrupt`, from any thread and also for those who subscribe
+        late (such as a `ReplaySubject`), ends the running session and the loop (`interrupted`);
+        disposal does so without a word. All events are delivered on the scheduler given to
+        `subscribe`.
 
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
-        options it was started with: it goes on with its first unfinished session, after
-        `RunResumed`. `ledger` counts what is spent, if it is not for this run alone.
+        options it was started with: after `RunResumed` it goes on with its first unfinished
+        session, whose `DeliverSessionStarted` is told again. `ledger` counts what is spent, if it
+        is not for this run alone.
         """
         stop = interrupt if interrupt is not None else never()
         return on_loop(flow(lambda: self._run(options, stop, resume, ledger)))
@@ -125,9 +128,13 @@ class DeliverService:
         assert here is not None
         before = self.workspace.owner()
         run_id = resume.run_id if resume else None
-        with self.workspace.session(
-            command=options.command, since=here.now, session_id=run_id
-        ) as session:
+        interruption = Interruption()
+        with (
+            self.workspace.session(
+                command=options.command, since=here.now, session_id=run_id
+            ) as session,
+            interruption.heard(interrupt, here),
+        ):
             yield from ask(act(self.workspace.ignore_run_files))
             yield from wait_for_orphans(self.workspace, before)
             spent = ledger or ledger_of(resume)
@@ -138,22 +145,23 @@ class DeliverService:
             found = yield from ask(act(lambda: read_agent_file(options.cwd, self.workspace)))
             assert found is not None
             file, notes = found
-            warnings = (*notes, *setup_warnings(file.settings))
-            yield from emit(*(DeliverWarning(message=warning) for warning in warnings))
+            warnings = (*notes, *setup_warnings(file.settings, options.cwd))
+            told = [DeliverWarning(message=warning) for warning in warnings]
             delivery = Delivery(
                 self,
                 session,
                 options,
                 policies,
                 agent_settings=file.settings,
-                interrupt=interrupt,
+                interruption=interruption,
                 here=here,
                 earlier=run_totals(resume).duration if resume else 0.0,
             )
             if not options.journal:
+                yield from emit(*told)
                 yield from delivery.sessions()
                 return
-            session.keep = resume is not None
+            session.keep = resume is not None and resume.resumable
             journal = open_journal(
                 self.workspace, options, session.id, resume, at=here.now, kind="deliver"
             )
@@ -162,5 +170,6 @@ class DeliverService:
             with concluded(journal, kept, here, resume):
                 if resume is not None:
                     yield from emit(run_totals(resume))
+                yield from emit(*told)
                 yield from forward(flow(delivery.sessions, recorder=kept))
             session.keep = delivery.is_unfinished

@@ -102,14 +102,13 @@ class Course:
         # Waits are within the sessions, see `wait_for_quota`.
         return decision.reason if isinstance(decision, Terminate) else None
 
-    def verified(self, session: DeliverSessionEnded) -> DeliverExit | None:
+    def verified(self, session: DeliverSessionEnded | None) -> DeliverExit | None:
         """All was looked at: what is not done after all is worked on again, or given up."""
-        known = self.listed.deliverables if self.listed is not None else ()
-        wanted = self.to_verify or ()
-        refuted = [x.id for x in known if x.id in wanted and x.status == "pending"]
-        if not refuted:
+        known = self.listed or DeliverablesListed()
+        if _as_domain(known).all_achievable_passed:
             return "all_verified"
         self.to_verify = None
+        refuted = [x.id for x in known.deliverables if x.status == "pending"]
         self._refuted.update(refuted)
         patience = self._options.review_patience
         stuck = [item for item in refuted if patience and self._refuted[item] >= patience]

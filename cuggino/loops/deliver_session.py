@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import assert_never
 
-from reactivex import Observable
+from reactivex import Observable, abc, just
 from reactivex import operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
 from cuggino.domain.attempts import hits_every_item
 from cuggino.domain.deliverables import Deliverables
-from cuggino.domain.spending import Spending
-from cuggino.errors import AgentFailed, BudgetExceeded, CugginoError, LlmSessionError, StorageError
+from cuggino.domain.spending import SESSION_BEGINS, Budget, Spending
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    CugginoError,
+    LlmSessionError,
+    ProcessError,
+    QuotaExceeded,
+    StorageError,
+)
 from cuggino.events import (
     AgentMessage,
     DeliverablesListed,
@@ -24,7 +33,9 @@ from cuggino.events import (
     DeliverWarning,
     Event,
     SessionEnded,
+    SystemMessage,
 )
+from cuggino.loops.deliver_interrupt import Interrupted, Interruption
 from cuggino.operators import Flow, alongside, ask, emit, forward, mapcat
 from cuggino.stages import Sessions, Supervision, act, lane
 from cuggino.storage.deliverables import DeliverableStore, Loaded
@@ -69,6 +80,7 @@ class DeliverSession:
         store: DeliverableStore,
         verified: VerifiedFile,
         changes: Changes,
+        interruption: Interruption,
     ) -> None:
         self._number = number
         self._agent = agent
@@ -77,6 +89,7 @@ class DeliverSession:
         self._store = store
         self._verified = verified
         self._changes = changes
+        self._interruption = interruption
         self._known: Deliverables | None = None
         self._shown: DeliverablesListed | None = None
         self._said: list[AgentMessage] = []
@@ -91,7 +104,7 @@ class DeliverSession:
 
         Raises:
             QuotaExceeded, BudgetExceeded: and what every other session would meet as well.
-            StorageError: the status file's folder cannot be watched or read.
+            Interrupted: a person has stopped it.
         """
         here = yield from ask(lane())
         assert here is not None
@@ -101,27 +114,49 @@ class DeliverSession:
             self._agent, self._options, read=lambda events: events, budget=self._policies.remaining
         )
         agent = self._policies.around(sessions, sessions.first()).pipe(ops.do_action(self._seen))
-        look = mapcat(lambda _change: self._look(here.now))
-        watched = agent.pipe(alongside(self._changes(self._store.path.parent).pipe(look)))
         error: CugginoError | None = None
         try:
-            yield from forward(watched)
-        except LlmSessionError as failure:
+            watched = agent.pipe(alongside(self._watched(here)))
+            yield from forward(self._interruption.ending(watched))
+        except CugginoError as failure:
             error = failure
-        except CugginoError:
-            raise
         except Exception as failure:  # of somebody's own agent (AUT-064)
             error = AgentFailed(str(failure) or type(failure).__name__, reason="unknown")
         late = yield from ask(act(lambda: self._look(here.now)))
         yield from emit(*(late or ()))
         seconds = max(0.0, (here.now - began).total_seconds())
-        if error is not None and (isinstance(error, BudgetExceeded) or hits_every_item(error)):
-            # Not an end of the session that a resumed run could go on behind.
-            yield from emit(self._as_ended(_outcome(error, self._ended), error.message, seconds))
-            raise error
+        error = self._judged(error)
+        if error is None and self._ended is None:
+            # What an agent looks like that was killed (AUT-026).
+            yield from emit(DeliverWarning(message=f"session {self._number} has told no result"))
         outcome = _outcome(error, self._ended)
-        message = error.message if error is not None and outcome != "completed" else self._words()
+        message = error.message if error is not None else self._words()
         yield from emit(self._as_ended(outcome, message, seconds))
+        if error is not None and self._ends_the_loop(error):
+            # Not an end of the session that a resumed run could go on behind.
+            raise error
+
+    def _judged(self, error: CugginoError | None) -> CugginoError | None:
+        """The error that the session has ended with, by what its agent's program said last."""
+        said = self._ended.outcome if self._ended is not None else None
+        limits = Interrupted | QuotaExceeded | BudgetExceeded
+        if said != "completed" and isinstance(error, limits):
+            return error
+        match said:
+            case "completed":
+                return None  # what comes behind a good result is no error (AUT-024)
+            case "quota":
+                return QuotaExceeded(self._words() or "the usage limit is reached")
+            case "budget":
+                return BudgetExceeded(self._words() or "the agent has spent its budget")
+            case _:
+                return error
+
+    def _ends_the_loop(self, error: CugginoError) -> bool:
+        """Whether no other session can do better."""
+        if isinstance(error, BudgetExceeded):
+            return self._policies.budget != Budget()  # else it is the agent's own (AUT-055)
+        return hits_every_item(error) or not isinstance(error, LlmSessionError | ProcessError)
 
     def _as_ended(
         self, outcome: DeliverOutcome, message: str, seconds: float
@@ -142,10 +177,14 @@ class DeliverSession:
     def _seen(self, event: Event) -> None:
         self._spent = self._spent.add(event)
         if isinstance(event, AgentMessage) and event.parent_tool_use_id is None:
-            same = self._said and event.message_id and self._said[-1].message_id == event.message_id
-            self._said = [*self._said, event] if same else [event]
-        elif isinstance(event, SessionEnded):
+            last = self._said[-1].message_id if self._said else None
+            if not event.message_id or event.message_id != last:
+                self._said.clear()
+            self._said.append(event)
+        if isinstance(event, SessionEnded):
             self._ended = event
+        elif isinstance(event, (*SESSION_BEGINS, SystemMessage, AgentMessage)):
+            self._ended = None  # that was the session before, which this one goes on with
 
     def _words(self) -> str:
         return "".join(part.text for part in self._said).strip()
@@ -153,6 +192,16 @@ class DeliverSession:
     def _marks(self) -> frozenset[str]:
         verification = self._verified.read()
         return verification.verified if verification is not None else frozenset()
+
+    def _watched(self, here: abc.SchedulerBase) -> Observable[Event]:
+        """What changes in the status file; who cannot watch it sees it when the session is over."""
+
+        def given_up(error: Exception, _source: Observable[Event]) -> Observable[Event]:
+            folder = self._store.path.parent
+            return just(DeliverWarning(message=f"{folder} cannot be watched: {error}"))
+
+        changes = self._changes(self._store.path.parent)
+        return changes.pipe(mapcat(lambda _change: self._look(here.now)), ops.catch(given_up))
 
     def _look(self, now: datetime) -> list[Event]:
         """What has changed in the status file since the last look (AUT-115, AUT-116)."""
@@ -184,22 +233,21 @@ class DeliverSession:
 
 
 def _outcome(error: CugginoError | None, ended: SessionEnded | None) -> DeliverOutcome:
-    """How the session ended, by its error and what its agent's program said last (AUT-016).
-
-    An error behind a good result is none (AUT-024).
-    """
-    if ended is not None:
-        match ended.outcome:
-            case "completed" | "max_turns" | "budget" | "quota":
-                return ended.outcome
-            case "failed" | "interrupted":
-                pass
-    if error is None:
-        # A stream without a result is what an agent looks like that was killed (AUT-026).
-        return "completed" if ended is None or ended.outcome == "completed" else "execution_error"
+    """How the session ended, by its error and what its agent's program said last (AUT-016)."""
+    if isinstance(error, Interrupted):
+        return "interrupted"
     if isinstance(error, BudgetExceeded):
         return "budget"
-    told = ended is not None and (ended.cost_usd is not None or ended.num_turns is not None)
-    if isinstance(error, AgentFailed) and told:
-        return "execution_error"
-    return "error"
+    if isinstance(error, QuotaExceeded):
+        return "quota"
+    if ended is None:
+        return "completed" if error is None else "error"
+    match ended.outcome:
+        case "completed" | "max_turns" | "budget" | "quota":
+            return ended.outcome
+        case "failed" | "interrupted":
+            told = ended.cost_usd is not None or ended.num_turns is not None
+            is_own = error is None or (isinstance(error, AgentFailed) and told)
+            return "execution_error" if is_own else "error"
+        case _:
+            assert_never(ended.outcome)

@@ -6,7 +6,6 @@ Sources: requirements AUT-110, AUT-117, AUT-118, AUT-130 to AUT-140, AUT-230.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from cuggino.security.agent_settings import (
     AgentSettings,
     agent_file,
     change_note,
+    missing_programs,
 )
 from cuggino.security.extensions import AllowedCommands, allowed_commands, chosen_profiles
 from cuggino.security.policy import Policy
@@ -74,8 +74,8 @@ def read_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tup
             "read agent settings", f"{path} cannot be read: {error.strerror or error}"
         ) from error
     found = agent_file(content)
-    before = digest.read_text("utf-8").strip() if digest.is_file() else None
     with storing("note agent settings", digest):
+        before = digest.read_text("utf-8", "replace").strip() if digest.is_file() else None
         digest.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(digest, found.digest + "\n")
     note = change_note(before, found.digest)
@@ -100,22 +100,24 @@ def session_setup(
     if guard is not None and options.sandbox:
         sandbox = sandbox_for(guard, domains=options.sandbox_domains)
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
+    servers: dict[str, object] = {
+        **_servers(agent, options.cwd),
+        SERVER_NAME: _server(instruction, options, verified),
+    }
     return SessionSetup(
         guard=guard,
         sandbox=sandbox,
         settings=_settings(agent),
-        mcp_servers={**_servers(agent), SERVER_NAME: _server(instruction, options, verified)},
+        mcp_servers=servers,
         allowed_tools=tuple(dict.fromkeys((*_tools(agent), *own))),
     )
 
 
-def setup_warnings(agent: AgentSettings) -> tuple[str, ...]:
+def setup_warnings(agent: AgentSettings, project: Path) -> tuple[str, ...]:
     """What of the settings cannot be had on this machine."""
-    missing = sorted(set(agent.mcp_servers) - set(_servers(agent)))
     return tuple(
-        f"the MCP server {name} is left out: "
-        f"its program {agent.mcp_servers[name].get('command')} is not installed"
-        for name in missing
+        f"the MCP server {name} is left out: its program {program} is not installed"
+        for name, program in missing_programs(agent, str(project)).items()
     )
 
 
@@ -174,17 +176,14 @@ def _tools(agent: AgentSettings) -> tuple[str, ...]:
 
 
 def _tool_of(rule: str) -> str:
-    found = _RULE.fullmatch(rule)
+    found = _RULE.fullmatch(rule.strip())
     return found[1] if found else rule
 
 
-def _servers(agent: AgentSettings) -> dict[str, Mapping[str, object]]:
+def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, object]]:
     """The servers whose program is there; one that is not would cost each session its start."""
-    return {
-        name: server
-        for name, server in agent.mcp_servers.items()
-        if not isinstance(command := server.get("command"), str) or shutil.which(command)
-    }
+    missing = missing_programs(agent, str(project))
+    return {name: server for name, server in agent.mcp_servers.items() if name not in missing}
 
 
 def _server(

@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc, just, timer
+from reactivex import Observable, abc, empty, just, timer
+from reactivex import operators as ops
 
 from cuggino.agents.protocol import GuardedAgent, SpawnOptions
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
@@ -21,12 +22,14 @@ from cuggino.events import (
     DeliverSessionRetry,
     DeliverSessionStarted,
     DeliverWarning,
+    Event,
 )
 from cuggino.loops.deliver_course import Course
+from cuggino.loops.deliver_interrupt import Interrupted, Interruption
 from cuggino.loops.deliver_session import DeliverSession, listed
 from cuggino.loops.deliver_setup import session_setup
 from cuggino.loops.options import DeliverRunOptions
-from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
+from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.prompts.instructions import (
     is_planning,
     load_instruction,
@@ -41,10 +44,6 @@ if TYPE_CHECKING:
     from cuggino.loops.deliver import DeliverService
 
 
-class _Interrupted(CugginoError):
-    """A person has asked the loop to stop while a stage ran, which is to be run again."""
-
-
 class Delivery:
     """One run: what its sessions share. A resumed run replays the outcomes of its stages."""
 
@@ -56,7 +55,7 @@ class Delivery:
         policies: Supervision,
         *,
         agent_settings: AgentSettings,
-        interrupt: Observable[object],
+        interruption: Interruption,
         here: abc.SchedulerBase,
         earlier: float = 0.0,
     ) -> None:
@@ -65,7 +64,7 @@ class Delivery:
         self._options = options
         self._policies = policies
         self._agent_settings = agent_settings
-        self._interrupt = interrupt
+        self._interruption = interruption
         self._here = here
         self._began: datetime = here.now
         self._earlier = earlier
@@ -80,7 +79,7 @@ class Delivery:
         """The sessions, one after the other, and how it ended."""
         try:
             yield from self._end((yield from self._until_done()))
-        except _Interrupted:
+        except Interrupted:
             yield from self._end("interrupted")
         except QuotaExceeded as error:
             yield from self._end("quota_exceeded", error.message)
@@ -88,22 +87,36 @@ class Delivery:
         except BudgetExceeded as error:
             yield from self._end("budget_exceeded", error.message)
             raise
-        except CugginoError as error:
-            yield from self._end("failed", error.message)
+        except Exception as error:
+            told = error.message if isinstance(error, CugginoError) else str(error)
+            yield from self._end("failed", told or type(error).__name__)
             raise
 
     def _until_done(self) -> Flow[DeliverExit]:
-        course = self._course
+        course, options = self._course, self._options
         yield from self._look()
-        reason = None if self._options.recheck else course.decide(None)
+        yield from self._unless_interrupted()
+        reason = None if options.recheck else (yield from self._decide(None))
         if reason is None and course.watches_progress:
             course.begin((yield from self._files()))
         while reason is None:
-            yield from self._unless_interrupted()
+            yield from self._within_budget()
             ended = yield from self._session()
+            yield from self._unless_interrupted()
             reason = yield from self._after(ended)
             if reason is None:
                 yield from self._pause()
+        return reason
+
+    def _decide(self, ended: DeliverSessionEnded | None) -> Flow[DeliverExit | None]:
+        """Why the loop is over after this session, or before the first; None when it goes on."""
+        course, options = self._course, self._options
+        reason = course.decide(ended)
+        if reason == "all_passed" and options.verify:
+            yield from self._verify(only_passed=True)
+            reason = course.decide(ended)
+        elif reason == "all_verified" and options.workflow == "run":
+            reason = course.verified(ended)
         return reason
 
     def _session(self) -> Flow[DeliverSessionEnded]:
@@ -122,21 +135,16 @@ class Delivery:
         ended = yield from forward(stage, name=instruction)
         assert isinstance(ended, DeliverSessionEnded)
         course.ended(ended)
-        if ended.outcome != "error":
-            yield from self._look()
-            if instruction == "sync" and not course.errors:
-                yield from self._verify(only_passed=False)
+        yield from self._look()
+        # Of a broken file nothing is known, not that there is nothing to verify.
+        if instruction == "sync" and not course.errors and course.listed is not None:
+            yield from self._verify(only_passed=False)
         return ended
 
     def _after(self, ended: DeliverSessionEnded) -> Flow[DeliverExit | None]:
-        """Decide; gives why the loop is over, None when it goes on."""
+        """Decide, and say how it goes on; gives why the loop is over, None when it is not."""
         course, options = self._course, self._options
-        reason = course.decide(ended)
-        if reason == "all_passed" and options.verify:
-            yield from self._verify(only_passed=True)
-            reason = course.decide(ended)
-        elif reason == "all_verified" and options.workflow == "run":
-            reason = course.verified(ended)
+        reason = yield from self._decide(ended)
         if reason is not None:
             return reason
         if course.errors:
@@ -158,6 +166,8 @@ class Delivery:
         told = yield from ask(act(lambda: load_instruction(instruction, options.cwd, tools=tools)))
         assert told is not None
         yield from emit(*(DeliverWarning(message=warning) for warning in told.warnings))
+        if instruction == "verify":
+            yield from ask(act(self._keep_verified))
         setup = yield from ask(
             act(
                 lambda: session_setup(
@@ -186,20 +196,27 @@ class Delivery:
             mcp_servers=setup.mcp_servers,
             allowed_tools=setup.allowed_tools,
         )
-        number = self._course.sessions
         session = DeliverSession(
-            number,
+            self._course.sessions,
             service.agent,
             spawn,
             self._policies,
             service.store,
             self._verified,
             service.changes,
+            self._interruption,
         )
-        stopped = DeliverSessionEnded(session=number, outcome="interrupted")
-        last = yield from forward(flow(session.run).pipe(interrupt_when(self._interrupt, stopped)))
-        if last is stopped:
-            raise _Interrupted("interrupted")
+        yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
+
+    def _heard(self, event: Event) -> None:
+        """What a session says of the deliverables counts, should it be the end of the loop."""
+        if isinstance(event, DeliverablesListed):
+            self._course.listed = event
+
+    def _keep_verified(self) -> None:
+        """The file is there: somebody may have cleared away an unfinished run's."""
+        if self._verified.read() is None:
+            self._verified.start(self._course.to_verify or ())
 
     def _verify(self, *, only_passed: bool) -> Flow[None]:
         """From now on deliverables are verified, each of them once."""
@@ -225,18 +242,32 @@ class Delivery:
         """What the project looks like, in a text; notes alone are no progress."""
         exclude = (Path(NOTE), Path(".autonoe"), Path(WORKSPACE_FOLDER))
         project = self._service.fingerprint(self._options.cwd, exclude=exclude, plan=None)
-        return (yield from ask(project, name="fingerprint")) or ""
+        return (yield from ask(self._interruption.ending(project), name="fingerprint")) or ""
 
     def _unless_interrupted(self) -> Flow[None]:
-        stop = yield from ask(just(False).pipe(interrupt_when(self._interrupt, True)), name="ask")
-        if stop:
-            raise _Interrupted("interrupted")
+        """Go on, unless a person has said not to: a stage, so that a resumed run asks again.
+
+        Raises:
+            Interrupted: then it does not go on.
+        """
+        yield from ask(self._interruption.ending(just(None)), name="interrupt")
+
+    def _within_budget(self) -> Flow[None]:
+        """Look at the budget before a session, and not within it: it would count as one.
+
+        Raises:
+            BudgetExceeded: it is used up, so that no session is begun.
+        """
+        nothing: Observable[Event] = empty()
+        policies = self._policies
+        left = nothing.pipe(within_budget(policies.budget, ledger=policies.ledger))
+        yield from forward(left, name="budget")
 
     def _pause(self) -> Flow[None]:
         """The time between two sessions (AUT-033)."""
         if self._options.session_pause > 0:
-            tick = timer(self._options.session_pause).pipe(interrupt_when(self._interrupt))
-            yield from ask(tick, name="pause")
+            tick = timer(self._options.session_pause)
+            yield from ask(self._interruption.ending(tick), name="pause")
 
     def _end(self, reason: DeliverExit, error: str = "") -> Flow[None]:
         """The one way out (AUT-036)."""

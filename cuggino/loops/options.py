@@ -82,7 +82,8 @@ class DeliverRunOptions(PacedSettings):
     thinking: int | None = Field(default=None, ge=1024)
     """Tokens that the model may think for; absent leaves it to the agent."""
     verify: bool = False
-    """When all is passed, verify each deliverable in sessions that may not write source."""
+    """When all is passed, also at the start, verify each deliverable in sessions that may not write
+    source."""
     recheck: bool = False
     """Start a session even when all is passed or blocked at the start."""
     strict_transitions: bool = False

@@ -19,6 +19,7 @@ from cuggino.errors import (
 from cuggino.events import (
     DeliverEnded,
     DeliverExit,
+    DeliverSessionStarted,
     Event,
     LoopApproved,
     LoopMaxIterations,
@@ -43,6 +44,9 @@ _DELIVERED: dict[DeliverExit, RunState] = {
     "stalled": "stalled",
     "max_retries_exceeded": "stalled",
     "interrupted": "interrupted",
+    "quota_exceeded": "quota",
+    "budget_exceeded": "budget",
+    "failed": "failed",
 }
 _STATES: dict[type[Event], RunState] = {
     LoopApproved: "approved",
@@ -110,7 +114,11 @@ class Recording:
         if not staged and self._emitted and not isinstance(event, DeliverEnded):
             self._emitted -= 1
             # The end is told in any case: who follows the run needs it, and it may not have heard.
-            return isinstance(event, LoopTerminalEvent)
+            # So is which session runs now, when that is one that begins anew.
+            begins_anew = self._ordinal >= len(self._finished)
+            return isinstance(event, LoopTerminalEvent) or (
+                begins_anew and isinstance(event, DeliverSessionStarted)
+            )
         if not isinstance(event, PingEvent):  # a sign of life says nothing later
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True

@@ -28,6 +28,9 @@ from cuggino.storage.moving import move_into
 from cuggino.storage.status_json import parse_status, render_status
 from cuggino.storage.verified import VerifiedFile
 
+SPEC_FILE = "SPEC.md"
+"""The specification of a project of deliverables."""
+
 STATUS_FILE = ".autonoe/status.json"
 """Where the file is in a project."""
 

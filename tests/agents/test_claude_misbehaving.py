@@ -272,9 +272,7 @@ def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monke
     agent = ClaudeAgent(path=fake_claude(tmp_path, "tell(1)"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     options = SpawnOptions(prompt="p", cwd=tmp_path, system_prompt="s")
-    with pytest.raises(
-        StorageError, match="no temporary file for what"
-    ) as failure:
+    with pytest.raises(StorageError, match="no temporary file for what") as failure:
         cuggino.run(agent.spawn(options))
     assert failure.value.hint is not None
     assert "TMPDIR" in failure.value.hint

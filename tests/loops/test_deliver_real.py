@@ -31,7 +31,7 @@ pytestmark = pytest.mark.real_agent
 
 CREATE, SET = agent_tool("create_deliverable"), agent_tool("set_deliverable_status")
 VERIFY = agent_tool("verify")
-NO_SERVERS = {"mcpServers": {}}
+NO_SERVERS: dict[str, Any] = {"mcpServers": {}}
 """Settings without the browser, whose program would be loaded from a registry."""
 
 Turn = Sequence[Tool] | str

@@ -1,0 +1,285 @@
+"""Sessions that fail, and what follows (AUT-020 to AUT-029, AUT-055 to AUT-065)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.errors import (
+    AgentFailed,
+    AgentFailure,
+    AgentNotFound,
+    ConfigError,
+    CugginoError,
+    GuardNotLive,
+    ProcessFailed,
+    StorageError,
+)
+from cuggino.events import (
+    AgentMessage,
+    AgentRetry,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    DeliverWarning,
+    SessionEnded,
+)
+from tests.loops.delivered import DONE, Delivered, Sessions, Turn, crash, deliver_marbles
+
+START = {"a": "pending"}
+GOOD = Turn(leaves={"a": "passed"})
+
+
+def test_a_crash_is_followed_by_another_session(tmp_path: Path) -> None:
+    """It is counted and told, and the next one is a fresh session with a number of its own."""
+    t = deliver_marbles()
+    t.error = AgentFailed("it crashed", reason="crash")
+    crashing = t.cold("-a#")
+    project = Delivered(tmp_path, [Turn(stream=crashing), GOOD], START, t)
+    story = project.run(session_pause=3.0)
+    assert ["error", "completed"] == story.outcomes
+    assert [(2, "it crashed")] == [
+        (when, event.message) for when, event in story.of(DeliverSessionEnded)[:1]
+    ]
+    assert [(2, DeliverSessionRetry(attempt=1, max_retries=3, message="it crashed"))] == story.of(
+        DeliverSessionRetry
+    )
+    assert [0, 5] == story.times(DeliverSessionStarted)
+    assert ("all_passed", 2, "") == (story.ended.reason, story.ended.sessions, story.ended.error)
+    first, second = project.agent.spawned
+    assert first.session_id != second.session_id
+    assert second.resume_session_id is None
+    t.check_subscriptions(crashing, "^-!")
+
+
+@pytest.mark.parametrize(("max_retries", "sessions"), [(0, 1), (1, 2), (3, 4)])
+def test_retries_run_out(max_retries: int, sessions: int, tmp_path: Path) -> None:
+    """So many failures in a row are borne; one more ends the loop, which completes (AUT-061)."""
+    project = Delivered(tmp_path, [crash(f"no {n}") for n in range(5)], START)
+    story = project.run(max_retries=max_retries)
+    end = story.ended
+    assert ("max_retries_exceeded", sessions) == (end.reason, end.sessions)
+    assert f"no {sessions - 1}" == end.error
+    assert not end.success
+    assert story.error is None
+    told = [event.attempt for _, event in story.of(DeliverSessionRetry)]
+    assert list(range(1, sessions)) == told
+    project.assert_released()
+
+
+def test_a_success_resets_the_count(tmp_path: Path) -> None:
+    """Only failures in a row count (AUT-057)."""
+    turns = [crash(), crash(), Turn(), crash(), crash(), Turn(), crash(), crash(), GOOD]
+    story = Delivered(tmp_path, turns, START).run(max_retries=2)
+    assert ("all_passed", 9) == (story.ended.reason, story.ended.sessions)
+    assert [1, 2] * 3 == [event.attempt for _, event in story.of(DeliverSessionRetry)]
+
+
+def test_failed_sessions_count_as_sessions(tmp_path: Path) -> None:
+    """A failure in the last session allowed ends with that limit (AUT-058, AUT-065)."""
+    story = Delivered(tmp_path, [Turn(), crash()], START).run(max_sessions=2)
+    assert ("max_iterations", 2) == (story.ended.reason, story.ended.sessions)
+
+
+def test_a_crash_that_has_passed_all(tmp_path: Path) -> None:
+    """In a round that failed the deliverables decide nothing: another session looks (AUT-058)."""
+    failed = Turn(events=(), leaves={"a": "passed"}, error=crash().error)
+    story = Delivered(tmp_path, [failed, Turn()], START).run()
+    assert ["error", "completed"] == story.outcomes
+    assert "all_passed" == story.ended.reason
+
+
+def test_execution_errors_count_as_failures(tmp_path: Path) -> None:
+    """Their cost is added all the same (AUT-056)."""
+    ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
+    failed = Turn((AgentMessage(text="oh"), ended), error=AgentFailed("a\nb", reason="unknown"))
+    story = Delivered(tmp_path, [failed, failed], START).run(max_retries=1)
+    assert ["execution_error"] * 2 == story.outcomes
+    assert ("max_retries_exceeded", 1.0) == (story.ended.reason, story.ended.cost_usd)
+    assert [0.5, 0.5] == [event.cost_usd for _, event in story.of(DeliverSessionEnded)]
+    assert "a\nb" == story.of(DeliverSessionEnded)[0][1].message
+
+
+def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
+    """It has a result, so the deliverables are looked at: all is passed."""
+    ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
+    error = AgentFailed("oh", reason="unknown")
+    story = Delivered(tmp_path, [Turn((ended,), {"a": "passed"}, error)], START).run()
+    assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
+
+
+def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
+    """A session that ran out of turns is no failure, and another follows (AUT-055)."""
+    ended = SessionEnded(outcome="max_turns", cost_usd=0.5)
+    limited = Turn((ended,), error=AgentFailed("40 turns", reason="max_turns"))
+    story = Delivered(tmp_path, [limited, limited, limited, GOOD], START).run(max_retries=0)
+    assert ["max_turns"] * 3 + ["completed"] == story.outcomes
+    assert [] == story.of(DeliverSessionRetry)
+    assert "all_passed" == story.ended.reason
+
+
+@pytest.mark.parametrize("error", [crash().error, GuardNotLive("gone"), ValueError("oh")])
+def test_an_error_behind_a_good_result(error: Exception, tmp_path: Path) -> None:
+    """It is none: the session was completed (AUT-024)."""
+    turn = Turn((AgentMessage(text="all done"), DONE), {"a": "passed"}, error)
+    story = Delivered(tmp_path, [turn], START).run()
+    assert ["completed"] == story.outcomes
+    assert "all done" == story.of(DeliverSessionEnded)[0][1].message
+    assert "all_passed" == story.ended.reason
+
+
+def test_a_stream_without_a_result(tmp_path: Path) -> None:
+    """It is completed at no cost, with a warning: so looks an agent that was killed (AUT-026)."""
+    story = Delivered(tmp_path, [Turn((AgentMessage(text="hm"),)), GOOD], START).run()
+    assert ["completed", "completed"] == story.outcomes
+    assert ["session 1 has told no result"] == story.warnings
+    first = story.of(DeliverSessionEnded)[0][1]
+    assert (None, "hm") == (first.cost_usd, first.message)
+    assert DeliverWarning in [type(event) for event in story.events[:4]]
+
+
+def test_several_results(tmp_path: Path) -> None:
+    """The last one counts (AUT-027)."""
+    ended = SessionEnded(outcome="failed", num_turns=1)
+    story = Delivered(tmp_path, [Turn((ended, DONE), {"a": "passed"})], START).run()
+    assert ["completed"] == story.outcomes
+
+
+@pytest.mark.parametrize("reason", ["overloaded", "connection", "server", "rate_limit"])
+def test_an_outage_is_retried_within_the_session(reason: AgentFailure, tmp_path: Path) -> None:
+    """The pauses grow, and it stays one session, whose earlier results count for nothing."""
+    t = deliver_marbles(x=SessionEnded(outcome="failed", cost_usd=0.25, num_turns=1))
+    t.error = AgentFailed("529", reason=reason)
+    streams = [t.cold("-x#"), t.cold("-#"), t.cold("-x#"), t.cold("-d|")]
+    turns = [Turn(stream=stream) for stream in streams]
+    turns[3] = Turn(stream=streams[3], leaves={"a": "passed"})
+    story = Delivered(tmp_path, turns, START, t).run(retry_pause=10.0)
+    assert ["completed"] == story.outcomes
+    retries = [event for _, event in story.of(AgentRetry)]
+    assert [1, 2, 3] == [event.attempt for event in retries]
+    assert pytest.approx([10, 20, 40], rel=0.2) == [event.retry_in for event in retries]
+    assert [] == story.of(DeliverSessionRetry)
+    assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
+    assert 0.51 == pytest.approx(story.ended.cost_usd)
+    assert 0.51 == pytest.approx(story.of(DeliverSessionEnded)[0][1].cost_usd)
+
+
+def test_an_outage_that_lasts(tmp_path: Path) -> None:
+    """After the retries within a session it has failed, and another session follows."""
+    down = crash("529", reason="overloaded")
+    story = Delivered(tmp_path, [down, down, down, down], START).run(max_retries=1)
+    assert ["error", "error"] == story.outcomes
+    assert [1, 1] == [event.attempt for _, event in story.of(AgentRetry)]
+    assert "max_retries_exceeded" == story.ended.reason
+
+
+def test_the_result_of_an_attempt_is_none_of_the_next(tmp_path: Path) -> None:
+    """An attempt that crashes without a result is an error, whatever the one before has told."""
+    told = SessionEnded(outcome="failed", cost_usd=0.25, num_turns=1)
+    first = Turn((told,), error=AgentFailed("529", reason="overloaded"))
+    story = Delivered(tmp_path, [first, crash(), GOOD], START).run()
+    assert ["error", "completed"] == story.outcomes
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AgentFailed("log in", reason="auth"),
+        AgentFailed("no money", reason="billing"),
+        AgentNotFound("no agent"),
+        GuardNotLive("no guard"),
+        ConfigError("no instruction"),
+        StorageError("write", "disk full"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_every_session_would_meet(error: CugginoError, tmp_path: Path) -> None:
+    """It ends the loop at once, with its own error behind the end of the run."""
+    t = deliver_marbles()
+    t.error = error
+    agent = t.cold("-#")
+    project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
+    story = project.run()
+    assert [1] == story.times(DeliverEnded)
+    assert ("failed", 1, error.message) == (
+        story.ended.reason,
+        story.ended.sessions,
+        story.ended.error,
+    )
+    assert error is story.error
+    assert [] == story.of(AgentRetry, DeliverSessionRetry)
+    assert ["error"] == story.outcomes
+    t.check_subscriptions(agent, "^!")
+    project.assert_released()
+
+
+@pytest.mark.parametrize("error", [ValueError("oh"), KeyError(), ProcessFailed("my", 3, "")])
+def test_an_exception_of_somebodys_own_agent(error: Exception, tmp_path: Path) -> None:
+    """It counts as a failed session, as one while spawning does (AUT-064)."""
+    story = Delivered(tmp_path, [Turn(error=error, events=()), GOOD], START).run()
+    assert ["error", "completed"] == story.outcomes
+    assert "all_passed" == story.ended.reason
+    (retry,) = [event for _, event in story.of(DeliverSessionRetry)]
+    assert retry.message
+
+
+class Unwilling(Sessions):
+    def spawn(self, options: SpawnOptions) -> Observable[Any]:
+        raise RuntimeError("not today")
+
+
+def test_an_agent_that_cannot_spawn(tmp_path: Path) -> None:
+    """An exception of `spawn` itself is a failed session."""
+    project = Delivered(tmp_path, [], START, sessions=Unwilling)
+    story = project.run(max_retries=1)
+    assert ["error", "error"] == story.outcomes
+    assert "not today" == story.ended.error
+
+
+def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
+    """An exception that is nobody's failure is told as the end of the run, and as its error."""
+    project = Delivered(tmp_path, [Turn()], START)
+    defect = RuntimeError("defect")
+
+    def broken(*_args: object, **_options: object) -> Observable[str]:
+        raise defect
+
+    project.service.fingerprint = broken
+    story = project.run(progress_patience=1)
+    assert ("failed", "defect") == (story.ended.reason, story.ended.error)
+    assert defect is story.error
+    project.assert_released()
+
+
+def test_a_subscriber_that_fails(tmp_path: Path) -> None:
+    """Its exception ends the stream, and is no failure of a session."""
+    project = Delivered(tmp_path, [Turn()], START)
+    stream = project.stream()
+    errors: list[Exception] = []
+
+    def picky(event: object) -> None:
+        if isinstance(event, AgentMessage):
+            raise LookupError("not that")
+
+    stream.subscribe(picky, errors.append, scheduler=project.marbles.scheduler)
+    project.marbles.scheduler.advance_to(1000)
+    assert [LookupError] == [type(error) for error in errors]
+    assert 1 == len(project.agent.spawned)
+    project.assert_released()
+
+
+def test_a_good_result_and_then_an_interruption(tmp_path: Path) -> None:
+    """A session that had ended well when it was interrupted is kept; the loop ends (AUT-050)."""
+    t = deliver_marbles()
+    agent = t.cold("-d----|")
+    project = Delivered(tmp_path, [Turn(stream=agent, leaves={"a": "passed"})], START, t)
+    stop: Observable[object] = t.hot("---S")
+    story = project.run(interrupt=stop)
+    assert ["completed"] == story.outcomes
+    assert ("interrupted", 1, 3) == (story.ended.reason, story.ended.passed, story.ended.duration)
+    t.check_subscriptions(agent, "^--!")

@@ -1,0 +1,173 @@
+"""The deliverables loop and usage limits (AUT-053, AUT-054, AUT-062, AUT-070 to AUT-080)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    QuotaLifted,
+    QuotaWaiting,
+    SessionEnded,
+)
+from tests.loops.delivered import DONE, Delivered, Turn, deliver_marbles
+from tests.loops.policed import HOUR, limited, second
+
+START = {"a": "pending"}
+PASSED = {"a": "passed"}
+LIMIT = SessionEnded(outcome="quota", cost_usd=0.25)
+MARGIN = 60.0
+
+
+def test_the_default_is_to_end(tmp_path: Path) -> None:
+    """The end of the run says so, then comes the error with the reset time (AUT-077)."""
+    t = deliver_marbles(q=LIMIT)
+    t.error = limited(HOUR)
+    agent = t.cold("-aq#")
+    project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
+    story = project.run()
+    assert ["quota"] == story.outcomes
+    assert [3] == story.times(DeliverSessionEnded)
+    end = story.ended
+    assert ("quota_exceeded", 1, 0.25, "limit met") == (
+        end.reason,
+        end.sessions,
+        end.cost_usd,
+        end.error,
+    )
+    assert isinstance(story.error, QuotaExceeded)
+    assert second(HOUR) == story.error.resets_at
+    assert [] == story.of(QuotaWaiting, DeliverSessionRetry)
+    t.check_subscriptions(agent, "^--!")
+    project.assert_released()
+
+
+@pytest.mark.parametrize("error", [None, AgentFailed("exit code 1", reason="crash")])
+def test_an_agent_that_only_says_it(error: AgentFailed | None, tmp_path: Path) -> None:
+    """A result that tells of the limit counts, with another error behind it or none (AUT-024)."""
+    turn = Turn((AgentMessage(text="You've hit your limit"), LIMIT), error=error)
+    story = Delivered(tmp_path, [turn], START).run()
+    assert ["quota"] == story.outcomes
+    assert "quota_exceeded" == story.ended.reason
+    assert isinstance(story.error, QuotaExceeded)
+    assert "You've hit your limit" == story.error.message
+
+
+def test_an_agent_without_a_result(tmp_path: Path) -> None:
+    """The error alone is enough."""
+    story = Delivered(tmp_path, [Turn((), error=limited(HOUR))], START).run()
+    assert ["quota"] == story.outcomes
+    assert "quota_exceeded" == story.ended.reason
+
+
+@pytest.mark.parametrize("can_resume", [True, False])
+def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> None:
+    """It is one session, gone on with if the agent can do that, and no pause is added (AUT-078)."""
+    t = deliver_marbles(q=LIMIT)
+    t.error = limited(HOUR)
+    first, second_ = t.cold("-aq#"), t.cold("--d|")
+    turns = [Turn(stream=first), Turn(stream=second_, leaves=PASSED)]
+    project = Delivered(tmp_path, turns, START, t, can_resume=can_resume)
+    story = project.run(wait_for_quota=True, session_pause=100.0)
+    lifted = HOUR + MARGIN
+    assert ["completed"] == story.outcomes
+    assert [(3.0, None), (lifted, lifted + 3)] == [
+        (first.subscriptions[0][1], None),
+        second_.subscriptions[0],
+    ]
+    assert [lifted] == story.times(QuotaLifted)
+    assert 3 == story.times(QuotaWaiting)[0]
+    assert [0] == story.times(DeliverSessionStarted)
+    end = story.ended
+    assert ("all_passed", 1, lifted + 3) == (end.reason, end.sessions, end.duration)
+    assert pytest.approx(0.26) == end.cost_usd
+    told = project.agent.spawned
+    if can_resume:
+        assert told[0].session_id == told[1].resume_session_id
+        assert "cut off" in told[1].prompt
+    else:
+        assert told[0].prompt == told[1].prompt
+        assert told[1].resume_session_id is None
+    project.assert_released()
+
+
+def test_limits_without_a_reset_time(tmp_path: Path) -> None:
+    """They are waited for with growing pauses; after a day the loop ends (AUT-054)."""
+    turns = [Turn((LIMIT,), error=limited())] * 10
+    project = Delivered(tmp_path, turns, START)
+    story = project.run(wait_for_quota=True)
+    lifted = [0.0, *story.times(QuotaLifted)]
+    pauses = [after - before for before, after in pairwise(lifted)]
+    assert [900, 1800, 3600, 7200, 14400] == [round(pause) for pause in pauses[:5]]
+    assert 86400 == sum(map(round, pauses))
+    assert ["quota"] == story.outcomes
+    assert ("quota_exceeded", 1) == (story.ended.reason, story.ended.sessions)
+    assert isinstance(story.error, QuotaExceeded)
+    project.assert_released()
+
+
+def test_a_limit_in_every_session(tmp_path: Path) -> None:
+    """Each is waited for; none counts as a failure, and each session counts once (AUT-062)."""
+    t = deliver_marbles(q=LIMIT)
+    t.error = limited(HOUR)
+    turns = []
+    for n in range(1, 4):
+        t.error = limited(n * HOUR)
+        turns += [Turn(stream=t.cold("-q#")), Turn(stream=t.cold("-d|"))]
+    turns[-1] = Turn(stream=t.cold("-d|"), leaves=PASSED)
+    story = Delivered(tmp_path, turns, START, t).run(wait_for_quota=True, max_retries=0)
+    assert ["completed"] * 3 == story.outcomes
+    assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
+    assert 3 == len(story.of(QuotaLifted))
+
+
+def test_a_wait_that_ends_in_a_crash(tmp_path: Path) -> None:
+    """The session that went on after the wait has failed, not met a limit."""
+    crashed = Turn((), error=AgentFailed("oh", reason="crash"))
+    turns = [Turn((LIMIT,), error=limited(HOUR)), crashed, Turn(leaves=PASSED)]
+    story = Delivered(tmp_path, turns, START).run(wait_for_quota=True)
+    assert ["error", "completed"] == story.outcomes
+    assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
+
+
+def test_the_gate_is_shared(tmp_path: Path) -> None:
+    """A limit that somebody else has met is waited for before the session is spawned."""
+    t = deliver_marbles()
+    agent = t.cold("-d|")
+    project = Delivered(tmp_path, [Turn(stream=agent, leaves=PASSED)], START, t)
+    project.gate.close(second(HOUR), now=second(0), resets_at=second(HOUR), message="theirs")
+    story = project.run(wait_for_quota=True)
+    assert [(HOUR + MARGIN, HOUR + MARGIN + 2)] == agent.subscriptions
+    assert "all_passed" == story.ended.reason
+    assert 0 == project.gate.remaining(second(t.now))
+
+
+def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
+    """The session that was begun ends with the limit, and nobody was spawned."""
+    project = Delivered(tmp_path, [], START)
+    project.gate.close(second(HOUR), now=second(0), resets_at=second(HOUR), message="theirs")
+    story = project.run()
+    assert (["quota"], "quota_exceeded") == (story.outcomes, story.ended.reason)
+    assert [] == project.agent.spawned
+    assert [0] == story.times(DeliverEnded)
+
+
+def test_a_limit_in_the_last_session_allowed(tmp_path: Path) -> None:
+    """The wait goes on with the session: it is not taken for another one."""
+    turns = [Turn((LIMIT,), error=limited(HOUR)), Turn((DONE,))]
+    story = Delivered(tmp_path, turns, START).run(wait_for_quota=True, max_sessions=1)
+    assert (["completed"], "max_iterations") == (story.outcomes, story.ended.reason)
+
+
+def test_the_limit_comes_before_all_is_passed(tmp_path: Path) -> None:
+    """A session that met the limit when all was passed ends the loop with that (AUT-050)."""
+    story = Delivered(tmp_path, [Turn((LIMIT,), PASSED, limited(HOUR))], START).run()
+    assert ("quota_exceeded", 1) == (story.ended.reason, story.ended.passed)

@@ -1,0 +1,175 @@
+"""Whatever sessions do, the loop ends once, for a reason that the rules give."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
+from cuggino.domain.termination import LoopPicture, Terminate, decide
+from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    DeliverablesListed,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    SessionEnded,
+)
+from tests.loops.delivered import DONE, Delivered, Story, Turn
+
+IDS = ("a", "b", "c")
+STATUS = st.sampled_from(
+    ["pending", "passed", "passed", "passed", "blocked", "passed (deprecated)"]
+)
+FILES = st.one_of(
+    st.none(),
+    st.dictionaries(st.sampled_from(IDS), STATUS, max_size=3),
+    st.sampled_from(["{", ""]),
+)
+
+
+def failed(reason: Any) -> tuple[tuple[Any, ...], Exception]:
+    return (), AgentFailed("oh", reason=reason)
+
+
+ENDINGS: list[tuple[tuple[Any, ...], Exception | None]] = [
+    ((AgentMessage(text="done"), DONE), None),
+    ((AgentMessage(text="done"), DONE), None),
+    ((AgentMessage(text="done"), DONE), AgentFailed("behind", reason="crash")),
+    ((AgentMessage(text="no result"),), None),
+    failed("crash"),
+    failed("overloaded"),
+    ((), ValueError("own")),
+    ((SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), failed("unknown")[1]),
+    ((SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
+]
+ENDINGS_OF_ALL: list[tuple[tuple[Any, ...], Exception | None]] = [
+    ((SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
+    ((SessionEnded(outcome="budget"),), BudgetExceeded("spent")),
+    failed("auth"),
+]
+TURNS = st.builds(
+    lambda end, leaves, verifies: Turn(end[0], leaves, end[1], None, verifies),
+    st.sampled_from(ENDINGS * 3 + ENDINGS_OF_ALL),
+    FILES,
+    st.sets(st.sampled_from(IDS)).map(sorted),
+)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "max_sessions": st.integers(1, 8),
+        "max_retries": st.integers(0, 3),
+        "verify": st.booleans(),
+        "workflow": st.sampled_from(["run", "run", "run", "sync"]),
+        "recheck": st.booleans(),
+        "progress_patience": st.sampled_from([None, 1, 3]),
+        "review_patience": st.sampled_from([None, 1, 2]),
+        "budget": st.sampled_from([None, None, 0.03]),
+        "session_pause": st.sampled_from([0.0, 1.0]),
+        "retry_pause": st.just(0.0),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TURNS, max_size=10), OPTIONS, FILES, st.booleans())
+def test_random_sessions(
+    turns: list[Turn], options: dict[str, Any], start: Any, progress: bool
+) -> None:
+    """It ends once and last, within its limits, and by the rules; the counts are the file's."""
+    with tempfile.TemporaryDirectory() as folder:
+        states = None if progress else ["same"] * 20
+        project = Delivered(Path(folder), turns, start, fingerprints=states)
+        project.agent.spare = Turn()
+        story = project.run(**options)
+        project.assert_released()
+        assert_by_the_rules(story, options)
+        assert_counts(story, project)
+
+
+def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
+    end = story.ended
+    started, over = story.of(DeliverSessionStarted), story.of(DeliverSessionEnded)
+    assert end.sessions == len(started) == len(over) <= options["max_sessions"]
+    assert list(range(1, end.sessions + 1)) == [event.session for _, event in over]
+    outcomes = story.outcomes
+    errors = 0
+    for outcome in outcomes:
+        errors = errors + 1 if outcome in ("error", "execution_error") else 0
+        assert errors <= options["max_retries"] + 1
+    if end.reason in ("stalled", "failed"):
+        assert end.error
+        assert (story.error is not None) == (end.reason == "failed")
+        return
+    if end.reason in ("quota_exceeded", "budget_exceeded"):
+        expected = QuotaExceeded if end.reason == "quota_exceeded" else BudgetExceeded
+        assert isinstance(story.error, expected)
+        return
+    assert story.error is None
+    blind = outcomes[-1:] == ["error"]
+    verifies = end.verified is not None
+    decision = decide(
+        LoopPicture(
+            outcome=None,
+            deliverables=None if blind else _known(story),
+            iterations=end.sessions,
+            max_iterations=options["max_sessions"],
+            consecutive_errors=errors,
+            max_retries=options["max_retries"],
+            sync=options["workflow"] == "sync" or (verifies and end.reason != "all_blocked"),
+            verification=_verification(story) if verifies and not blind else None,
+        )
+    )
+    assert Terminate(end.reason) == decision  # type: ignore[arg-type]
+
+
+def _last(story: Story) -> DeliverablesListed | None:
+    """The deliverables as they were looked at last; None when their file was broken then."""
+    events = story.events
+    n = max(
+        (n for n, event in enumerate(events) if isinstance(event, DeliverSessionEnded)), default=0
+    )
+    listed = [event for event in events[n:] if isinstance(event, DeliverablesListed)]
+    return listed[-1] if listed else None
+
+
+def _known(story: Story) -> Deliverables | None:
+    last = _last(story)
+    if last is None:
+        return None
+    items = tuple(
+        Deliverable(id=x.id, description="", acceptance_criteria=(), status=x.status)
+        for x in last.deliverables
+    )
+    return Deliverables(created_at="", updated_at="", items=items)
+
+
+def _verification(story: Story) -> Verification | None:
+    last = _last(story)
+    if last is None:
+        return None
+    done = [f"v{n}" for n in range(story.ended.verified or 0)]
+    left = [f"x{n}" for n in range(story.ended.to_verify - len(done))]
+    return Verification(all=(*done, *left), verified=frozenset(done))
+
+
+def assert_counts(story: Story, project: Delivered) -> None:
+    """The end counts what stands in the file, and deprecated ones nowhere."""
+    end, file = story.ended, project.status_file
+    try:
+        items = json.loads(file.read_text())["deliverables"]
+    except (FileNotFoundError, ValueError):
+        items = []
+        if file.exists() and end.reason in ("failed", "quota_exceeded", "budget_exceeded"):
+            return  # the last that was known
+    active = [item for item in items if "deprecatedAt" not in item]
+    counts = (sum(i["passed"] for i in active), sum(i["blocked"] for i in active), len(active))
+    assert counts == (end.passed, end.blocked, end.total)
+    if end.reason in ("all_passed", "all_blocked"):
+        wanted = len(active) - end.blocked if end.reason == "all_passed" else 0
+        assert wanted == end.passed
+    assert end.success == (end.reason in ("all_passed", "all_verified"))

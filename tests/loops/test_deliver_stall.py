@@ -1,0 +1,116 @@
+"""Sessions that get nowhere end the deliverables loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, just
+
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.edges import run
+from cuggino.events import DeliverEnded, NoProgress, SessionEnded
+from cuggino.stages import fingerprint_stage
+from tests.loops.delivered import Delivered, Sessions, Turn, crash
+
+START = {"a": "pending", "b": "pending"}
+ONE = {"a": "passed", "b": "pending"}
+
+
+def test_sessions_that_change_nothing(tmp_path: Path) -> None:
+    """After `progress_patience` of them in a row the loop has stalled, and says why."""
+    project = Delivered(tmp_path, [Turn()] * 3, START, fingerprints=["same"] * 4)
+    story = project.run(progress_patience=3)
+    assert ("stalled", 3) == (story.ended.reason, story.ended.sessions)
+    assert "3 sessions in a row changed nothing" == story.ended.error
+    assert [NoProgress, DeliverEnded] == [type(event) for event in story.events[-2:]]
+    assert NoProgress(kind="unchanged", agents=3, action="stop") == story.events[-2]
+    assert not story.ended.success
+    assert story.error is None
+    project.assert_released()
+
+
+def test_a_change_of_a_status_is_progress(tmp_path: Path) -> None:
+    """So is one of the files; the count begins anew with either."""
+    turns = [Turn(), Turn(leaves=ONE), Turn(), Turn(), Turn(), Turn()]
+    states = ["s", "s", "s", "s", "t", "t", "t"]
+    story = Delivered(tmp_path, turns, START, fingerprints=states).run(progress_patience=2)
+    assert ("stalled", 6) == (story.ended.reason, story.ended.sessions)
+
+
+def test_marks_are_progress(tmp_path: Path) -> None:
+    """A session that has verified something has changed something."""
+    start = dict.fromkeys("abcd", "passed")
+    turns = [Turn(verifies=[name]) for name in start]
+    story = Delivered(tmp_path, turns, start, fingerprints=["s"] * 9).run(
+        verify=True, progress_patience=1
+    )
+    assert ("all_verified", 4) == (story.ended.reason, story.ended.sessions)
+
+
+def test_sessions_that_undo_each_other(tmp_path: Path) -> None:
+    """Coming back to states that were there before is a standstill too."""
+    states = ["s", "t", "s", "t", "s", "t"]
+    story = Delivered(tmp_path, [Turn()] * 5, START, fingerprints=states).run(progress_patience=3)
+    assert ("stalled", "oscillating") == (story.ended.reason, story.of(NoProgress)[0][1].kind)
+    assert "came back to the same state" in story.ended.error
+
+
+def test_it_is_off_when_absent(tmp_path: Path) -> None:
+    """Without patience nobody looks at the project, and the limit of sessions ends it."""
+    project = Delivered(tmp_path, [Turn()] * 9, START, fingerprints=[])
+    story = project.run(progress_patience=None, max_sessions=9)
+    assert "max_iterations" == story.ended.reason
+
+
+def test_failures_have_a_count_of_their_own(tmp_path: Path) -> None:
+    """A session that failed is not judged by what it changed."""
+    failed = Turn((SessionEnded(outcome="failed", num_turns=1),))
+    turns = [crash(), failed, crash(), Turn(), Turn()]
+    story = Delivered(tmp_path, turns, START, fingerprints=["s"] * 3).run(progress_patience=2)
+    assert ("stalled", 5) == (story.ended.reason, story.ended.sessions)
+
+
+def test_a_limit_comes_before_the_standstill(tmp_path: Path) -> None:
+    """What the rules say is said first."""
+    story = Delivered(tmp_path, [Turn()] * 2, START, fingerprints=["s"] * 3).run(
+        progress_patience=2, max_sessions=2
+    )
+    assert "max_iterations" == story.ended.reason
+    assert [] == story.of(NoProgress)
+
+
+def test_what_counts_as_the_project(tmp_path: Path) -> None:
+    """Notes, the status file and what cuggino keeps are left out of the look: no progress."""
+    project = Delivered(tmp_path, [Turn()], START)
+    looked: list[dict[str, Any]] = []
+
+    def look(cwd: Path, **options: Any) -> Observable[str]:
+        looked.append({"cwd": cwd, **options})
+        return just("s")
+
+    project.service.fingerprint = look
+    project.run(progress_patience=1)
+    excluded = (Path(".autonoe-note.md"), Path(".autonoe"), Path(".cuggino"))
+    assert [{"cwd": tmp_path, "exclude": excluded, "plan": None}] * 2 == looked
+
+
+class Writing(Sessions):
+    """Writes notes in every session, and code in the first."""
+
+    def turn(self, options: SpawnOptions) -> Turn:
+        number = len(self.spawned)
+        (self.project / ".autonoe-note.md").write_text(f"note {number}")
+        if number == 0:
+            (self.project / "code.py").write_text("print()")
+        return super().turn(options)
+
+
+def test_notes_alone_in_a_real_project(tmp_path: Path) -> None:
+    """With the real look at files: notes and statuses written anew change nothing, code does."""
+    project = Delivered(tmp_path, [Turn()] * 4, START, sessions=Writing)
+    project.service.fingerprint = fingerprint_stage
+    seen: list[Any] = []
+    run(project.stream(progress_patience=2), seen.append)
+    assert isinstance(seen[-1], DeliverEnded)
+    assert ("stalled", 3) == (seen[-1].reason, seen[-1].sessions)

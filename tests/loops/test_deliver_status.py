@@ -1,0 +1,185 @@
+"""What becomes of deliverables while a session runs, told as it is written (AUT-115, AUT-116)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reactivex import throw
+
+from cuggino.events import (
+    DeliverablesListed,
+    DeliverableState,
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+)
+from tests.loops.delivered import Delivered, Statuses, Turn, Writes, crash, deliver_marbles
+
+START = {"a": "pending", "b": "pending"}
+ONE = {"a": "passed", "b": "pending"}
+BOTH = {"a": "passed", "b": "passed"}
+
+
+def listing(statuses: Statuses) -> DeliverablesListed:
+    return DeliverablesListed(
+        deliverables=tuple(
+            DeliverableState.model_validate(
+                {"id": name, "description": f"do {name}", "status": status}
+            )
+            for name, status in statuses.items()
+        )
+    )
+
+
+def changed(name: str, previous: str, status: str) -> DeliverableStatusChanged:
+    return DeliverableStatusChanged.model_validate(
+        {
+            "deliverable_id": name,
+            "description": f"do {name}",
+            "previous": previous,
+            "status": status,
+        }
+    )
+
+
+def test_changes_are_told_as_they_are_written(tmp_path: Path) -> None:
+    """Each change of the file is told at once, first what changed, then the whole."""
+    t = deliver_marbles(
+        s=DeliverSessionStarted(session=1, instruction="coding"),
+        e=DeliverSessionEnded(
+            session=1, outcome="completed", message="working", cost_usd=0.01, duration=6.0
+        ),
+        E=DeliverEnded(
+            reason="all_passed",
+            sessions=1,
+            passed=2,
+            total=2,
+            cost_usd=0.01,
+            duration=6.0,
+            max_retries=3,
+        ),
+        O=Writes(ONE),
+        B=Writes(BOTH),
+        **{"0": listing(START), "1": listing(ONE), "2": listing(BOTH)},
+        x=changed("a", "pending", "passed"),
+        y=changed("b", "pending", "passed"),
+    )
+    agent = t.cold("-O-Bad|")
+    watch = t.hot("--!-!----!")
+    project = Delivered(tmp_path, [Turn(stream=agent)], START, t, watch)
+    t.check(project.stream(), "(0s)-(x1)-(y2a)d(e2E|)")
+    t.check_subscriptions(agent, "^-----!")
+    t.check_subscriptions(watch, "^-----!")
+    project.assert_released()
+
+
+def test_a_change_that_nobody_reported_is_told_at_the_end(tmp_path: Path) -> None:
+    """What the folder's watch has missed is told before the end of the session."""
+    t = deliver_marbles(B=Writes(BOTH))
+    project = Delivered(tmp_path, [Turn(stream=t.cold("--B-d|"))], START, t)
+    story = project.run()
+    assert [(5, "a", "pending", "passed"), (5, "b", "pending", "passed")] == story.changes
+    kinds = [type(event) for event in story.events[-5:]]
+    assert [
+        DeliverableStatusChanged,
+        DeliverablesListed,
+        DeliverSessionEnded,
+        DeliverablesListed,
+        DeliverEnded,
+    ] == kinds
+    assert story.events[-4] == story.events[-2]
+
+
+def test_two_changes_in_one_look(tmp_path: Path) -> None:
+    """They are told in the order of the file, with the list once behind them."""
+    t = deliver_marbles(W=Writes({"a": "blocked", "b": "passed", "c": "pending"}))
+    start = {"c": "passed", "b": "pending", "a": "pending"}
+    project = Delivered(tmp_path, [Turn(stream=t.cold("-W---d|"))], start, t, t.hot("--!"))
+    story = project.run(max_sessions=1)
+    assert [
+        (2, "a", "pending", "blocked"),
+        (2, "b", "pending", "passed"),
+        (2, "c", "passed", "pending"),
+    ] == story.changes
+    assert [0, 2, 6] == story.times(DeliverablesListed)
+
+
+def test_created_ones_are_listed(tmp_path: Path) -> None:
+    """A new deliverable has no status that changed; later changes of it are told."""
+    t = deliver_marbles(N=Writes(START), O=Writes(ONE))
+    project = Delivered(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
+    story = project.run(max_sessions=1)
+    assert [(4, "a", "pending", "passed")] == story.changes
+    told = [(when, len(event.deliverables)) for when, event in story.of(DeliverablesListed)]
+    assert [(0, 0), (2, 2), (4, 2), (6, 2)] == told
+
+
+def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
+    """One that is deprecated is no change of status, and not listed any more."""
+    t = deliver_marbles(D=Writes({"a": "passed", "b": "pending (deprecated)"}))
+    project = Delivered(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
+    story = project.run()
+    assert [] == story.changes
+    assert ["a"] == [item.id for item in story.of(DeliverablesListed)[1][1].deliverables]
+    assert ("all_passed", 1, 1) == (story.ended.reason, story.ended.passed, story.ended.total)
+
+
+def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None:
+    """A file that is written again as it was, and other files of the folder, say nothing."""
+    t = deliver_marbles(W=Writes(START))
+    project = Delivered(tmp_path, [Turn(stream=t.cold("-W-a-d|"))], START, t, t.hot("!!!!!!"))
+    story = project.run(max_sessions=1)
+    assert [0, 6] == story.times(DeliverablesListed)
+    assert [] == story.changes
+
+
+def test_a_status_that_comes_back(tmp_path: Path) -> None:
+    """A status that is set and reset is told twice when it was seen in between."""
+    t = deliver_marbles(O=Writes(ONE), Z=Writes(START))
+    project = Delivered(tmp_path, [Turn(stream=t.cold("-O-Z-d|"))], START, t, t.hot("--!-!"))
+    story = project.run(max_sessions=1)
+    assert [(2, "a", "pending", "passed"), (4, "a", "passed", "pending")] == story.changes
+
+
+def test_a_watch_that_errors(tmp_path: Path) -> None:
+    """The session goes on; it is told, and so is at the end what was not seen meanwhile."""
+    t = deliver_marbles(O=Writes(ONE), B=Writes(BOTH))
+    t.error = OSError("no more watches")
+    agent, watch = t.cold("-O-B-d|"), t.hot("--!#")
+    project = Delivered(tmp_path, [Turn(stream=agent)], START, t, watch)
+    story = project.run()
+    assert ["completed"] == story.outcomes
+    (warning,) = story.warnings
+    assert f"{tmp_path}/.autonoe cannot be watched: no more watches" == warning
+    assert [(2, "a", "pending", "passed"), (6, "b", "pending", "passed")] == story.changes
+    t.check_subscriptions(agent, "^-----!")
+    t.check_subscriptions(watch, "^--!")
+    assert "all_passed" == story.ended.reason
+
+
+def test_a_watch_that_cannot_begin(tmp_path: Path) -> None:
+    """Each session says so and does its work."""
+    t = deliver_marbles()
+    turns = [Turn(stream=t.cold("-d|")), Turn(stream=t.cold("-d|"), leaves=BOTH)]
+    story = Delivered(tmp_path, turns, START, t, throw(OSError("no"))).run()
+    assert 2 == len(story.warnings)
+    assert ["completed", "completed"] == story.outcomes
+
+
+def test_each_session_has_its_own_watch(tmp_path: Path) -> None:
+    """The folder is watched while a session runs, and not in the pauses."""
+    t = deliver_marbles(B=Writes(BOTH))
+    watch = t.hot("- 1m !")
+    turns = [Turn(stream=t.cold("--d|")), Turn(stream=t.cold("B-d|"))]
+    Delivered(tmp_path, turns, START, t, watch).run(session_pause=5.0)
+    t.check_subscriptions(watch, "^--!", "8s ^--!")
+
+
+def test_the_counts_of_a_session_that_crashed(tmp_path: Path) -> None:
+    """The end of the run counts what a failed session has done, though it decided nothing."""
+    failed = crash()
+    turn = Turn(events=(), error=failed.error, leaves=BOTH)
+    story = Delivered(tmp_path, [turn], START).run(max_retries=0)
+    assert ("max_retries_exceeded", 2) == (story.ended.reason, story.ended.passed)
+    assert 2 == len(story.changes)
