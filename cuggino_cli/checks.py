@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
+from cuggino.storage.deliverables import SPEC_FILE
 from cuggino_cli.deliver_checks import deliverables
 from cuggino_cli.finding import Finding
 from cuggino_cli.guard_checks import guard
@@ -185,6 +186,8 @@ def specifications(folder: Path, specs_path: str) -> Finding:
     hint = f"write the specifications there, or set specsPath in {CONFIG_FILE}"
     if not place.is_dir():
         state = "is no folder" if place.exists() else "does not exist"
+        if (folder / SPEC_FILE).is_file():  # for `cuggino deliver`, which needs no more
+            return Finding("note", f"specs: {place} {state}", f"for `cuggino run`, {hint}")
         return Finding("problem", f"specs: {place} {state}", hint)
     if not os.access(place, os.R_OK | os.X_OK):
         return Finding("problem", f"specs: {place} cannot be read", "check its permissions")

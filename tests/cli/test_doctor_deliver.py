@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino_cli import deliver_checks
+from cuggino_cli.checks import specifications
 from cuggino_cli.deliver_checks import deliverables
 from cuggino_cli.finding import Finding
 
@@ -44,6 +45,13 @@ def status(folder: Path, *flags: tuple[bool, bool]) -> None:
 def test_nothing_elsewhere(tmp_path: Path) -> None:
     """Where the loop is not used nothing is said of it."""
     assert [] == list(deliverables(tmp_path))
+
+
+def test_no_other_specification_is_needed(project: Path) -> None:
+    """A missing folder of specs is a problem, but only a note where there is a `SPEC.md`."""
+    assert "note" == specifications(project, ".specs").status
+    (project / "SPEC.md").unlink()
+    assert "problem" == specifications(project, ".specs").status
 
 
 def test_how_far_it_is(project: Path) -> None:
