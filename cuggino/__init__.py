@@ -39,6 +39,7 @@ from cuggino._version import __version__
 if TYPE_CHECKING:
     from cuggino.agents import InteractiveOptions, LlmAgent, SpawnOptions, make_agent
     from cuggino.agents.claude import ClaudeAgent
+    from cuggino.agents.copilot import CopilotAgent
     from cuggino.agents.scripted import ScriptedAgent
     from cuggino.config import Config, load_config, save_config
     from cuggino.domain.run_summary import RunSummary
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
         LoopEvent,
         LoopPhaseEvent,
         LoopTerminalEvent,
+        PlanBuildEnded,
+        PlanBuildEvent,
         WatchEvent,
         dump_event,
         is_deliver_event,
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
         is_loop_event,
         is_loop_phase_event,
         is_loop_terminal_event,
+        is_plan_build_event,
         is_watch_loop_event,
         parse_event,
     )
@@ -79,6 +83,8 @@ if TYPE_CHECKING:
         DeliverService,
         LoopRunOptions,
         LoopService,
+        PlanBuildOptions,
+        PlanBuildService,
         WatchRunOptions,
         WatchService,
     )
@@ -96,6 +102,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents": ("InteractiveOptions", "LlmAgent", "SpawnOptions", "make_agent"),
     "agents.claude": ("ClaudeAgent",),
+    "agents.copilot": ("CopilotAgent",),
     "agents.scripted": ("ScriptedAgent",),
     "config": ("Config", "load_config", "save_config"),
     "domain.run_summary": ("RunSummary",),
@@ -119,6 +126,8 @@ _HOMES = {
         "LoopEvent",
         "LoopPhaseEvent",
         "LoopTerminalEvent",
+        "PlanBuildEnded",
+        "PlanBuildEvent",
         "WatchEvent",
         "dump_event",
         "is_deliver_event",
@@ -128,6 +137,7 @@ _HOMES = {
         "is_loop_event",
         "is_loop_phase_event",
         "is_loop_terminal_event",
+        "is_plan_build_event",
         "is_watch_loop_event",
         "parse_event",
     ),
@@ -136,6 +146,8 @@ _HOMES = {
         "DeliverService",
         "LoopRunOptions",
         "LoopService",
+        "PlanBuildOptions",
+        "PlanBuildService",
         "WatchRunOptions",
         "WatchService",
     ),
@@ -158,6 +170,7 @@ __all__ = [
     "ClaudeAgent",
     "Config",
     "ConfigError",
+    "CopilotAgent",
     "CugginoError",
     "DeliverEnded",
     "DeliverEvent",
@@ -177,6 +190,10 @@ __all__ = [
     "LoopScheduler",
     "LoopService",
     "LoopTerminalEvent",
+    "PlanBuildEnded",
+    "PlanBuildEvent",
+    "PlanBuildOptions",
+    "PlanBuildService",
     "QuotaExceeded",
     "RunSummary",
     "Runtime",
@@ -200,6 +217,7 @@ __all__ = [
     "is_loop_event",
     "is_loop_phase_event",
     "is_loop_terminal_event",
+    "is_plan_build_event",
     "is_watch_loop_event",
     "iterate",
     "load_config",

@@ -1,15 +1,25 @@
-"""Whether a loop can work in a folder, known before anything is started or written."""
+"""Whether a loop can work, and with which options: known before anything is started or written."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from reactivex import Observable
 
 from cuggino.agents import LlmAgent
-from cuggino.config import CONFIG_FILE, Config
+from cuggino.config import CONFIG_FILE, Config, LoopSettings
 from cuggino.errors import ConfigError
+from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.stages import act
 from cuggino.storage import WORKSPACE_FOLDER
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
@@ -59,3 +69,29 @@ def _check_repository(cwd: Path) -> None:
         raise ConfigError("git is not installed, but commit is on", hint=hint)
     if repository_state(cwd) is None:
         raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)
+
+
+def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Model:
+    """The options of a loop: those of the configuration, and those that are given.
+
+    Raises:
+        ConfigError: one of those given cannot be used.
+    """
+    settings = {name: getattr(config, name) for name in LoopSettings.model_fields}
+    try:
+        return model.model_validate({**settings, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Observable[Any]:
+    """What `start` makes of what `prepare` gives, at subscription; its exception is the error."""
+
+    def story() -> Flow[None]:
+        prepared = yield from ask(act(prepare))
+        assert prepared is not None
+        yield from forward(start(prepared))
+
+    return on_loop(flow(story))

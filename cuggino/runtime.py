@@ -5,30 +5,32 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
 from reactivex import Observable
 
 from cuggino.agents import LlmAgent, make_agent
 from cuggino.config import Config, LoopSettings, load_config
-from cuggino.errors import ConfigError
-from cuggino.events import DeliverStreamEvent, LoopEvent, WatchEvent
+from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
 from cuggino.loops import (
     DeliverRunOptions,
     DeliverService,
     LoopRunOptions,
     LoopService,
+    PlanBuildOptions,
+    PlanBuildService,
     WatchRunOptions,
     WatchService,
 )
-from cuggino.loops.resuming import resumed_delivery, resumed_options
+from cuggino.loops.resuming import resumed_building, resumed_delivery, resumed_options
 from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
-from cuggino.preflight import check_project, check_writable
+from cuggino.preflight import after, check_project, check_writable, configured
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
+
+_Options = TypeVar("_Options", DeliverRunOptions, PlanBuildOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Runtime:
     loop: LoopService
     watcher: WatchService
     deliverer: DeliverService
+    builder: PlanBuildService
     agent_name: str = ""
     """The agent as it was named, for the journal; resumed runs use it again."""
 
@@ -92,6 +95,16 @@ class Runtime:
             loop=loop,
             watcher=watcher,
             deliverer=DeliverService(agent=agent, workspace=workspace, gate=gate),
+            builder=PlanBuildService(
+                agent=agent,
+                workspace=workspace,
+                # All that its agents leave: what they plan is a part of the project.
+                repository=GitRepository(
+                    folder, exclude=(Path(WORKSPACE_FOLDER),), timeout=config.commit_timeout
+                ),
+                prompts=prompts,
+                gate=gate,
+            ),
             agent_name=name,
         )
 
@@ -122,12 +135,9 @@ class Runtime:
         anything is started or written.
         """
 
-        def story() -> Flow[None]:
-            options = yield from ask(act(lambda: self._checked(focus, review, slow=slow)))
-            assert options is not None
-            yield from forward(self.loop.run(options))
-
-        return on_loop(flow(story))
+        return after(
+            lambda: self._checked(focus, review, slow=slow), lambda options: self.loop.run(options)
+        )
 
     def resume(self, run_id: str | None = None) -> Observable[LoopEvent]:
         """Go on with an unfinished run: the latest, or the one whose id begins so.
@@ -138,14 +148,11 @@ class Runtime:
         Errors: `RunNotResumable`, before anything is started or written.
         """
 
-        def story() -> Flow[None]:
-            journal = yield from ask(act(lambda: find_run(self.workspace.journal, run_id)))
-            assert journal is not None
-            options = yield from ask(act(lambda: self._resumed(journal)))
-            assert options is not None
-            yield from forward(self.loop.run(options, resume=journal))
+        def prepared() -> tuple[JournalFile, LoopRunOptions]:
+            journal = find_run(self.workspace.journal, run_id)
+            return journal, self._resumed(journal)
 
-        return on_loop(flow(story))
+        return after(prepared, lambda found: self.loop.run(found[1], resume=found[0]))
 
     def watch(self, *, slow: bool = False) -> Observable[WatchEvent]:
         """The watch over the project's backlog, after a look whether it can work here.
@@ -172,14 +179,7 @@ class Runtime:
         Raises:
             ConfigError: one of those given cannot be used.
         """
-        settings = {name: getattr(self.config, name) for name in LoopSettings.model_fields}
-        values = {"cwd": self.cwd, "agent": self.agent_name, **settings, **given}
-        try:
-            return DeliverRunOptions.model_validate(values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+        return self._options(DeliverRunOptions, given)
 
     def deliver(
         self,
@@ -187,18 +187,11 @@ class Runtime:
         *,
         interrupt: Observable[object] | None = None,
     ) -> Observable[DeliverStreamEvent]:
-        """The deliverables loop, after a look whether it can work here.
-
-        Emits what `DeliverService.run` emits; a project that cannot be used is an error before
-        anything is started or written.
-        """
-
-        def story() -> Flow[None]:
-            checked = yield from ask(act(lambda: self._checked_delivery(options)))
-            assert checked is not None
-            yield from forward(self.deliverer.run(checked, interrupt=interrupt))
-
-        return on_loop(flow(story))
+        """The deliverables loop, as `run`; emits what `DeliverService.run` emits."""
+        return after(
+            lambda: self._checked_delivery(options),
+            lambda checked: self.deliverer.run(checked, interrupt=interrupt),
+        )
 
     def resume_delivery(
         self,
@@ -220,18 +213,64 @@ class Runtime:
             options = resumed_delivery(self.deliver_options(**given), journal.started)
             return journal, self._checked_delivery(options)
 
-        def story() -> Flow[None]:
-            found = yield from ask(act(prepared))
-            assert found is not None
-            journal, options = found
-            run = self.deliverer.run(options, interrupt=interrupt, resume=journal)
-            yield from forward(run)
+        return after(
+            prepared,
+            lambda found: self.deliverer.run(found[1], interrupt=interrupt, resume=found[0]),
+        )
 
-        return on_loop(flow(story))
+    def plan_build_options(self, **given: Any) -> PlanBuildOptions:
+        """The options of a plan/build run by the configuration, and those that are given.
+
+        Raises:
+            ConfigError: one of those given cannot be used.
+        """
+        return self._options(PlanBuildOptions, given)
+
+    def plan_build(
+        self,
+        options: PlanBuildOptions | None = None,
+        *,
+        interrupt: Observable[object] | None = None,
+    ) -> Observable[PlanBuildStreamEvent]:
+        """The plan/build loop, after a look whether it can work here.
+
+        Emits what `PlanBuildService.run` emits.
+        """
+        return after(
+            lambda: self._checked_building(options or self.plan_build_options()),
+            lambda checked: self.builder.run(checked, interrupt=interrupt),
+        )
+
+    def resume_plan_build(
+        self,
+        run_id: str | None = None,
+        *,
+        interrupt: Observable[object] | None = None,
+        **given: Any,
+    ) -> Observable[PlanBuildStreamEvent]:
+        """Go on with an unfinished plan/build run, as `resume_delivery`."""
+
+        def prepared() -> tuple[JournalFile, PlanBuildOptions]:
+            journal = find_run(self.workspace.journal, run_id, kind="loop")
+            options = resumed_building(self.plan_build_options(**given), journal.started)
+            return journal, self._checked_building(options)
+
+        return after(
+            prepared,
+            lambda found: self.builder.run(found[1], interrupt=interrupt, resume=found[0]),
+        )
+
+    def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
+        return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
 
     def _checked_delivery(self, options: DeliverRunOptions | None) -> DeliverRunOptions:
         options = options or self.deliver_options()
         self.deliverer.check()
+        self.agent.check()
+        check_writable(self.cwd)
+        return options
+
+    def _checked_building(self, options: PlanBuildOptions) -> PlanBuildOptions:
         self.agent.check()
         check_writable(self.cwd)
         return options

@@ -107,6 +107,10 @@ class Audit:
                 level = "full"
             case "run":
                 self._default = "implementing"
+            case "loop":
+                self._default = "implementing"
+                if started.options.get("allow_all") is False:
+                    level = "full"
             case _ as never:
                 assert_never(never)
         self._level = self._level or level
@@ -115,6 +119,8 @@ class Audit:
         name = (stage or "").partition("#")[0]
         if self._default == "deliver":
             return DELIVER_ROLES.get(name, "deliver")
+        if name.startswith("verify-"):  # the verifying agents of the plan/build loop
+            return "audit"
         return next((role for role in ROLES if role == name), self._default)
 
     def _judge(self, call: ToolCall, role: Role, shfmt: str) -> Verdict:

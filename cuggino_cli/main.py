@@ -25,6 +25,7 @@ COMMANDS = (
     "run",
     "watch",
     "deliver",
+    "loop",
     "plan",
     "backlog",
     "issues",

@@ -50,7 +50,8 @@ def _whole_number(text: str) -> int:
     return int(digits)
 
 
-def _yes(text: str) -> bool:
+def yes_or_no(text: str) -> bool:
+    """The typed answer as a setting; raises `ValueError` when it is neither."""
     typed = text.strip().lower()
     # Parts count as well, so that nobody is told off in the middle of a word.
     if typed in ("y", "ye", "yes"):
@@ -61,10 +62,11 @@ def _yes(text: str) -> bool:
 
 
 def _gate(text: str) -> Literal["context", "block"]:
-    return "block" if _yes(text) else "context"
+    return "block" if yes_or_no(text) else "context"
 
 
-def _y_or_n(value: Value) -> str:
+def y_or_n(value: Value) -> str:
+    """A setting as what would be typed."""
     return "y" if value in (True, "block") else "n"
 
 
@@ -73,7 +75,7 @@ GATE = Question(
     flag="--gate",
     message="Count an approval only if the check command passes (recommended)",
     parse=_gate,
-    show=_y_or_n,
+    show=y_or_n,
     toggle=True,
 )
 """Asked only when there is a check command."""
@@ -108,16 +110,16 @@ QUESTIONS = (
         field="commit",
         flag="--commit/--no-commit",
         message="Auto-commit after each implementation step",
-        parse=_yes,
-        show=_y_or_n,
+        parse=yes_or_no,
+        show=y_or_n,
         toggle=True,
     ),
     Question(
         field="audit",
         flag="--audit/--no-audit",
         message="Run audit agent during idle time",
-        parse=_yes,
-        show=_y_or_n,
+        parse=yes_or_no,
+        show=y_or_n,
         toggle=True,
     ),
 )

@@ -70,7 +70,7 @@ def _going_on(run: RecordedRun, short: str) -> Finding:
             f"session files: of run {short}, which is unfinished",
             "`cuggino watch` goes on with it when it takes the item again",
         )
-    command = "deliver" if run.journal.started.kind == "deliver" else "run"
+    command = run.journal.started.kind
     return Finding(
         "note",
         f"session files: of run {short}, which can be resumed",

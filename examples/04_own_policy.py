@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 
 import cuggino
 from cuggino.events import AgentMessage, LlmAgentEvent, LoopPhaseEvent, LoopSpecIssue, ToolCall

@@ -46,7 +46,7 @@ ROOMS = MappingProxyType(
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
         "agents": _room(
             "_version events errors security config domain sources operators",
-            "pydantic reactivex mcp anyio",
+            "pydantic reactivex mcp anyio copilot",
         ),
         "stages": _room(
             "events errors security domain agents.protocol prompts operators sources storage",
@@ -59,7 +59,9 @@ ROOMS = MappingProxyType(
         "edges": _room("operators", "reactivex"),
         "report": _room("events errors domain storage", "pydantic plotly"),
         "notify": _room("events errors config operators", "reactivex apprise"),
-        "preflight": _room("errors config sources storage agents"),
+        "preflight": _room(
+            "errors config operators sources storage agents stages", "pydantic reactivex"
+        ),
         "runtime": _room(
             "events errors security config domain prompts operators sources storage agents stages "
             "loops notify preflight",

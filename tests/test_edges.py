@@ -16,8 +16,7 @@ from typing import Any
 import psutil
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino import LoopScheduler, iterate, run

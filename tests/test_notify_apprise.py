@@ -12,8 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from reactivex import operators as ops
-from reactivex import timer
+from reactivex import operators as ops, timer
 
 from cuggino import run
 from cuggino.errors import ConfigError, CugginoError

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from reactivex import Observable, defer
 
-from cuggino.agents import claude_sandbox
-from cuggino.agents import guard as guards
+from cuggino.agents import claude_sandbox, guard as guards
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.guard import Guard, make_guard
 from cuggino.agents.guard_watch import GuardWatch

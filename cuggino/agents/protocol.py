@@ -14,7 +14,17 @@ from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
 
 Role = Literal[
-    "planning", "implementing", "reviewing", "audit", "initializer", "coding", "sync", "verify"
+    "planning",
+    "implementing",
+    "reviewing",
+    "audit",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
+    "plan",
+    "build",
+    "judge",
 ]
 """What an agent is spawned for."""
 

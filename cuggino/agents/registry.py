@@ -8,7 +8,7 @@ from pathlib import Path
 from cuggino.agents.protocol import LlmAgent
 from cuggino.errors import ConfigError
 
-AGENT_NAMES = ("claude", "scripted:FILE")
+AGENT_NAMES = ("claude", "copilot", "scripted:FILE")
 """What can be given as an agent's name."""
 
 
@@ -28,6 +28,10 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
 
             program = path or "claude"
             return ClaudeAgent(path=cwd / program if os.sep in program else program)
+        case "copilot" if not argument:
+            from cuggino.agents.copilot import CopilotAgent
+
+            return CopilotAgent(path=cwd / path if path and os.sep in path else path)
         case "scripted" if argument:
             from cuggino.agents.scripted import ScriptedAgent
 

@@ -181,6 +181,9 @@ class Scenario(BaseModel):
     coding: tuple[Run, ...] = ()
     sync: tuple[Run, ...] = ()
     verify: tuple[Run, ...] = ()
+    plan: tuple[Run, ...] = ()
+    build: tuple[Run, ...] = ()
+    judge: tuple[Run, ...] = ()
 
     def runs(self, role: str | None) -> tuple[Run, ...]:
         """The runs of a role; of an unknown role there are none."""

@@ -9,6 +9,7 @@ from cuggino.events.deliver import DeliverEvent
 from cuggino.events.journal import JournalEvent
 from cuggino.events.loop import CommandOutputEvent, LoopPhaseEvent, LoopTerminalEvent
 from cuggino.events.marker import LlmMarkerEvent, LlmTerminalMarkerEvent
+from cuggino.events.plan_build import PlanBuildEvent
 from cuggino.events.policy import PolicyEvent
 from cuggino.events.watch import WatchLoopEvent
 
@@ -70,6 +71,18 @@ def is_deliver_stream_event(
     return isinstance(event, DeliverEvent | LlmAgentEvent | PolicyEvent)
 
 
+def is_plan_build_event(event: object) -> TypeIs[PlanBuildEvent]:
+    """The plan/build loop moved."""
+    return isinstance(event, PlanBuildEvent)
+
+
+def is_plan_build_stream_event(
+    event: object,
+) -> TypeIs[PlanBuildEvent | LlmAgentEvent | PolicyEvent]:
+    """One of `PlanBuildStreamEvent`: what the plan/build loop emits."""
+    return isinstance(event, PlanBuildEvent | LlmAgentEvent | PolicyEvent)
+
+
 def is_loop_event(
     event: object,
 ) -> TypeIs[LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent]:
@@ -87,7 +100,13 @@ def is_watch_event(
 def is_printable_event(
     event: object,
 ) -> TypeIs[
-    LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent | WatchLoopEvent | DeliverEvent
+    LlmAgentEvent
+    | LlmMarkerEvent
+    | LoopPhaseEvent
+    | PolicyEvent
+    | WatchLoopEvent
+    | DeliverEvent
+    | PlanBuildEvent
 ]:
     """One of `PrintableEvent`: what a formatter must know how to show."""
-    return is_watch_event(event) or isinstance(event, DeliverEvent)
+    return is_watch_event(event) or isinstance(event, DeliverEvent | PlanBuildEvent)

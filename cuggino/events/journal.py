@@ -30,7 +30,7 @@ class RunStarted(JournalEvent):
     """The first entry of a journal."""
 
     run_id: str
-    kind: Literal["run", "watch", "deliver"]
+    kind: Literal["run", "watch", "deliver", "loop"]
     command: str
     focus: str = ""
     item: str | None = None

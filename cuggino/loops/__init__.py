@@ -2,7 +2,13 @@
 
 from cuggino.loops.coding import LoopService
 from cuggino.loops.deliver import DeliverService
-from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, WatchRunOptions
+from cuggino.loops.options import (
+    DeliverRunOptions,
+    LoopRunOptions,
+    PlanBuildOptions,
+    WatchRunOptions,
+)
+from cuggino.loops.plan_build import PlanBuildService
 from cuggino.loops.watch import WatchService
 
 __all__ = [
@@ -10,6 +16,8 @@ __all__ = [
     "DeliverService",
     "LoopRunOptions",
     "LoopService",
+    "PlanBuildOptions",
+    "PlanBuildService",
     "WatchRunOptions",
     "WatchService",
 ]

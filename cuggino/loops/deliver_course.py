@@ -18,8 +18,8 @@ from cuggino.events import (
     NoProgress,
     SessionOutcome,
 )
-from cuggino.loops.deliver_session import is_failure
 from cuggino.loops.options import DeliverRunOptions
+from cuggino.loops.session_fold import is_failure
 from cuggino.prompts.instructions import RUN, SYNC, choose_instruction
 
 _OUTCOMES: Mapping[DeliverOutcome, SessionOutcome] = {

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import assert_never
 
-from reactivex import Observable, abc, just
-from reactivex import operators as ops
+from reactivex import Observable, abc, just, operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
-from cuggino.domain.attempts import hits_every_item
 from cuggino.domain.deliverables import Deliverables
-from cuggino.domain.spending import SESSION_BEGINS, Budget, Spending
 from cuggino.errors import (
-    AgentFailed,
-    BudgetExceeded,
-    CugginoError,
-    LlmSessionError,
-    ProcessError,
-    QuotaExceeded,
     StorageError,
 )
 from cuggino.events import (
-    AgentMessage,
     DeliverablesListed,
     DeliverableState,
     DeliverableStatusChanged,
@@ -32,10 +21,9 @@ from cuggino.events import (
     DeliverSessionEnded,
     DeliverWarning,
     Event,
-    SessionEnded,
-    SystemMessage,
 )
-from cuggino.loops.deliver_interrupt import Interrupted, Interruption
+from cuggino.loops.deliver_interrupt import Interruption
+from cuggino.loops.session_fold import SessionFold
 from cuggino.operators import Flow, alongside, ask, emit, forward, mapcat
 from cuggino.stages import Sessions, Supervision, act, lane
 from cuggino.storage.deliverables import DeliverableStore, Loaded
@@ -43,13 +31,6 @@ from cuggino.storage.verified import VerifiedFile
 
 Changes = Callable[[Path], Observable[object]]
 """Emits something whenever a folder has changed."""
-
-_FAILURES = frozenset({"error", "execution_error"})
-
-
-def is_failure(outcome: DeliverOutcome) -> bool:
-    """Whether a session that ended so counts as an error (AUT-056, AUT-060)."""
-    return outcome in _FAILURES
 
 
 def listed(loaded: Loaded, verified: Iterable[str] = ()) -> DeliverablesListed:
@@ -92,9 +73,7 @@ class DeliverSession:
         self._interruption = interruption
         self._known: Deliverables | None = None
         self._shown: DeliverablesListed | None = None
-        self._said: list[AgentMessage] = []
-        self._ended: SessionEnded | None = None
-        self._spent = Spending()
+        self._fold = SessionFold(policies.budget)
 
     def run(self) -> Flow[None]:
         """The session, and what becomes of the deliverables meanwhile.
@@ -113,50 +92,28 @@ class DeliverSession:
         sessions = Sessions(
             self._agent, self._options, read=lambda events: events, budget=self._policies.remaining
         )
-        agent = self._policies.around(sessions, sessions.first()).pipe(ops.do_action(self._seen))
-        error: CugginoError | None = None
+        agent = self._policies.around(sessions, sessions.first()).pipe(
+            ops.do_action(self._fold.add)
+        )
+        failure: Exception | None = None
         try:
             watched = agent.pipe(alongside(self._watched(here)))
             yield from forward(self._interruption.ending(watched))
-        except CugginoError as failure:
-            error = failure
-        except Exception as failure:  # of somebody's own agent (AUT-064)
-            error = AgentFailed(str(failure) or type(failure).__name__, reason="unknown")
+        except Exception as error:
+            failure = error
         late = yield from ask(act(lambda: self._look(here.now)))
         yield from emit(*(late or ()))
         seconds = max(0.0, (here.now - began).total_seconds())
-        error = self._judged(error)
-        if error is None and self._ended is None:
+        judged = self._fold.judged(failure)
+        if judged is None and self._fold.ended is None:
             # What an agent looks like that was killed (AUT-026).
             yield from emit(DeliverWarning(message=f"session {self._number} has told no result"))
-        outcome = _outcome(error, self._ended)
-        message = error.message if error is not None else self._words()
+        outcome = self._fold.outcome(judged)
+        message = judged.message if judged is not None else self._fold.words
         yield from emit(self._as_ended(outcome, message, seconds))
-        if error is not None and self._ends_the_loop(error):
+        if judged is not None and self._fold.ends_the_loop(judged):
             # Not an end of the session that a resumed run could go on behind.
-            raise error
-
-    def _judged(self, error: CugginoError | None) -> CugginoError | None:
-        """The error that the session has ended with, by what its agent's program said last."""
-        said = self._ended.outcome if self._ended is not None else None
-        limits = Interrupted | QuotaExceeded | BudgetExceeded
-        if said != "completed" and isinstance(error, limits):
-            return error
-        match said:
-            case "completed":
-                return None  # what comes behind a good result is no error (AUT-024)
-            case "quota":
-                return QuotaExceeded(self._words() or "the usage limit is reached")
-            case "budget":
-                return BudgetExceeded(self._words() or "the agent has spent its budget")
-            case _:
-                return error
-
-    def _ends_the_loop(self, error: CugginoError) -> bool:
-        """Whether no other session can do better."""
-        if isinstance(error, BudgetExceeded):
-            return self._policies.budget != Budget()  # else it is the agent's own (AUT-055)
-        return hits_every_item(error) or not isinstance(error, LlmSessionError | ProcessError)
+            raise judged
 
     def _as_ended(
         self, outcome: DeliverOutcome, message: str, seconds: float
@@ -165,7 +122,7 @@ class DeliverSession:
             session=self._number,
             outcome=outcome,
             message=message,
-            cost_usd=self._spent.cost_usd,
+            cost_usd=self._fold.spent.cost_usd,
             duration=seconds,
         )
 
@@ -173,21 +130,6 @@ class DeliverSession:
         loaded = self._store.load(now=now)
         self._known = None if loaded.broken else loaded.deliverables
         self._shown = listed(loaded, self._marks())
-
-    def _seen(self, event: Event) -> None:
-        self._spent = self._spent.add(event)
-        if isinstance(event, AgentMessage) and event.parent_tool_use_id is None:
-            last = self._said[-1].message_id if self._said else None
-            if not event.message_id or event.message_id != last:
-                self._said.clear()
-            self._said.append(event)
-        if isinstance(event, SessionEnded):
-            self._ended = event
-        elif isinstance(event, (*SESSION_BEGINS, SystemMessage, AgentMessage)):
-            self._ended = None  # that was the session before, which this one goes on with
-
-    def _words(self) -> str:
-        return "".join(part.text for part in self._said).strip()
 
     def _marks(self) -> frozenset[str]:
         verification = self._verified.read()
@@ -230,24 +172,3 @@ class DeliverSession:
             self._shown = now_listed
             events.append(now_listed)
         return events
-
-
-def _outcome(error: CugginoError | None, ended: SessionEnded | None) -> DeliverOutcome:
-    """How the session ended, by its error and what its agent's program said last (AUT-016)."""
-    if isinstance(error, Interrupted):
-        return "interrupted"
-    if isinstance(error, BudgetExceeded):
-        return "budget"
-    if isinstance(error, QuotaExceeded):
-        return "quota"
-    if ended is None:
-        return "completed" if error is None else "error"
-    match ended.outcome:
-        case "completed" | "max_turns" | "budget" | "quota":
-            return ended.outcome
-        case "failed" | "interrupted":
-            told = ended.cost_usd is not None or ended.num_turns is not None
-            is_own = error is None or (isinstance(error, AgentFailed) and told)
-            return "execution_error" if is_own else "error"
-        case _:
-            assert_never(ended.outcome)

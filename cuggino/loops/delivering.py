@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc, empty, just, timer
-from reactivex import operators as ops
+from reactivex import Observable, abc, empty, just, operators as ops, timer
 
 from cuggino.agents.protocol import GuardedAgent, SpawnOptions
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool

@@ -97,3 +97,48 @@ class DeliverRunOptions(PacedSettings):
     def has_budget(self) -> bool:
         """Whether what agents may spend is limited."""
         return any(x is not None for x in (self.budget, self.max_tokens, self.max_duration))
+
+
+class PlanBuildOptions(PacedSettings):
+    """What a run of the plan/build loop is to do (LOP-001, LOP-020).
+
+    Of the settings of the coding loop those count here that bound agents.
+    """
+
+    cwd: Path
+    start: Literal["plan", "build"] = "plan"
+    """With which phase to begin."""
+    plan_only: bool = False
+    """End when it is planned."""
+    plan_prompt: str = "PLAN.PROMPT.md"
+    """The file with what the planning agent is told, relative to the project or absolute."""
+    build_prompt: str = "BUILD.PROMPT.md"
+    allow_all: bool = True
+    """Let agents use any program; else only listed ones (LOP-112)."""
+    auto_commit: bool = False
+    """Commit what an iteration leaves uncommitted (LOP-031)."""
+    verify_after_iteration: bool = True
+    """Have agents verify the build after each iteration (LOP-095), and each job that is said to be
+    done; else the loop's own facts decide: exit codes, requirement codes."""
+    verify_model: str | None = None
+    """The model of the verifying agent; absent means `model`."""
+    verify_build: str | None = None
+    """The command that builds the project; its exit code is proof (LOP-099)."""
+    verify_test: str | None = None
+    """The command that runs its tests."""
+    protected_branches: tuple[str, ...] = ("main", "master")
+    """Branches on which the loop does not run (LOP-041)."""
+    allow_main: bool = False
+    """Run on a protected branch all the same."""
+    fresh: bool = False
+    """Remove a done file that is there at the start (LOP-062)."""
+    max_sessions: int | None = Field(default=None, ge=1)
+    """How many iterations there may be, planning included; absent means no limit."""
+    iteration_pause: float = Field(default=0.1, ge=0)
+    """Seconds between two iterations."""
+    max_retries: int = Field(default=3, ge=0)
+    """How many sessions in a row may fail and be followed by another."""
+    command: str = "cuggino loop"
+    """What others are told who want the workspace too, and what the journal calls the run."""
+    agent: str = ""
+    """The agent's name for the journal, as it can be given to `--agent`."""

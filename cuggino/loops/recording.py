@@ -27,6 +27,8 @@ from cuggino.events import (
     LoopStalled,
     LoopTerminalEvent,
     PingEvent,
+    PlanBuildEnded,
+    PlanBuildExit,
     RunContinued,
     RunEnded,
     RunState,
@@ -40,6 +42,17 @@ from cuggino.storage import Journal, JournalFile, encode_outcome, finished_stage
 _DELIVERED: dict[DeliverExit, RunState] = {
     "all_passed": "approved",
     "all_verified": "approved",
+    "max_iterations": "max_iterations",
+    "stalled": "stalled",
+    "max_retries_exceeded": "stalled",
+    "interrupted": "interrupted",
+    "quota_exceeded": "quota",
+    "budget_exceeded": "budget",
+    "failed": "failed",
+}
+_BUILT: dict[PlanBuildExit, RunState] = {
+    "complete": "approved",
+    "planned": "ended",
     "max_iterations": "max_iterations",
     "stalled": "stalled",
     "max_retries_exceeded": "stalled",
@@ -76,7 +89,7 @@ class Recording:
                 e
                 for e in resumed.entries
                 if e.stage is None and not is_journal_event(e.event)
-                if not isinstance(e.event, DeliverEnded)
+                if not isinstance(e.event, DeliverEnded | PlanBuildEnded)
             )
             self._emitted = sum(1 for _ in said)
         self._ordinal = 0
@@ -111,7 +124,7 @@ class Recording:
 
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
-        if not staged and self._emitted and not isinstance(event, DeliverEnded):
+        if not staged and self._emitted and not isinstance(event, DeliverEnded | PlanBuildEnded):
             self._emitted -= 1
             # The end is told in any case: who follows the run needs it, and it may not have heard.
             # So is which session runs now, when that is one that begins anew.
@@ -164,6 +177,8 @@ def concluded(
 
 
 def _state_after(last: Any) -> RunState:
+    if isinstance(last, PlanBuildEnded):
+        return _BUILT.get(last.reason, "ended")
     if isinstance(last, DeliverEnded):
         return _DELIVERED.get(last.reason, "ended")
     return _STATES.get(type(last), "ended")

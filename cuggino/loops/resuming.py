@@ -6,7 +6,12 @@ from typing import TypeVar
 
 from cuggino.errors import RunNotResumable
 from cuggino.events import RunStarted
-from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, PacedSettings
+from cuggino.loops.options import (
+    DeliverRunOptions,
+    LoopRunOptions,
+    PacedSettings,
+    PlanBuildOptions,
+)
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal, started_of
 
 _Options = TypeVar("_Options", bound=PacedSettings)
@@ -76,6 +81,35 @@ def resumed_delivery(current: DeliverRunOptions, started: RunStarted) -> Deliver
     kept = {name: started.options[name] for name in _FIXED_OF_DELIVERY if name in started.options}
     values = {**dict(current), **kept, "command": started.command}
     return _validated(DeliverRunOptions, values, started)
+
+
+_FIXED_OF_BUILDING = (
+    "start",
+    "plan_only",
+    "plan_prompt",
+    "build_prompt",
+    "auto_commit",
+    "verify_after_iteration",
+    "verify_build",
+    "verify_test",
+    "max_sessions",
+    "iteration_pause",
+    "max_retries",
+    "progress_patience",
+    "fresh",
+    "journal",
+)
+"""What decides which iteration follows which."""
+
+
+def resumed_building(current: PlanBuildOptions, started: RunStarted) -> PlanBuildOptions:
+    """The options of a plan/build run that goes on, as `resumed_options`.
+
+    Raises:
+        RunNotResumable: the journal has options that this version does not understand.
+    """
+    kept = {name: started.options[name] for name in _FIXED_OF_BUILDING if name in started.options}
+    return _validated(PlanBuildOptions, {**dict(current), **kept}, started)
 
 
 def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:

@@ -16,7 +16,12 @@ from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import RunStarted
-from cuggino.loops.options import DeliverRunOptions, LoopRunOptions, PacedSettings
+from cuggino.loops.options import (
+    DeliverRunOptions,
+    LoopRunOptions,
+    PacedSettings,
+    PlanBuildOptions,
+)
 from cuggino.operators import Flow, Ledger, QuotaGate, ask
 from cuggino.stages import Supervision, orphans_gone
 from cuggino.storage import (
@@ -81,12 +86,12 @@ def lifted_at(
 
 def open_journal(
     workspace: Workspace,
-    options: LoopRunOptions | DeliverRunOptions,
+    options: LoopRunOptions | DeliverRunOptions | PlanBuildOptions,
     run_id: str,
     resume: JournalFile | None,
     *,
     at: datetime,
-    kind: Literal["run", "deliver"] = "run",
+    kind: Literal["run", "deliver", "loop"] = "run",
 ) -> Journal:
     """The journal of a run: a new one, or that of the run that goes on. Old ones are removed.
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from reactivex import Observable, abc, combine_latest, concat, defer, empty, timer
-from reactivex import operators as ops
+from reactivex import Observable, abc, combine_latest, concat, defer, empty, operators as ops, timer
 
 from cuggino.events import (
     WatchAuditInterrupted,

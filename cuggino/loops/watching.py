@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, combine_latest
-from reactivex import operators as ops
+from reactivex import Observable, combine_latest, operators as ops
 from reactivex.subject import Subject
 
 from cuggino.domain.attempts import Attempts, hits_every_item

@@ -15,6 +15,7 @@ from cuggino.events import (
     LlmMarkerEvent,
     LoopPhaseEvent,
     PingEvent,
+    PlanBuildEvent,
     PolicyEvent,
     ToolCall,
     ToolResult,
@@ -43,6 +44,7 @@ CATEGORIES: Final[dict[str, str]] = {
     "policy": "Policies",
     "watch": "Watch",
     "deliver": "Deliverables",
+    "jobs": "Jobs",
     "journal": "Journal",
     "other": "Other",
 }
@@ -63,6 +65,7 @@ _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
     (PolicyEvent, "policy"),
     (WatchLoopEvent, "watch"),
     (DeliverEvent, "deliver"),
+    (PlanBuildEvent, "jobs"),
     (JournalEvent, "journal"),
 )
 

@@ -11,6 +11,7 @@ from cuggino.events import (
     Approved,
     CheckCommandOutput,
     CommitPerformed,
+    CommitSeen,
     DeliverableStatusChanged,
     Event,
     LoopSpecIssue,
@@ -25,6 +26,7 @@ from cuggino.events import (
     ToBeDiscussed,
     WatchItemCompleted,
 )
+from cuggino.report.building import finding_of_building
 from cuggino.report.model import (
     CommandRun,
     CommitMade,
@@ -125,6 +127,11 @@ class _Results:
                     self._commits[commit_hash] = CommitMade(
                         commit_hash=commit_hash, message=message, at=entry.at, stage=entry.stage
                     )
+            case CommitSeen(commit_hash=commit_hash, subject=subject):
+                if commit_hash not in self._commits:
+                    self._commits[commit_hash] = CommitMade(
+                        commit_hash=commit_hash, message=subject, at=entry.at, stage=entry.stage
+                    )
             case PushPerformed(commit_hash=commit_hash, remote=remote):
                 if commit_hash in self._commits:
                     known = self._commits[commit_hash]
@@ -185,4 +192,4 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
         case DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
             return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
         case _:
-            return None
+            return finding_of_building(event)

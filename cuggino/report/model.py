@@ -177,7 +177,7 @@ class RunReport:
     """Everything that a report shows of one run."""
 
     run_id: str
-    kind: Literal["run", "watch", "deliver"]
+    kind: Literal["run", "watch", "deliver", "loop"]
     focus: str = ""
     item: str | None = None
     agent: str = ""

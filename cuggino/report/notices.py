@@ -22,6 +22,7 @@ from cuggino.events import (
     LoopStalled,
     NoProgress,
     NotificationFailed,
+    PlanBuildEvent,
     PushFailed,
     QuotaLifted,
     QuotaWaiting,
@@ -35,6 +36,7 @@ from cuggino.events import (
     WatchItemRetry,
     WatchItemSkipped,
 )
+from cuggino.report.building import of_building
 from cuggino.report.model import Notice, Tone
 from cuggino.report.wording import LONGEST, counted, duration, money, number
 from cuggino.storage.journal import Entry
@@ -156,6 +158,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Warning", "warning", message
         case DeliverEnded() as ended:
             return _end(ended)
+        case PlanBuildEvent():
+            return of_building(event)
         case _:
             return None
 

@@ -27,6 +27,7 @@ _NO_FOCUS = {
     "run": "no focus",
     "watch": "a watch",
     "deliver": "no deliverables yet",
+    "loop": "the jobs of the project",
 }
 
 MOST_ROWS: Final = 1000

@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import psutil
-from reactivex import Observable, defer, interval, of
-from reactivex import operators as ops
+from reactivex import Observable, defer, interval, of, operators as ops
 
 _LOOK_EVERY = 0.1
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
 from cuggino.domain.spending import Spending

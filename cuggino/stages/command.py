@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reactivex import Observable, abc, concat, empty, of, throw, timer
-from reactivex import operators as ops
+from reactivex import Observable, abc, concat, empty, of, operators as ops, throw, timer
 
 from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput

@@ -9,8 +9,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from reactivex import Observable, throw, timer
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino.errors import ProcessError
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when

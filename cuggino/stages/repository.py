@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from reactivex import Observable, from_iterable, throw, timer
-from reactivex import operators as ops
+from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed

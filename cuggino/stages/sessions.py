@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from reactivex import Observable, defer, just
-from reactivex import operators as ops
+from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.agents.protocol import LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed

@@ -11,7 +11,7 @@ from cuggino.storage.journal_reader import JournalFile, iter_entries, list_journ
 
 
 def find_run(
-    folder: Path, run_id: str | None, *, kind: Literal["run", "deliver"] = "run"
+    folder: Path, run_id: str | None, *, kind: Literal["run", "deliver", "loop"] = "run"
 ) -> JournalFile:
     """The unfinished run whose id begins so, of the journals in `folder`; without an id the latest.
 
@@ -45,7 +45,7 @@ def find_run(
             f"{found[0].stem} is a watch", hint="start `cuggino watch`: it goes on by itself"
         )
     if journal.started.kind != kind:
-        command = {"run": "cuggino run", "deliver": "cuggino deliver"}[journal.started.kind]
+        command = f"cuggino {journal.started.kind}"
         raise RunNotResumable(
             f"{found[0].stem} is a run of `{command}`",
             hint=f"go on with it by `{command} --resume {found[0].stem[:13]}`",
@@ -60,7 +60,7 @@ def find_run(
         raise RunNotResumable(
             f"run {found[0].stem} has ended ({journal.state.replace('_', ' ')})",
             hint="start a new one with "
-            + ("`cuggino run --focus ...`" if kind == "run" else "`cuggino deliver`"),
+            + ("`cuggino run --focus ...`" if kind == "run" else f"`cuggino {kind}`"),
         )
     return journal
 

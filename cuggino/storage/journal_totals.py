@@ -9,10 +9,12 @@ from functools import reduce
 from cuggino.domain.spending import SESSION_BEGINS, Spending
 from cuggino.events import (
     CommitPerformed,
+    CommitSeen,
     DeliverSessionStarted,
     Event,
     ImplementingStart,
     IterationStart,
+    PlanBuildPhaseStarted,
     PlanningStart,
     ReviewingStart,
     RunContinued,
@@ -38,6 +40,7 @@ COUNTED = frozenset(
     for kind in (
         *SESSION_BEGINS,
         CommitPerformed,
+        CommitSeen,
         IterationStart,
         RunContinued,
         RunStarted,
@@ -138,6 +141,11 @@ class _Totals:
             case DeliverSessionStarted(session=session):
                 self._rounds.add((self._laps, session))
                 self._agents += 1
+            case PlanBuildPhaseStarted(iteration=iteration):
+                self._rounds.add((self._laps, iteration))
+                self._agents += 1
+            case CommitSeen(commit_hash=commit_hash, subject=subject):
+                self._commits[commit_hash] = subject
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 self._commits[commit_hash] = message.strip().partition("\n")[0]
             case _:

@@ -98,7 +98,7 @@ _OF_THE_RUN = {
     flag_value=_LATEST,
     help="Go on with an unfinished run: the latest, or the one whose id begins so.",
 )
-@click.option("--agent", "-a", metavar="NAME", help="claude, or scripted:FILE.")
+@click.option("--agent", "-a", metavar="NAME", help="claude, copilot, or scripted:FILE.")
 @click.option("--debug", "-d", is_flag=True, help="Show what is sent and received.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
 @output_options

@@ -28,7 +28,7 @@ _LATEST = ""
 )
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
-@click.option("--agent", "-a", metavar="NAME", help="claude, or scripted:FILE.")
+@click.option("--agent", "-a", metavar="NAME", help="claude, copilot, or scripted:FILE.")
 @policy_options
 @output_options
 def command(

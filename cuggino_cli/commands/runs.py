@@ -191,8 +191,7 @@ def _how_to_resume(run: RecordedRun, short: dict[str, str]) -> str | None:
         return None
     if run.journal.started.kind == "watch" or run.journal.started.item is not None:
         return "go on with it: cuggino watch"
-    loop = "deliver" if run.journal.started.kind == "deliver" else "run"
-    return f"go on with it: cuggino {loop} --resume {short[run.path.stem]}"
+    return f"go on with it: cuggino {run.journal.started.kind} --resume {short[run.path.stem]}"
 
 
 def _row(found: RecordedRun | tuple[Path, StorageError], short: dict[str, str]) -> Row:

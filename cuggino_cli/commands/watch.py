@@ -13,7 +13,7 @@ from cuggino_cli.policies import policy_options, warn_if_loose, with_policies
 
 @click.command("watch", epilog="Ctrl-C ends the agent and leaves; a second one leaves at once.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
-@click.option("--agent", "-a", metavar="NAME", help="claude, or scripted:FILE.")
+@click.option("--agent", "-a", metavar="NAME", help="claude, copilot, or scripted:FILE.")
 @policy_options
 @output_options
 def command(slow: bool, agent: str | None, output: OutputOptions, **policies: Any) -> int:

@@ -21,6 +21,7 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
+    PlanBuildEvent,
     PlanComplete,
     PlanningStart,
     PolicyEvent,
@@ -43,6 +44,7 @@ from cuggino.events import (
 )
 from cuggino_cli.output.deliver import deliver_shown
 from cuggino_cli.output.durations import format_duration
+from cuggino_cli.output.plan_build import plan_build_shown
 from cuggino_cli.output.policies import policy_line
 from cuggino_cli.output.shown import Shown, always, line_of, normal, verbose
 from cuggino_cli.output.theme import Fragment, Label
@@ -148,6 +150,8 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return watch_shown(event)
         case DeliverEvent():
             return deliver_shown(event, verbosity)
+        case PlanBuildEvent():
+            return plan_build_shown(event)
         case _:
             return None
 

@@ -59,9 +59,10 @@ def rows_of(stream: TextIO) -> Callable[[], int]:
 
 
 class Terminal:
-    """Prints whole lines, and keeps a spinner or a few drawn lines below them (CUG-134).
+    """Prints lines, and keeps a spinner or a few drawn lines below them (CUG-134).
 
-    What is drawn is erased before anything is printed. Without `interactive` nothing is drawn and
+    What is drawn is erased before anything is printed, and nothing is drawn while a line is
+    unfinished. Without `interactive` nothing is drawn and
     no bell rings, and without `color` as well no control character is ever written but newline
     and tab. Nothing is buffered here. A reader that has gone shows as BrokenPipeError.
 
@@ -94,6 +95,8 @@ class Terminal:
         self._errors = errors
         self._error_color = error_color
         self._is_still = False
+        self._is_unfinished = False
+        """The last line has no newline yet."""
         self._drawn: Sequence[Sequence[Fragment]] = []
         """The lines that are drawn, as they were cut; the cursor is at the end of the last one."""
         self._drawn_at = 0
@@ -115,18 +118,36 @@ class Terminal:
     def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
         """Writes the fragments and a newline, in place of what is drawn.
 
-        A complaint goes to `errors`; when that is the same terminal, it stands between the lines
-        where it belongs.
+        They begin a new line, whatever was unfinished. A complaint goes to `errors`; when that is
+        the same terminal, it stands between the lines where it belongs.
         """
         errors = self._errors if is_complaint else None
         color = self._color if errors is None else self._error_color
         text = paint(fragments, color=color, bell=self._interactive)
+        self.end_line()
         if errors is None:
             self._write(self._stream, f"{self._erasure()}{text}\n")
         else:
             self.clear()
             self._write(errors, f"{text}\n")
         self._drawn = []
+
+    def go_on(self, fragments: Iterable[Fragment]) -> None:
+        """Writes the fragments behind what is there, without a newline (LOP-081).
+
+        Whoever uses it calls `end_line` at the end.
+        """
+        text = paint(fragments, color=self._color, bell=self._interactive)
+        if text:
+            self._write(self._stream, f"{self._erasure()}{text}")
+            self._drawn = []
+            self._is_unfinished = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Ends the line that is unfinished, if one is."""
+        if self._is_unfinished:
+            self._is_unfinished = False
+            self._write(self._stream, "\n")
 
     def spin(self, text: str) -> None:
         """Shows the text as the spinner, on one line short of the last column."""
@@ -139,7 +160,7 @@ class Terminal:
         shown. Lines at the top that have not changed are left as they are, so that nothing
         flickers.
         """
-        if not self._interactive or self._is_still:
+        if not self._interactive or self._is_still or self._is_unfinished:
             return
         columns = self.columns()
         cut = [_fitted(line, columns) for line in lines[-max(self.height() - 1, 1) :]]

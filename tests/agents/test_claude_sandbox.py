@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import cuggino
-from cuggino.agents import SandboxedAgent, SpawnOptions
-from cuggino.agents import claude_sandbox as sandboxes
+from cuggino.agents import SandboxedAgent, SpawnOptions, claude_sandbox as sandboxes
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude_sandbox import (
     git_ignores,

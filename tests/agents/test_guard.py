@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions
-from cuggino.agents import guard as guards
+from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions, guard as guards
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.guard import find_bash, make_guard
 from cuggino.agents.scripted import ScriptedAgent

@@ -13,6 +13,7 @@ from prompt_toolkit.output import DummyOutput, Output
 from cuggino.config import Config, save_config
 from cuggino_cli.commands import setup
 from cuggino_cli.main import main
+from tests.cli import loops
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.keyboard import Setup
 
@@ -86,3 +87,39 @@ def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = project_of(tmp_path / "project", "")
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of the plan/build loop, which is the present folder; the home is beside it."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("AUTONOE_NO_SANDBOX", raising=False)
+    (tmp_path / "project").mkdir()
+    folder = loops.project_of(tmp_path / "project")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def drawn_loop(looping: Path, monkeypatch: pytest.MonkeyPatch) -> loops.DrawnLoop:
+    """In the place of the plan/build loop, in every project."""
+    drawn = loops.DrawnLoop()
+    drawn.put(monkeypatch)
+    return drawn
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
+    """Runs a command at a terminal where the keys are typed; gives the exit code."""
+
+    def run(keys: str, *args: str) -> int:
+        monkeypatch.setattr(setup, "on_terminal", lambda: True)
+        with (
+            create_pipe_input() as keyboard,
+            create_app_session(input=keyboard, output=DummyOutput()),
+        ):
+            keyboard.send_text(keys)
+            return main(list(args))
+
+    return run

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, concat, from_iterable, just, never
-from reactivex import operators as ops
+from reactivex import Observable, concat, from_iterable, just, never, operators as ops
 
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, Event, SessionEnded, ToolCall, ToolResult, Usage

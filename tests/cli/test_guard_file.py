@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cuggino_cli.guard_cases import BadLine, Case, read_cases
 from cuggino_cli.main import main

@@ -7,19 +7,28 @@ from typing import Any
 
 from cuggino.events import (
     BudgetWarning,
+    BuildVerified,
     DeliverablesListed,
     DeliverableStatusChanged,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionStarted,
     Event,
+    JobBlocked,
+    JobsCounted,
+    JobVerified,
     LoopStalled,
     NoProgress,
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
     PolicyEvent,
     RunEnded,
     RunResumed,
     RunStarted,
     UsageUpdate,
+    VerificationEnded,
     WatchItemRetry,
     event_types,
 )
@@ -70,6 +79,7 @@ _OF_POLICIES: dict[str, Any] = {
 }
 _OF_ONE: dict[type[Event], dict[str, Any]] = {
     BudgetWarning: {"budget": "cost"},
+    BuildVerified: {"passed": False, "issues": ["no test"]},
     DeliverEnded: {
         "reason": "all_passed",
         "sessions": 3,
@@ -88,11 +98,27 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
+    JobBlocked: {"failures": 3},
+    JobVerified: {"passed": False, "issues": ["no test"]},
+    JobsCounted: {"open": 2, "done": 1, "blocked": 1},
     LoopStalled: {"reason": "same_findings", "filenames": ["x.md"]},
     NoProgress: {"kind": "unchanged", "action": "replan"},
+    PlanBuildEnded: {
+        "reason": "complete",
+        "iterations": 3,
+        "open": 0,
+        "done": 2,
+        "blocked": 1,
+        "cost_usd": 0.5,
+        "duration": 60.0,
+    },
+    PlanBuildIterationEnded: {"cost_usd": 0.5, "duration": 60.0},
+    PlanBuildPhaseStarted: {"phase": "build"},
+    PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
     RunEnded: {"state": "failed"},
     RunResumed: {"duration": 60.0},
     RunStarted: {"kind": "run", "options": {}},
+    VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     WatchItemRetry: {"counted": True},
 }
 

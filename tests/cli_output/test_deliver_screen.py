@@ -6,8 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import Subject
 from reactivex.testing import TestScheduler
 

@@ -12,12 +12,16 @@ from cuggino.events import (
     ApprovalBlocked,
     CheckCommandOutput,
     CommitPerformed,
+    CommitSeen,
     DeliverablesListed,
     Event,
+    FileTouched,
     GuardDenied,
+    JobsCounted,
     JournalEvent,
     LlmMarkerEvent,
     PingEvent,
+    PlanBuildSessionEnded,
     Progress,
     PushPerformed,
     RateLimited,
@@ -25,6 +29,8 @@ from cuggino.events import (
     SessionOutcome,
     SetupCommandOutput,
     StageCost,
+    SubAgentEnded,
+    SubAgentStarted,
     SystemMessage,
     TaskLimitReached,
     Thinking,
@@ -33,10 +39,10 @@ from cuggino.events import (
     UnknownEvent,
     UsageUpdate,
     UserMessage,
+    VerificationEnded,
     WatchBacklogWaiting,
     WatchItemRetry,
 )
-from cuggino_cli.output.durations import format_duration, format_pause
 from cuggino_cli.output.format import format_event
 from cuggino_cli.output.theme import Fragment, paint
 from cuggino_cli.output.verbosity import Verbosity
@@ -45,7 +51,7 @@ from .samples import all_event_types, sample
 
 VERBOSE_ONLY = (
     *(AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded),
-    DeliverablesListed,
+    *(DeliverablesListed, VerificationEnded),
 )
 FROM_NORMAL = (
     ToolCall,
@@ -55,6 +61,7 @@ FROM_NORMAL = (
     CommitPerformed,
     PushPerformed,
     StageCost,
+    *(JobsCounted, PlanBuildSessionEnded, SubAgentStarted, SubAgentEnded, FileTouched, CommitSeen),
 )
 NEVER = (PingEvent, UsageUpdate, JournalEvent)
 
@@ -249,45 +256,6 @@ def test_bell_is_silent_without_a_person() -> None:
     assert colored == paint(fragments, color=True, bell=False)
     assert text == paint(fragments, color=False)
     assert f"{text}\x07" == paint(fragments, color=False, bell=True)
-
-
-@pytest.mark.parametrize(
-    ("expected", "seconds"),
-    [
-        ("0s", 0),
-        ("12s", 12.9),
-        ("59s", 59.99),
-        ("1m 0s", 60),
-        ("1m 30s", 90),
-        ("59m 59s", 3599.9),
-        ("1h 0m", 3600),
-        ("2h 5m", 7530),
-        ("26h 0m", 93600),
-        ("5s", -5),
-    ],
-)
-def test_duration(expected: str, seconds: float) -> None:
-    """A duration has its two largest units, rounded down."""
-    assert expected == format_duration(seconds)
-
-
-@pytest.mark.parametrize(
-    ("expected", "seconds"),
-    [
-        ("0s", 0),
-        ("0.3s", 0.25001),
-        ("1.5s", 1.5),
-        ("2s", 2.0),
-        ("2s", 1.96),
-        ("9.9s", 9.94),
-        ("10s", 9.96),
-        ("10s", 10.7),
-        ("1m 30s", 90.5),
-    ],
-)
-def test_pause(expected: str, seconds: float) -> None:
-    """A pause below ten seconds is rounded to its tenth, a longer one is as any duration."""
-    assert expected == format_pause(seconds)
 
 
 def test_the_pause_of_a_retry() -> None:

@@ -7,8 +7,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.events import Event
 from cuggino_cli.output.format import format_event
@@ -90,9 +89,12 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
     for name, value in {
         "commits": [(HOSTILE, HOSTILE)],
         "filenames": [HOSTILE],
+        "issues": [HOSTILE],
+        "findings": [HOSTILE],
+        "failures": {HOSTILE: 1},
         "options": {HOSTILE: HOSTILE},
     }.items():
-        if name in cls.model_fields:
+        if name in hostile:
             hostile[name] = value
     for verbosity in Verbosity:
         fragments = format_event(sample(cls, **hostile), verbosity=verbosity) or []

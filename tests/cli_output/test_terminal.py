@@ -11,8 +11,7 @@ import termios
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino_cli.output.spinner import spinner_line
 from cuggino_cli.output.terminal import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.domain.findings import ReviewLedger, Stalled, parse_findings
 from tests.domain.test_findings import MARKDOWN

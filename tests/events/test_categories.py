@@ -21,6 +21,8 @@ from cuggino.events import (
     LoopEvent,
     LoopPhaseEvent,
     LoopTerminalEvent,
+    PlanBuildEvent,
+    PlanBuildStreamEvent,
     PolicyEvent,
     PrintableEvent,
     UnknownEvent,
@@ -43,6 +45,7 @@ GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
     "policy": (events.is_policy_event, PolicyEvent),
     "journal": (events.is_journal_event, JournalEvent),
     "deliver": (events.is_deliver_event, DeliverEvent),
+    "plan/build": (events.is_plan_build_event, PlanBuildEvent),
 }
 
 
@@ -81,7 +84,7 @@ def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
 def test_every_event_has_one_main_category(cls: type[Event]) -> None:
     """An event is an agent's, a marker, a move of a loop, a policy's, or for the journal alone."""
     found = categories(cls)
-    main = {"agent", "marker", "phase", "watch", "policy", "journal", "deliver"}
+    main = {"agent", "marker", "phase", "watch", "policy", "journal", "deliver", "plan/build"}
     assert 1 == len(found & main)
     assert "terminal marker" not in found or "marker" in found
     assert not found & {"terminal", "command output"} or "phase" in found
@@ -93,11 +96,13 @@ def test_unions(cls: type[Event]) -> None:
     event, found = sample(cls), categories(cls)
     in_loop = bool(found & {"agent", "marker", "phase", "policy"})
     in_deliver = bool(found & {"agent", "policy", "deliver"})
+    in_plan_build = bool(found & {"agent", "policy", "plan/build"})
     emitted = "journal" not in found
     for union, guard, expected in (
         (LoopEvent, events.is_loop_event, in_loop),
-        (WatchEvent, events.is_watch_event, emitted and "deliver" not in found),
+        (WatchEvent, events.is_watch_event, emitted and not found & {"deliver", "plan/build"}),
         (DeliverStreamEvent, events.is_deliver_stream_event, in_deliver),
+        (PlanBuildStreamEvent, events.is_plan_build_stream_event, in_plan_build),
         (PrintableEvent, events.is_printable_event, emitted),
     ):
         assert expected == guard(event)

@@ -8,8 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from reactivex import Observable, abc, concat, defer, from_iterable, just, never, throw, timer
-from reactivex import operators as ops
+from reactivex import (
+    Observable,
+    abc,
+    concat,
+    defer,
+    from_iterable,
+    just,
+    never,
+    operators as ops,
+    throw,
+    timer,
+)
 
 from cuggino.agents.protocol import SpawnOptions
 from cuggino.events import (

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from reactivex import Observable, timer
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops, timer
 from reactivex.subject import Subject
 
 import cuggino

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from reactivex import Observable, defer, just
-from reactivex import operators as ops
+from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.events import (
     Event,

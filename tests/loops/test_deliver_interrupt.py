@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, defer, never, throw, timer
-from reactivex import operators as ops
+from reactivex import Observable, defer, never, operators as ops, throw, timer
 from reactivex.disposable import Disposable
 from reactivex.subject import ReplaySubject, Subject
 

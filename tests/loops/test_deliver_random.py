@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
 from cuggino.domain.termination import LoopPicture, Terminate, decide

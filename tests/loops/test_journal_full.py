@@ -14,8 +14,7 @@ import pytest
 
 from cuggino.errors import StorageError
 from cuggino.events import RunContinued, StageFinished
-from cuggino.storage import Journal, list_journals
-from cuggino.storage import journal as journal_module
+from cuggino.storage import Journal, journal as journal_module, list_journals
 from cuggino.testing import Seen, no_leaks
 from tests.loops.resumable import Process, Undisturbed, resumed
 from tests.loops.turns import STORIES, TWO_ROUNDS

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, empty, from_iterable, of, throw
-from reactivex import operators as ops
+from reactivex import Observable, concat, empty, from_iterable, of, operators as ops, throw
 
 from cuggino.agents.protocol import SpawnOptions
 from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError, ProcessFailed

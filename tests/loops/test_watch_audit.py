@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, concat, never, throw, timer
-from reactivex import operators as ops
+from reactivex import Observable, concat, never, operators as ops, throw, timer
 
 from cuggino.errors import AgentFailed, LoopError
 from cuggino.events import AgentMessage, Event

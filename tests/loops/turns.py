@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reactivex import Observable, concat, defer, from_iterable, just, timer
-from reactivex import operators as ops
+from reactivex import Observable, concat, defer, from_iterable, just, operators as ops, timer
 
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.events import Event, SessionEnded

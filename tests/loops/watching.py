@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, abc, never, timer
-from reactivex import operators as ops
+from reactivex import Observable, abc, never, operators as ops, timer
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 

@@ -15,8 +15,7 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from cuggino.operators.within_budget import Budget
-from cuggino.operators.within_budget import within_budget as typed_within_budget
+from cuggino.operators.within_budget import Budget, within_budget as typed_within_budget
 from cuggino.testing import Marbles
 
 A = AgentMessage(text="a")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reactivex import Observable, abc, concat, just, throw
-from reactivex import operators as ops
+from reactivex import Observable, abc, concat, just, operators as ops, throw
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 

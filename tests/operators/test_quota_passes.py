@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.testing import TestScheduler
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.domain.deliverable_tools import TOOLS_OF, ToolName, agent_tool
 from cuggino.errors import ConfigError

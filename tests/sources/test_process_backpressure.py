@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 import psutil
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.sources import process_lines
 from cuggino.sources.line_splitter import LineSplitter

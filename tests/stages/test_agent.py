@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, throw
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops, throw
 
 from cuggino.agents.protocol import SpawnOptions
 from cuggino.errors import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import psutil
 import pytest
-from reactivex import Observable, from_iterable
-from reactivex import operators as ops
+from reactivex import Observable, from_iterable, operators as ops
 
 from cuggino import run
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from reactivex import operators as ops
-from reactivex import timer
+from reactivex import operators as ops, timer
 
 from cuggino import run
 from cuggino.events import CommitPerformed

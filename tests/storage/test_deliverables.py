@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cuggino.domain.deliverable_tools import ALIASES, TOOLS
 from cuggino.domain.deliverables import Deliverables

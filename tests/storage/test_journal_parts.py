@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cuggino.events import AgentMessage, Event, RunContinued, RunEnded, RunStarted, event_types
 from cuggino.storage.journal import (

@@ -7,8 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.domain.deliverables import STATUSES
 from cuggino.storage.status_json import DEEPEST, parse_status, render_status

@@ -1,0 +1,98 @@
+"""What the tests of `cuggino loop` share: a loop that is drawn, and a project that is real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, concat, from_iterable, throw
+
+from cuggino import Runtime
+from cuggino.config import Config, save_config
+from cuggino.events import Event, PlanBuildEnded
+from cuggino.loops.options import PlanBuildOptions
+
+COMPLETE = PlanBuildEnded(reason="complete", iterations=2, done=3, cost_usd=0.5, duration=90)
+BANNER = "Lopen Loop - Autonomous Development Workflow"
+OVERALL = "Overall: 2 iteration(s). Jobs: 0 open, 3 done. cost=$0.5000, duration=1m 30s"
+
+JOBS = '{"jobs": [{"id": "J1", "requirementCode": "R-1", "description": "a", "status": "STATUS"}]}'
+SCENARIO = f"""\
+[[plan]]
+cost_usd = 0.25
+[[plan.steps]]
+write = "docs/requirements/jobs-to-be-done.json"
+text = '{JOBS.replace("STATUS", "open")}'
+[[plan.steps]]
+say = "All is planned."
+
+[[build]]
+cost_usd = 0.5
+[[build.steps]]
+write = "docs/requirements/jobs-to-be-done.json"
+text = '{JOBS.replace("STATUS", "done")}'
+[[build.steps]]
+write = "lopen.loop.done"
+text = "done"
+[[build.steps]]
+say = "All is built."
+
+[[judge]]
+steps = [{{ say = '{{"buildSucceeds": true}}' }}]
+[[judge]]
+[[judge.steps]]
+say = '''{{"complete": true, "testsPass": true, "documentationExists": true,
+"buildSucceeds": true, "requirementValid": true}}'''
+"""
+
+
+def project_of(folder: Path, scenario: str = "", *, branch: str = "feat", **settings: Any) -> Path:
+    """A project on a branch, with prompts and a requirement, and an agent with that scenario."""
+    requirements = folder / "docs" / "requirements" / "m"
+    requirements.mkdir(parents=True, exist_ok=True)
+    (requirements / "SPECIFICATION.md").write_text("R-1: a\n", encoding="utf-8")
+    for name in ("PLAN.PROMPT.md", "BUILD.PROMPT.md"):
+        (folder / name).write_text(f"What is in {name}.\n", encoding="utf-8")
+    (folder / ".git").mkdir(exist_ok=True)
+    (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n", encoding="utf-8")
+    (folder / "scenario.toml").write_text(scenario, encoding="utf-8")
+    save_config(folder, Config.model_validate({"agent": "scripted:scenario.toml", **settings}))
+    return folder
+
+
+@dataclass
+class DrawnLoop:
+    """In the place of the loop: says what it is to say, and keeps how it was asked."""
+
+    events: Iterable[Event] = (COMPLETE,)
+    error: Exception | None = None
+    options: list[PlanBuildOptions] = field(default_factory=list)
+    resumed: list[tuple[str | None, dict[str, Any]]] = field(default_factory=list)
+    runtimes: list[Runtime] = field(default_factory=list)
+
+    def stream(self) -> Observable[Any]:
+        events: Observable[Any] = from_iterable(self.events)
+        return events if self.error is None else concat(events, throw(self.error))
+
+    def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let every `Runtime` have this loop."""
+
+        def plan_build(
+            runtime: Runtime, options: PlanBuildOptions, *, interrupt: object
+        ) -> Observable[Any]:
+            self.runtimes.append(runtime)
+            self.options.append(options)
+            return self.stream()
+
+        def resume_plan_build(
+            runtime: Runtime, run_id: str | None, *, interrupt: object, **given: Any
+        ) -> Observable[Any]:
+            self.runtimes.append(runtime)
+            self.resumed.append((run_id, given))
+            return self.stream()
+
+        monkeypatch.setattr(Runtime, "plan_build", plan_build)
+        monkeypatch.setattr(Runtime, "resume_plan_build", resume_plan_build)

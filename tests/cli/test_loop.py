@@ -1,0 +1,244 @@
+"""`cuggino loop`: how each end of the loop is told, and with which code the command ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cuggino import Runtime, dump_event, parse_event
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    BudgetExceeded,
+    ConfigError,
+    CugginoError,
+    LoopError,
+    WorkspaceLocked,
+)
+from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
+from cuggino.prompts.loop_prompts import PromptNotFound
+from cuggino.storage.branch import branch_refusal
+from cuggino_cli.follow_loop import EXIT_CODES
+from cuggino_cli.main import main
+from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
+
+RESUME = "`cuggino loop --resume` goes on where it stopped"
+PHASE = PlanBuildPhaseStarted(phase="plan", iteration=1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "compatible"),
+    [
+        ("complete", 0, 0),
+        ("planned", 0, 0),
+        ("max_iterations", 11, 1),
+        ("quota_exceeded", 12, 5),
+        ("budget_exceeded", 13, 1),
+        ("stalled", 14, 1),
+        ("max_retries_exceeded", 14, 5),
+        ("blocked", 15, 1),
+        ("interrupted", 130, 0),
+        ("failed", 1, 1),
+    ],
+)
+@pytest.mark.parametrize("output", ["--verbose", "--json"])
+def test_exit_codes(
+    reason: PlanBuildExit, code: int, compatible: int, output: str, drawn_loop: DrawnLoop
+) -> None:
+    """Each end has the code of the table, or Lopen's, also in front of a machine."""
+    drawn_loop.events = (PHASE, PlanBuildEnded(reason=reason))
+    assert code == main(["loop", "--auto", output])
+    assert compatible == main(["loop", "--auto", output, "--compat-exit-codes"])
+
+
+def test_every_end_has_a_code() -> None:
+    """No end of the loop is left out."""
+    assert set(get_args(PlanBuildExit)) == set(EXIT_CODES)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "compatible"),
+    [
+        (AgentNotFound("no agent"), 2, 5),
+        (AgentFailed("log in", reason="auth"), 1, 3),
+        (AgentFailed("no network", reason="connection"), 1, 4),
+        (AgentFailed("broken", reason="unknown"), 1, 5),
+        (LoopError("build", "x", cause=AgentFailed("log in", reason="auth")), 1, 3),
+        (ConfigError("bad file"), 2, 6),
+        (ConfigError(branch_refusal("main")), 2, 1),
+        (PromptNotFound("Build prompt not found"), 2, 1),
+        (WorkspaceLocked("here", 1), 2, 1),
+        (CugginoError("the disk is full"), 1, 1),
+    ],
+)
+@pytest.mark.parametrize("told", [True, False])
+def test_errors(
+    error: CugginoError,
+    code: int,
+    compatible: int,
+    told: bool,
+    drawn_loop: DrawnLoop,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An error has its code, or Lopen's, and is told once, by the loop's end or the command."""
+    end = PlanBuildEnded(reason="failed", error=error.message)
+    drawn_loop.events, drawn_loop.error = ((PHASE, end) if told else ()), error
+    assert code == main(["loop", "--auto"])
+    out, err = capsys.readouterr()
+    assert (0, 1) == (out.count(error.message), err.count(error.message))
+    assert told == (RESUME in out.splitlines())
+    assert compatible == main(["loop", "--auto", "--compat-exit-codes"])
+
+
+def test_what_is_said(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """First comes the banner, last what it came to."""
+    drawn_loop.events = (PHASE, ToolCall(name="Bash", input={"command": "ls"}), *drawn_loop.events)
+    assert 0 == main(["loop", "--auto"])
+    out, err = capsys.readouterr()
+    block = ["------------", "Mode: PLAN", "------------"]
+    last = ["Loop complete! All jobs finished.", OVERALL]
+    assert [BANNER, *block, "▶ Bash: ls", *last] == out.splitlines()
+    assert "" == err
+
+
+def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --quiet phases and the end are left."""
+    drawn_loop.events = (PHASE, ToolCall(name="Bash"), *drawn_loop.events)
+    main(["loop", "--auto", "--quiet"])
+    assert [
+        *("------------", "Mode: PLAN", "------------"),
+        "Loop complete! All jobs finished.",
+        OVERALL,
+    ] == capsys.readouterr().out.splitlines()
+
+
+def test_in_front_of_a_machine(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json standard output holds events alone, and nothing is asked."""
+    drawn_loop.events, drawn_loop.error = (PHASE, PlanBuildEnded(reason="failed")), ConfigError("x")
+    assert 2 == main(["loop", "--json"])
+    out, err = capsys.readouterr()
+    assert out == "".join(f"{dump_event(event)}\n" for event in drawn_loop.events)
+    asked = "cuggino: no terminal to ask on, going on as with --auto"
+    assert [asked, "cuggino: x"] == err.splitlines()
+
+
+def test_nobody_can_be_asked(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal it plans and builds, and says that it did not ask (LOP-004)."""
+    assert 0 == main(["loop"])
+    out, err = capsys.readouterr()
+    assert "cuggino: no terminal to ask on, going on as with --auto\n" == err
+    assert ("plan", False) == (drawn_loop.options[0].start, "Select" in out)
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
+def test_a_protected_branch(
+    more: list[str],
+    code: int,
+    looping: Path,
+    drawn_loop: DrawnLoop,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On main nothing is started unless that is allowed (LOP-040)."""
+    project_of(looping, branch="main")
+    assert code == main(["loop", "--auto", *more])
+    refusal = "Cannot run loop on main/master branch. Create a feature branch first."
+    hint = "  git switch -c NAME, or --allow-main"
+    assert [f"cuggino: {refusal}", hint] == capsys.readouterr().err.splitlines()
+    assert [] == drawn_loop.options
+    assert 0 == main(["loop", "--auto", "--allow-main", *more])
+    assert [True] == [options.allow_main for options in drawn_loop.options]
+
+
+def test_resuming(drawn_loop: DrawnLoop) -> None:
+    """An unfinished run goes on with what is given now, and nothing is asked."""
+    agent = ["--agent", "scripted:scenario.toml"]
+    assert 0 == main(["loop", *agent, "--model", "small", "--resume", "0123"])
+    assert 0 == main(["loop", *agent, "--budget", "5", "--resume"])
+    assert ["0123", None] == [run_id for run_id, _given in drawn_loop.resumed]
+    assert "small" == drawn_loop.resumed[0][1]["model"]
+    assert [None, 5.0] == [runtime.config.budget for runtime in drawn_loop.runtimes]
+    assert [] == drawn_loop.options
+
+
+def test_nothing_to_resume(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an unfinished run nothing is started."""
+    assert 2 == main(["loop", "--resume"])
+    out, err = capsys.readouterr()
+    assert ("", True) == (out, err.startswith("cuggino: there is no unfinished run"))
+
+
+def test_how_to_go_on(
+    looping: Path, drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An end from which the run can go on says how, with the file that was given."""
+    drawn_loop.events = (PHASE, PlanBuildEnded(reason="interrupted"))
+    (looping / "my file.json").write_text("{}")
+    main(["loop", "--auto", "--config", "my file.json"])
+    out, err = capsys.readouterr()
+    expected = "`cuggino loop --config 'my file.json' --resume` goes on where it stopped"
+    assert (expected, "Loop cancelled by user.\n") == (out.splitlines()[-1], err)
+    project_of(looping, journal=False)
+    main(["loop", "--auto"])
+    expected = "`cuggino loop` begins a new run with the jobs as they are"
+    assert expected == capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_budget_that_is_spent(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """What can be done about the end stands behind it."""
+    error = BudgetExceeded("all is spent", hint="allow more")
+    drawn_loop.events = (PHASE, PlanBuildEnded(reason="budget_exceeded", error=error.message))
+    drawn_loop.error = error
+    assert 13 == main(["loop", "--auto"])
+    out, err = capsys.readouterr()
+    assert ["Loop stopped: budget exceeded: all is spent", "  allow more"] == err.splitlines()
+    assert RESUME == out.splitlines()[-1]
+
+
+def test_a_model_that_the_agent_does_not_know(
+    drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Behind an error about the model stands how to choose another (LOP-114)."""
+    error = AgentFailed("There is no model m-9", reason="bad_request")
+    drawn_loop.events = (PHASE, PlanBuildEnded(reason="failed", error=error.message))
+    drawn_loop.error = error
+    assert 1 == main(["loop", "--auto"])
+    expected = "  see `cuggino loop configure --model`: names of models differ per agent"
+    assert expected == capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scripted agent plans a job, builds it, and has it verified."""
+    project_of(looping, SCENARIO)
+    assert 0 == main(["loop", "--auto"])
+    lines = capsys.readouterr().out.splitlines()
+    told = ["Mode: PLAN", "All is planned.", "Jobs: 1 open, 0 done", "Next: J1: a"]
+    told += ["Completed iteration 1", "Mode: BUILD", "[file] lopen.loop.done", "All is built."]
+    told += ["Mode: VERIFY", "Build verified", "Job verified: J1: a", "Jobs: 0 open, 1 done"]
+    told += ["Completed iteration 2", "Loop complete! All jobs finished."]
+    assert told == [line for line in lines if line in told]
+    assert lines[-1].startswith("Overall: 2 iteration(s). Jobs: 0 open, 1 done. cost=$0.7500, ")
+
+
+def test_events_of_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In front of a machine the same run is its events."""
+    project_of(looping, SCENARIO)
+    assert 0 == main(["loop", "--auto", "--json"])
+    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    last = events[-1]
+    assert isinstance(last, PlanBuildEnded)
+    assert ("complete", 2, 0, 1) == (last.reason, last.iterations, last.open, last.done)
+
+
+def test_the_loop_gets_what_interrupts_it(looping: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handed to the loop says nothing by itself."""
+    heard: list[object] = []
+    drawn = DrawnLoop()
+
+    def plan_build(_runtime: Runtime, _options: object, *, interrupt: Any) -> Any:
+        interrupt.subscribe(heard.append)
+        return drawn.stream()
+
+    monkeypatch.setattr(Runtime, "plan_build", plan_build)
+    assert (0, []) == (main(["loop", "--auto"]), heard)

@@ -1,0 +1,182 @@
+"""`cuggino loop configure`: what is saved where, what is shown, what is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino_cli.main import main
+from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup, answer
+from tests.vectors import rows
+
+FILE = Path(".lopen") / "loop-config.json"
+ROWS = {row["id"]: row for row in rows("lopen_config") if row["op"] in ("configure", "reset")}
+ASKED = next(row for row in rows("lopen_config") if row["op"] == "configure_interactive")
+
+
+@pytest.fixture
+def home(looping: Path) -> Path:
+    """The user's home."""
+    return looping.parent / "home"
+
+
+def put(folder: Path, content: str | None) -> None:
+    if content is not None:
+        (folder / FILE).parent.mkdir(exist_ok=True)
+        (folder / FILE).write_text(content, encoding="utf-8")
+
+
+def saved(folder: Path) -> Any:
+    """What is in the file of a layer; None without one."""
+    path = folder / FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_recorded_commands(
+    name: str, looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorded command changes the user's file as recorded, says so, and no other file."""
+    row = ROWS[name]
+    put(home, row["before"].get("user"))
+    put(looping, row["before"].get("project"))
+    before = saved(looping)
+    args = row.get("args", ["--reset"])
+    assert 0 == main(["loop", "configure", *args])
+    out = capsys.readouterr().out
+    for text in row.get("message_contains", [row.get("message", "")]):
+        assert text in out
+    assert row.get("expected_user") == saved(home)
+    assert before == saved(looping)
+
+
+def test_what_is_said(looping: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What holds now is shown, and what the project has otherwise."""
+    put(looping, '{"model": "theirs"}')
+    assert 0 == main(["loop", "configure", "--model", "mine", "--build-prompt", "b.md"])
+    out, err = capsys.readouterr()
+    assert [
+        "Configuration saved.",
+        "  Model: theirs",
+        "  Plan Prompt: PLAN.PROMPT.md",
+        "  Build Prompt: b.md",
+        "  Stream: true",
+    ] == out.splitlines()
+    assert "cuggino: the file of the project has another model\n" == err
+    assert {"model": "mine", "buildPromptPath": "b.md"} == saved(home)
+
+
+def test_the_file_of_the_project(looping: Path, home: Path) -> None:
+    """With --project the project's file is changed, and removed, and the user's left alone."""
+    put(home, '{"model": "m"}')
+    assert 0 == main(["loop", "configure", "--project", "--plan-prompt", "p.md", "--no-allow-all"])
+    assert {"planPromptPath": "p.md", "allowAll": False} == saved(looping)
+    assert 0 == main(["loop", "configure", "--project", "--reset"])
+    assert (None, {"model": "m"}) == (saved(looping), saved(home))
+
+
+def test_where_values_come_from(
+    looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each value is shown with its origin: default, user, project, the file that is named."""
+    put(home, '{"model": "m", "stream": false}')
+    put(looping, '{"stream": true, "verify": {"build": "make"}, "protectedBranches": []}')
+    (looping / "c.json").write_text('{"logLevel": "error"}')
+    assert 0 == main(["loop", "--config", "c.json", "configure", "--show"])
+    shown = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    assert {
+        "model": "m  (user)",
+        "planPromptPath": "PLAN.PROMPT.md  (default)",
+        "buildPromptPath": "BUILD.PROMPT.md  (default)",
+        "allowAll": "true  (default)",
+        "stream": "true  (project)",
+        "autoCommit": "false  (default)",
+        "logLevel": "error  (c.json)",
+        "verifyAfterIteration": "true  (default)",
+        "verifyModel": "(none)  (default)",
+        "verify.build": "make  (project)",
+        "verify.test": "(none)  (default)",
+        "protectedBranches": "(none)  (project)",
+        "agent": "scripted:scenario.toml  (.cuggino.json)",
+    } == {key: value.strip() for key, value in shown.items()}
+
+
+def test_what_is_asked(
+    looping: Path, home: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an option each setting is asked, in order, and all answers are saved (LOP-029)."""
+    put(looping, '{"buildPromptPath": "theirs.md"}')
+    given = ASKED["answers"]
+    keys = "".join(
+        answer("ny"[value] if isinstance(value, bool) else value) for value in given.values()
+    )
+    assert 0 == typed(keys, "loop", "configure")
+    assert ASKED["expected_user"] == saved(home)
+    out = capsys.readouterr().out
+    assert ["Loop Configuration", "Models (a number, or any other name):"] == out.splitlines()[:2]
+    assert all(text in out for text in ASKED["message_contains"])
+
+
+def test_answers_are_pre_filled(looping: Path, home: Path, typed: Setup) -> None:
+    """Enter keeps what the user has, without what the project has."""
+    put(home, '{"model": "my own", "stream": false, "more": 1}')
+    put(looping, '{"planPromptPath": "theirs.md"}')
+    assert 0 == typed(ENTER * 8, "loop", "configure")
+    kept = saved(home)
+    assert ("my own", False, 1) == (kept["model"], kept["stream"], kept["more"])
+    assert "PLAN.PROMPT.md" == kept["planPromptPath"]
+
+
+def test_a_model_by_its_number(home: Path, typed: Setup) -> None:
+    """The present model is the first of the list."""
+    put(home, '{"model": "gpt-5"}')
+    assert 0 == typed(answer("2") + ENTER * 7, "loop", "configure")
+    assert "claude-opus-4.5" == saved(home)["model"]
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+@pytest.mark.parametrize(("more", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+def test_cancelled(
+    key: str,
+    more: list[str],
+    code: int,
+    home: Path,
+    typed: Setup,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever leaves in the midst of the questions has changed nothing."""
+    assert code == typed(answer("gpt-5") + "\x15" + key, "loop", *more, "configure")
+    assert "Configuration cancelled." == capsys.readouterr().out.splitlines()[-1]
+    assert saved(home) is None
+
+
+def test_nobody_to_ask(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal and without an option there is nothing to do."""
+    assert 2 == main(["loop", "configure"])
+    assert "Nobody can be asked without a terminal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]"])
+def test_a_file_that_was_named(
+    content: str | None, looping: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that was named must be good; else nothing is started (LOP-023)."""
+    if content is not None:
+        (looping / "c.json").write_text(content)
+    assert 2 == main(["loop", "--auto", "--config", "c.json"])
+    assert capsys.readouterr().err.startswith(f"cuggino: --config: {looping / 'c.json'} ")
+    assert 6 == main(["loop", "--auto", "--config", "c.json", "--compat-exit-codes"])
+
+
+def test_a_broken_file_of_a_layer(
+    looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broken file of a layer is passed over with a warning, and not written over."""
+    put(home, "{")
+    assert 0 == main(["loop", "configure", "--show"])
+    assert "it is ignored" in capsys.readouterr().err
+    assert 2 == main(["loop", "configure", "--model", "m"])
+    assert "{" == (home / FILE).read_text()

@@ -1,0 +1,160 @@
+"""Ctrl-C in `cuggino loop`: at the question, in planning, in building; what is said and left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cuggino import parse_event
+from cuggino.events import PlanBuildEnded
+from tests.cli.keyboard import CTRL_C
+from tests.cli.loops import project_of
+from tests.cli_output.screen import Screen
+from tests.sources.subscribers import alive, eventually
+
+LIMIT = 20.0
+WAITING = """
+[[{0}.steps]]
+say = "Half a line"
+[[{0}.steps]]
+run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+"""
+"""An agent that says something, then runs a tool that no signal but SIGKILL ends."""
+ENVIRONMENT = {"TERM": "xterm", "NO_COLOR": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
+STOPPING = "Received SIGINT, stopping..."
+RESUME = "`cuggino loop --resume` goes on where it stopped"
+
+
+def scenario(phase: str) -> str:
+    planned = '[[plan]]\nsteps = [{ say = "planned" }]\n' if phase == "build" else ""
+    return planned + f"[[{phase}]]\n" + WAITING.format(phase)
+
+
+@contextmanager
+def command(
+    project: Path,
+    *args: str,
+    terminal: int | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command; at the end nothing of it is left."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "loop", *args],
+        cwd=project,
+        stdin=subprocess.DEVNULL if terminal is None else terminal,
+        stdout=pipe if terminal is None else terminal,
+        stderr=pipe if terminal is None else terminal,
+        env={**os.environ, **ENVIRONMENT, "HOME": str(project)},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+    if (project / "started").exists():
+        tool = int((project / "started").read_text())
+        assert eventually(lambda: not alive(tool), limit=LIMIT)
+
+
+class Keyboard:
+    """A terminal of 40 columns, its keyboard and what is seen on it."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = pty.openpty()
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        self.before = termios.tcgetattr(self.theirs)
+        self.seen = ""
+
+    def read(self, until: str) -> None:
+        while until not in self.seen:
+            assert select.select([self.ours], [], [], LIMIT)[0], self.seen
+            self.seen += os.read(self.ours, 4096).decode()
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    @property
+    def is_intact(self) -> bool:
+        return self.before == termios.tcgetattr(self.theirs)
+
+
+@pytest.fixture
+def keyboard() -> Iterator[Keyboard]:
+    keyboard = Keyboard()
+    yield keyboard
+    os.close(keyboard.ours)
+    os.close(keyboard.theirs)
+
+
+@pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+@pytest.mark.parametrize("phase", ["plan", "build"])
+def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
+    """The session is ended, no half line is left, and the loop says how far it came (LOP-008)."""
+    project = project_of(tmp_path, scenario(phase), guard="off")
+    with command(project, "--auto", *args) as process:
+        assert eventually((project / "started").exists, limit=LIMIT)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    lines = out.decode().splitlines()
+    place = lines.index(STOPPING)
+    assert "Half a line" in lines[:place]
+    assert (lines[place + 1].startswith("Overall: "), RESUME) == (True, lines[place + 2])
+    assert "Loop cancelled by user." == err.decode().splitlines()[-1]
+    assert (code, phase == "plan") == (process.returncode, "Completed iteration 1" not in lines)
+    assert out.endswith(b"\n")
+    assert "Completed iteration 2" not in lines
+
+
+def test_in_front_of_a_machine(tmp_path: Path) -> None:
+    """With --json the last event tells that it was interrupted."""
+    project = project_of(tmp_path, scenario("plan"), guard="off")
+    with command(project, "--auto", "--json") as process:
+        assert eventually((project / "started").exists, limit=LIMIT)
+        process.send_signal(signal.SIGINT)
+        out, _err = process.communicate(timeout=LIMIT)
+    last = parse_event(out.decode().splitlines()[-1])
+    assert isinstance(last, PlanBuildEnded)
+    assert (130, "interrupted") == (process.returncode, last.reason)
+
+
+def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
+    """At the question nothing is started, and the terminal is as it was."""
+    with command(project_of(tmp_path), terminal=keyboard.theirs) as process:
+        keyboard.read("Select (1-3, default=2):")
+        keyboard.type(CTRL_C)
+        keyboard.read("Loop cancelled by user.")
+        assert 130 == process.wait(LIMIT)
+    assert keyboard.is_intact
+
+
+def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
+    """After an answer the loop runs; a Ctrl-C ends it with no spinner left, the terminal intact."""
+    project = project_of(tmp_path, scenario("build"), guard="off")
+    with command(project, "--color", "never", terminal=keyboard.theirs) as process:
+        keyboard.read("Select (1-3, default=2):")
+        keyboard.type("3\r")
+        keyboard.read("Working...")
+        assert eventually((project / "started").exists, limit=LIMIT)
+        keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]
+        process.send_signal(signal.SIGINT)
+        keyboard.read("where it stopped")
+        assert 130 == process.wait(LIMIT)
+    assert keyboard.is_intact
+    screen = Screen(200)
+    screen.write(keyboard.seen.replace("\r\n", "\n"))
+    lines = screen.visible()
+    assert "Half a line" in lines
+    assert [STOPPING, "Loop cancelled by user."] == lines[lines.index(STOPPING) :][:2]
+    assert not any("Working" in line for line in lines)

@@ -1,0 +1,164 @@
+"""What is asked of the plan/build loop, on the command line and in files; what is wrong usage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config import Config
+from cuggino.config.loop_config import PlanBuildConfig
+from cuggino_cli.loop_settings import agent_of, model_of
+from cuggino_cli.main import main
+from tests.cli.loops import DrawnLoop, project_of
+
+VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build": "b", "test": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("args", "file", "expected"),
+    [
+        ([], {}, {"start": "plan", "max_sessions": None, "max_retries": 3, "budget": None}),
+        ([], {}, {"allow_all": True, "auto_commit": False, "verify_after_iteration": True}),
+        ([], {}, {"allow_main": False, "fresh": False, "model": "claude-opus-4.5"}),
+        ([], {}, {"plan_prompt": "PLAN.PROMPT.md", "build_prompt": "BUILD.PROMPT.md"}),
+        (["-n", "7"], {}, {"max_sessions": 7}),
+        (["--max-iterations", "7", "--max-retries", "0"], {}, {"max_retries": 0}),
+        (["--allow-main", "--fresh"], {}, {"allow_main": True, "fresh": True}),
+        (["-m", "small"], {"model": "large"}, {"model": "small"}),
+        ([], {"model": "large"}, {"model": "large"}),
+        (["--budget", "2.5", "--max-tokens", "9"], {}, {"budget": 2.5, "max_tokens": 9}),
+        (["--max-duration", "90m"], {}, {"max_duration": 5400.0}),
+        (["--wait-for-quota"], {}, {"wait_for_quota": True}),
+        (["--no-sandbox"], {}, {"sandbox": False}),
+        ([], {"planPromptPath": "p.md", "buildPromptPath": "/b.md"}, {"plan_prompt": "p.md"}),
+        ([], {"allowAll": False, "autoCommit": True}, {"allow_all": False, "auto_commit": True}),
+        ([], VERIFY, {"verify_after_iteration": False, "verify_model": "v"}),
+        ([], VERIFY, {"verify_build": "b", "verify_test": "t"}),
+        ([], {"protectedBranches": ["prod"]}, {"protected_branches": ("prod",)}),
+        ([], {"agent": "scripted:other.toml"}, {"agent": "scripted:other.toml"}),
+        (
+            ["--agent", "scripted:scenario.toml"],
+            {"agent": "scripted:other.toml"},
+            {"agent": "scripted:scenario.toml"},
+        ),
+    ],
+)
+def test_what_is_asked_for(
+    args: list[str],
+    file: dict[str, Any],
+    expected: dict[str, Any],
+    looping: Path,
+    drawn_loop: DrawnLoop,
+) -> None:
+    """Each option and each setting reaches the loop, options before files."""
+    (looping / "other.toml").touch()
+    (looping / "c.json").write_text(json.dumps(file))
+    assert 0 == main(["loop", "--auto", *(["--config", "c.json"] if file else []), *args])
+    (options,) = drawn_loop.options
+    assert expected == {name: getattr(options, name) for name in expected}
+
+
+def test_layers(looping: Path, drawn_loop: DrawnLoop) -> None:
+    """The project goes before the user, who goes before the defaults."""
+    home = looping.parent / "home"
+    for folder, model in ((home, "of the user"), (looping, "of the project")):
+        (folder / ".lopen").mkdir()
+        text = json.dumps({"model": model, "autoCommit": folder == home})
+        (folder / ".lopen" / "loop-config.json").write_text(text)
+        main(["loop", "--auto"])
+    models = [(options.model, options.auto_commit) for options in drawn_loop.options]
+    assert [("of the user", True), ("of the project", False)] == models
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "own", "shared", "agent"),
+    [
+        ("claude-opus-4-5", None, None, None, "claude"),
+        ("claude-opus-4.5", None, None, None, "copilot"),
+        ("of-cuggino", None, None, "of-cuggino", "claude"),
+        ("claude-sonnet-4-5", None, "claude-sonnet-4.5", "of-cuggino", "claude"),
+        ("claude-sonnet-4", "claude-sonnet-4", "own", None, "claude"),
+        ("gpt-5.1", "gpt-5.1", None, None, "claude"),
+    ],
+)
+def test_the_model(
+    expected: str, given: str | None, own: str | None, shared: str | None, agent: str
+) -> None:
+    """The nearest model that is named counts, as the agent spells it (LOP-114)."""
+    settings = PlanBuildConfig()
+    if own is not None:
+        settings = PlanBuildConfig(model=own, origins={"model": "user"})
+    assert expected == model_of(given, settings, Config(model=shared), agent=agent)
+
+
+def test_the_agent() -> None:
+    """The nearest agent that is named counts."""
+    own = PlanBuildConfig(agent="own", origins={"agent": "project"})
+    shared = Config(agent="scripted:x.toml")
+    agents = [agent_of(None, s, shared) for s in (own, PlanBuildConfig())]
+    assert ["own", "scripted:x.toml"] == agents
+    assert "given" == agent_of("given", own, shared)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-n", "0"], "Max iterations must be positive, got 0"),
+        (["-n", "1.5"], "Max iterations must be a whole number, got 1.5"),
+        (["--max-retries", "x"], "Max retries must be a whole number, got x"),
+        (["--resume", "--fresh"], "--fresh: that is for a new run, not for --resume."),
+        (
+            ["--auto", "-n", "2", "--resume"],
+            "--auto and --max-iterations: that is for a new run, not for --resume.",
+        ),
+        (["--quiet", "--verbose"], "--verbose and --quiet exclude each other."),
+        (["--nothing"], "No such option"),
+        (["nothing"], "nothing"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--compat-exit-codes"]])
+def test_wrong_usage(
+    args: list[str],
+    message: str,
+    more: list[str],
+    drawn_loop: DrawnLoop,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What cannot be meant is said on standard error with Lopen's code too, and nothing starts."""
+    assert 2 == main(["loop", *more, *args])
+    out, err = capsys.readouterr()
+    assert ("", []) == (out, drawn_loop.options)
+    assert message in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("level", "args", "expected"),
+    [
+        ("all", [], (True, True)),
+        ("info", [], (True, True)),
+        ("error", [], (False, False)),
+        ("error", ["--verbose"], (True, True)),
+    ],
+)
+def test_the_log_level(
+    level: str,
+    args: list[str],
+    expected: tuple[bool, bool],
+    looping: Path,
+    drawn_loop: DrawnLoop,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The level of a file filters our lines, unless the command line asks for all (LOP-032)."""
+    from cuggino.events import FileTouched, PlanBuildWarning
+
+    project_of(looping)
+    (looping / "c.json").write_text(json.dumps({"logLevel": level}))
+    touched, warning = FileTouched(path="a.py"), PlanBuildWarning(message="look out")
+    drawn_loop.events = (touched, warning, *drawn_loop.events)
+    main(["loop", "--auto", "--config", "c.json", *args])
+    out, err = capsys.readouterr()
+    assert expected == ("[file] a.py" in out, "look out" in err)
+    assert "Loop complete! All jobs finished." in out

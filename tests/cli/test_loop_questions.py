@@ -1,0 +1,178 @@
+"""What `cuggino loop` asks before it begins, and how it is answered."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cuggino.storage.branch import current_branch
+from cuggino_cli.main import main
+from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup
+from tests.cli.loops import BANNER, DrawnLoop, project_of
+
+QUESTION = "Do you need to add specifications, or shall we commence planning and building?"
+OPTIONS = [
+    "  1. Add specifications",
+    "  2. Plan and build (default)",
+    "  3. Go straight to building",
+]
+REFUSAL = "cuggino: Cannot run loop on main/master branch. Create a feature branch first."
+
+
+@pytest.fixture
+def repository(looping: Path) -> Path:
+    """The project as a real repository, on main."""
+    (looping / ".git" / "HEAD").unlink()
+    (looping / ".git").rmdir()
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=looping, check=True)
+    return looping
+
+
+@pytest.mark.parametrize(
+    ("keys", "start", "complaints"),
+    [
+        ("", "plan", 0),
+        ("2", "plan", 0),
+        (" 3 ", "build", 0),
+        (f"zzz{ENTER}3", "build", 1),
+        (f"0{ENTER}12{ENTER}2", "plan", 2),
+        (f"4{ENTER}x{ENTER}yes", "plan", 3),
+    ],
+)
+def test_the_menu(
+    keys: str,
+    start: str,
+    complaints: int,
+    drawn_loop: DrawnLoop,
+    typed: Setup,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Enter means 2; what is no answer is asked again, and after three it is 2 (LOP-003)."""
+    assert 0 == typed(keys + ENTER, "loop")
+    lines = capsys.readouterr().out.splitlines()
+    assert [BANNER, QUESTION, *OPTIONS] == lines[:5]
+    assert complaints == lines.count("Please answer 1, 2 or 3.")
+    assert (complaints == 3) == ("Going on with 2." in lines)
+    assert [start] == [options.start for options in drawn_loop.options]
+
+
+def test_what_stands_before_the_answer() -> None:
+    """The prompt is the original's, to the letter."""
+    from cuggino_cli.loop_questions import SELECT
+
+    assert "Select (1-3, default=2): " == SELECT
+
+
+def test_specifications_first(
+    drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who wants to add specifications is told where, and nothing is started."""
+    assert 0 == typed(f"1{ENTER}", "loop")
+    expected = "Add specifications to docs/requirements/, then re-run loop."
+    assert (expected, []) == (capsys.readouterr().out.splitlines()[-1], drawn_loop.options)
+
+
+def test_nothing_is_asked_with_auto(
+    drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a terminal `--auto` plans and builds without a question."""
+    assert 0 == typed("", "loop", "-a")
+    out, err = capsys.readouterr()
+    assert ("plan", "", False) == (drawn_loop.options[0].start, err, QUESTION in out)
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+@pytest.mark.parametrize(("more", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+def test_cancelled(
+    key: str,
+    more: list[str],
+    code: int,
+    drawn_loop: DrawnLoop,
+    typed: Setup,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C and Ctrl-D at the question end it, and nothing is started."""
+    assert code == typed(key, "loop", *more)
+    assert ("Loop cancelled by user.\n", []) == (capsys.readouterr().err, drawn_loop.options)
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_a_narrow_terminal(
+    columns: int,
+    drawn_loop: DrawnLoop,
+    typed: Setup,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a narrow terminal the texts are wrapped between their words."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert 0 == typed(f"1{ENTER}", "loop")
+    out = capsys.readouterr().out
+    assert QUESTION in out.replace("\n", " ")
+    assert all(len(line) < columns for line in out.splitlines())
+
+
+def test_a_prompt_that_is_missing(
+    looping: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where somebody was asked, nothing starts without a prompt that it needs (LOP-051)."""
+    (looping / "PLAN.PROMPT.md").unlink()
+    assert 2 == typed(f"2{ENTER}", "loop")
+    assert [
+        "cuggino: Plan prompt not found: Prompt file not found: PLAN.PROMPT.md",
+        "  Expected file: PLAN.PROMPT.md; `cuggino loop init` writes one",
+    ] == capsys.readouterr().err.splitlines()
+    assert 0 == typed(f"3{ENTER}", "loop")
+    (looping / "BUILD.PROMPT.md").unlink()
+    assert 1 == typed(f"3{ENTER}", "loop", "--compat-exit-codes")
+    assert 1 == len(drawn_loop.options)
+
+
+def test_a_branch_is_created(
+    repository: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On main a person may name a branch, again after one that cannot be, and the loop runs."""
+    assert 0 == typed(f"{ENTER}no branch{ENTER}feat/bread{ENTER}", "loop")
+    out, err = capsys.readouterr()
+    assert [REFUSAL, "  git switch -c NAME, or --allow-main"] == err.splitlines()
+    assert "'no branch' is not a valid branch name" in out
+    assert "Switched to the new branch feat/bread." in out.splitlines()
+    assert ("feat/bread", 1) == (current_branch(repository), len(drawn_loop.options))
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [(ENTER * 2, 2), (f"{ENTER}--force{ENTER}-d{ENTER}a b{ENTER}", 2), (f"{ENTER}{CTRL_C}", 130)],
+)
+def test_no_branch_is_created(
+    keys: str, code: int, repository: Path, drawn_loop: DrawnLoop, typed: Setup
+) -> None:
+    """Without a name that can be one, nothing is started and the branch stays."""
+    assert code == typed(keys, "loop")
+    assert ("main", []) == (current_branch(repository), drawn_loop.options)
+
+
+def test_nothing_is_offered_with_auto(looping: Path, drawn_loop: DrawnLoop, typed: Setup) -> None:
+    """With `--auto` a protected branch is refused without a question."""
+    project_of(looping, branch="master")
+    assert (2, []) == (typed("", "loop", "--auto"), drawn_loop.options)
+
+
+def test_what_init_writes(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`init` tells of each file whether it was made, and never overwrites one (LOP-085)."""
+    (looping / "BUILD.PROMPT.md").unlink()
+    before = (looping / "PLAN.PROMPT.md").read_text()
+    assert 0 == main(["loop", "init"])
+    kept = "is there already, left alone"
+    assert [
+        f"PLAN.PROMPT.md: {kept}",
+        "BUILD.PROMPT.md: created",
+        "docs/requirements/jobs-to-be-done.json: created",
+    ] == capsys.readouterr().out.splitlines()
+    assert before == (looping / "PLAN.PROMPT.md").read_text()
+    (looping / "c.json").write_text('{"planPromptPath": "prompts/p.md"}')
+    assert 0 == main(["loop", "--config", "c.json", "init"])
+    assert "prompts/p.md: created" == capsys.readouterr().out.splitlines()[0]
+    assert (looping / "prompts" / "p.md").read_text().strip()

@@ -1,0 +1,257 @@
+"""The gate: the agent's judgement, the loop's own facts, and what becomes of the job."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.domain.job_verification import (
+    FINDINGS_HEADING,
+    MOST_FAILURES,
+    CommandRun,
+    Facts,
+    FailureCounts,
+    VerificationResult,
+    commit_issues,
+    failure_note,
+    gated,
+    is_conventional,
+    merged,
+    with_findings,
+)
+from cuggino.domain.jobs import Jobs, jobs_of
+from cuggino.domain.verification_answer import parse_job_answer
+
+PASSED = VerificationResult.passed()
+VALID = VerificationResult(complete=True, requirement_valid=True)
+UNKNOWN = VerificationResult.failed("Requirement code R not found in any SPECIFICATION.md file")
+BUILD = CommandRun(check="build", command="make", exit_code=0)
+TESTS = CommandRun(check="tests", command="make test", exit_code=0, output="12 passed")
+PARTS = ("complete", "tests_pass", "documentation_exists", "build_succeeds", "requirement_valid")
+
+
+def facts(
+    *runs: CommandRun, requirement: VerificationResult = VALID, commits: tuple[str, ...] = ()
+) -> Facts:
+    return Facts(requirement=requirement, runs=runs, commits=commits)
+
+
+def one_job(status: str = "done", partial: str = "") -> Jobs:
+    """The jobs of a file with one job in it."""
+    return jobs_of([{"id": "J1", "status": status, "notes": partial}])[0]
+
+
+def test_both_say_so() -> None:
+    """A job is done when the agent says so and all facts do."""
+    assert PASSED == merged(PASSED, facts(BUILD, TESTS))
+    assert PASSED == merged(PASSED, facts())
+    assert facts(BUILD, TESTS).refutation is None
+
+
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_a_part_that_the_agent_denies_counts(part: str) -> None:
+    """An agent that calls the job complete, and one part of it not, is not believed."""
+    others: Any = {part: False}
+    result = merged(replace(PASSED, **others), facts(BUILD, TESTS))
+    assert not result.complete
+    assert 1 == len(result.issues)
+    assert result.issues[0].startswith("Not verified that ")
+
+
+def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
+    """Tests that pass do not show that there are tests of this job."""
+    judged = replace(PASSED, tests_pass=False, issues=("No tests of the cart",))
+    result = merged(judged, facts(TESTS))
+    assert (False, False, ("No tests of the cart",)) == (
+        result.complete,
+        result.tests_pass,
+        result.issues,
+    )
+
+
+def test_an_exit_code_refutes_the_agent() -> None:
+    """What exits with another code than 0 fails, whatever the agent says; its output is told."""
+    failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")
+    result = merged(PASSED, facts(BUILD, failed))
+    assert (False, False, True) == (result.complete, result.tests_pass, result.build_succeeds)
+    (issue,) = result.issues
+    assert issue.startswith("`make test` exited with 2:\nx")
+    assert issue.endswith("x\n1 failed")
+    assert 1000 < len(issue) < 1100
+    assert result == facts(BUILD, failed).refutation
+    assert not merged(PASSED, facts(replace(BUILD, exit_code=-9))).build_succeeds
+
+
+def test_an_invented_code_refutes_the_agent() -> None:
+    """Without its requirement no job is done, and the agent need not be asked."""
+    result = merged(PASSED, facts(requirement=UNKNOWN))
+    assert (False, False, UNKNOWN.issues) == (
+        result.complete,
+        result.requirement_valid,
+        result.issues,
+    )
+    assert result == facts(requirement=UNKNOWN).refutation
+
+
+def test_a_command_alone_is_the_answer_to_its_check() -> None:
+    """The result of a run is as the agent's answer to that check would be."""
+    assert VerificationResult(complete=True, build_succeeds=True) == BUILD.result
+    assert VerificationResult(complete=True, tests_pass=True) == TESTS.result
+    assert VerificationResult.failed("`make` exited with 1") == replace(BUILD, exit_code=1).result
+
+
+def test_an_agent_without_a_reason() -> None:
+    """A job that fails always has an issue."""
+    result = merged(replace(PASSED, complete=False), facts())
+    assert ("The verifying agent does not call the job complete, and does not say why",) == (
+        result.issues
+    )
+
+
+def test_words_count_as_a_whole() -> None:
+    """An answer by words has no parts: it passes if the facts allow it, and is told as such."""
+    judged = parse_job_answer("complete: true")
+    assert replace(PASSED, by_words=True, issues=("complete: true",)) == merged(judged, facts())
+    assert not merged(judged, facts(replace(BUILD, exit_code=1))).complete
+    assert not merged(parse_job_answer("Looks good"), facts()).complete
+
+
+def test_a_commit_message_is_an_issue_and_no_failure() -> None:
+    """A message that is not conventional is told beside a job that is done."""
+    result = merged(PASSED, facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")))
+    assert result.complete
+    assert ('Commit message is not conventional, "type(scope): text": "Add the cart"',) == (
+        result.issues
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "feat: add",
+        "fix(cart): keep",
+        "refactor(cart)!: drop",
+        "chore!: drop Python 3.10\n\nBREAKING CHANGE: yes",
+        "Docs: say more",
+        "build-deps(a/b, c): x",
+        "\nfeat: after a blank line",
+        "Merge branch 'main' into feature/x",
+        'Revert "feat: add"',
+    ],
+)
+def test_conventional(message: str) -> None:
+    """These are conventional, or git's own words."""
+    assert is_conventional(message)
+    assert () == commit_issues([message])
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "Add it", "feat add", "feat:add", "feat :x", "feat(): x", "feat: ", "feat(a: x", "!: x"],
+)
+def test_not_conventional(message: str) -> None:
+    """These are not."""
+    assert not is_conventional(message)
+    assert 1 == len(commit_issues([message]))
+
+
+def test_the_facts_are_told_to_the_agent() -> None:
+    """Each run with its exit code, and what is wrong with the commits, is a line of a list."""
+    known = facts(
+        BUILD, replace(TESTS, exit_code=1, output="1 failed\n2 passed"), commits=("Cart",)
+    )
+    assert [
+        "- `make` exited with 0",
+        "- `make test` exited with 1:",
+        "  1 failed",
+        "  2 passed",
+        '- Commit message is not conventional, "type(scope): text": "Cart"',
+    ] == known.told.splitlines()
+    assert "- nothing\n" == facts().told
+
+
+def test_a_job_that_is_verified_stays() -> None:
+    """The jobs are the very same, and its failures are forgotten."""
+    jobs = one_job()
+    failures = FailureCounts().failed("J1").failed("J1").failed("J2")
+    after = gated(jobs, "J1", PASSED, failures)
+    assert jobs is after.jobs
+    assert (FailureCounts({"J2": 1}), "done") == (after.failures, after.status)
+
+
+def test_a_job_that_fails_is_open_again_and_at_last_blocked() -> None:
+    """It is in progress with its issues, and after three failures in a row blocked."""
+    jobs, failures, seen = one_job(partial="There."), FailureCounts(), []
+    for n in range(MOST_FAILURES + 1):
+        result = VerificationResult(issues=(f"Issue {n}", "No tests"))
+        after = gated(jobs.with_status("J1", "done"), "J1", result, failures)
+        jobs, failures = after.jobs, after.failures
+        (job,) = jobs.items
+        assert after.status == job.status
+        seen.append(job.status)
+    assert ["in-progress", "in-progress", "blocked", "blocked"] == seen
+    assert "There.\nVerification findings: Issue 0; No tests\nVerification findings: Issue 1" in (
+        jobs.items[0].partial_implementation
+    )
+    assert failure_note(VerificationResult(issues=("Issue 3", "No tests"))) in (
+        jobs.items[0].partial_implementation
+    )
+    assert jobs.all_open_blocked
+    assert 3 == MOST_FAILURES
+
+
+def test_counts_are_of_each_job_and_never_change_in_place() -> None:
+    """One job's failures are not another's, and a count that is kept stays."""
+    none = FailureCounts()
+    three = none.failed("A").failed("A").failed("A")
+    assert (True, False) == (three.is_exhausted("A"), three.is_exhausted("B"))
+    assert not three.passed("A").is_exhausted("A")
+    assert FailureCounts() == none == none.passed("A")
+
+
+def test_an_unknown_job_is_a_key_error() -> None:
+    """A job that is gone from the file has no gate."""
+    with pytest.raises(KeyError):
+        gated(Jobs(), "J1", PASSED, FailureCounts())
+
+
+def test_findings_stand_in_front_of_the_prompt() -> None:
+    """Under their heading, a list item each, and the prompt untouched behind them."""
+    text = with_findings("Build it.\n", ["One:\nmore", "Two"])
+    head, _, rest = text.partition("\n\n")
+    assert f"# {FINDINGS_HEADING}" == head
+    assert rest.endswith("\n- One:\n  more\n- Two\n\nBuild it.\n")
+    assert "Build it.\n" == with_findings("Build it.\n", [])
+
+
+RESULT = st.builds(
+    VerificationResult,
+    **{field.name: st.booleans() for field in fields(VerificationResult) if field.name in PARTS},
+    issues=st.lists(st.text(min_size=1, max_size=5), max_size=3).map(tuple),
+)
+RUNS = st.lists(
+    st.builds(
+        CommandRun,
+        check=st.sampled_from(["build", "tests"]),
+        command=st.just("make"),
+        exit_code=st.integers(-2, 2),
+    ),
+    max_size=2,
+)
+
+
+@given(RESULT, RUNS, st.booleans(), st.lists(st.text(), max_size=2))
+def test_it_is_complete_only_when_all_say_so(
+    judged: VerificationResult, runs: list[CommandRun], valid: bool, commits: list[str]
+) -> None:
+    """No fact and no part that is missing is made up for by the others; failures have an issue."""
+    known = facts(*runs, requirement=VALID if valid else UNKNOWN, commits=tuple(commits))
+    result = merged(judged, known)
+    all_parts = all(getattr(judged, part) for part in PARTS)
+    assert result.complete == (all_parts and valid and all(run.succeeded for run in runs))
+    assert result.complete or result.issues
+    assert set(judged.issues) <= set(result.issues)
+    assert (known.refutation is None) == (valid and all(run.succeeded for run in runs))

@@ -1,0 +1,245 @@
+"""Jobs: both shapes of their file, what is next, and changes that keep all the rest."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.domain.jobs import MOST_JOBS, Job, Jobs, jobs_of
+from tests.vectors import rows
+
+ROWS = {row["id"]: row for row in rows("lopen_state")}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=6), below),
+    max_leaves=8,
+)
+TEXTS = ("id", "requirementCode", "requirement", "description", "partialImplementation", "notes")
+KEYS = st.sampled_from([*TEXTS, "status", "priority"])
+WORDS = st.sampled_from(["A", "B", "done", "Completed", "blocked", "open", "", "  "])
+ENTRY = st.dictionaries(KEYS | st.text(max_size=5), WORDS | JSON, max_size=6)
+JSON_OBJECT = st.dictionaries(st.text(max_size=6), JSON, max_size=3)
+FILE = st.lists(ENTRY | JSON, max_size=5).flatmap(
+    lambda entries: st.just(entries) | JSON_OBJECT.map(lambda more: {**more, "jobs": entries})
+)
+
+
+def of_kind(kind: str) -> list[str]:
+    """The ids of the rows of this kind."""
+    return [row["id"] for row in ROWS.values() if row["kind"] == kind]
+
+
+def jobs(*entries: object) -> Jobs:
+    """The jobs of a file in the shape of an object."""
+    return jobs_of({"jobs": list(entries)})[0]
+
+
+@pytest.mark.parametrize("case", of_kind("job_is_done"))
+def test_the_words_for_done(case: str) -> None:
+    """A job is done by the words that the case lists, in any case."""
+    row = ROWS[case]
+    (job,) = jobs({"id": "A", "status": row["status"]}).items
+    assert row["expected"] == job.is_done
+
+
+@pytest.mark.parametrize("case", of_kind("highest_priority"))
+def test_what_is_next(case: str) -> None:
+    """The smallest number is next, a missing one last, and ties are in the order of the file."""
+    row = ROWS[case]
+    found = jobs(*row["jobs"]).next_open
+    assert row["expected"] == (found.id if found else None)
+
+
+@pytest.mark.parametrize("case", of_kind("jobs_limit"))
+def test_how_many_there_may_be(case: str) -> None:
+    """More than a hundred are told, and none of them is cut."""
+    row = ROWS[case]
+    found, warnings = jobs_of({"jobs": [{"id": str(n)} for n in range(row["count"])]})
+    assert row["expected_warning"] == found.is_too_many == bool(warnings)
+    assert row["count"] == len(found.items)
+    if warnings:
+        assert f"there are {row['count']} jobs; at most {MOST_JOBS} should be planned" in warnings
+
+
+def test_the_limit_is_the_seeds() -> None:
+    """A hundred jobs are the most."""
+    assert 100 == MOST_JOBS
+
+
+def test_counts() -> None:
+    """Open is whatever is not done, the blocked ones among it."""
+    found = jobs(
+        {"id": "A", "status": "done"},
+        {"id": "B", "status": " Blocked ", "priority": 1},
+        {"id": "C", "status": "pending", "priority": 3},
+        {"id": "D", "status": None, "priority": 2},
+        {"id": "E"},
+    )
+    assert (1, 4, 1) == (found.count_done, found.count_open, found.count_blocked)
+    assert ["D", "C", "E"] == [job.id for job in found.workable]
+    assert ["B"] == [job.id for job in found.blocked]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (["blocked", "done"], True),
+        (["blocked", "open"], False),
+        (["done"], False),
+        ([], False),
+    ],
+)
+def test_all_that_is_open_is_blocked(statuses: list[str], expected: bool) -> None:
+    """Nothing can be gone on with when what is open is blocked, and something is open."""
+    found = jobs(*({"id": str(n), "status": status} for n, status in enumerate(statuses)))
+    assert expected == found.all_open_blocked
+
+
+def test_what_is_newly_done() -> None:
+    """Done now and not before, or not there before; with an id twice, unless both were done."""
+    before = jobs(
+        {"id": "A", "status": "done"},
+        {"id": "B", "status": "open"},
+        {"id": "C", "status": "open"},
+        {"id": "D", "status": "done"},
+        {"id": "D", "status": "open"},
+    )
+    after = jobs(
+        {"id": "A", "status": "done"},
+        {"id": "B", "status": "completed"},
+        {"id": "C", "status": "open"},
+        {"id": "D", "status": "done"},
+        {"id": "E", "status": "Done"},
+    )
+    assert ["B", "D", "E"] == [job.id for job in after.newly_done(before)]
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_change_touches_nothing_else(bare: bool) -> None:
+    """A status and a note go to the keys of the shape; all else is as it was, in its place."""
+    code, partial = (
+        ("requirement", "notes") if bare else ("requirementCode", "partialImplementation")
+    )
+    entries = [
+        {"x": 1, "status": "done", code: "REQ-1", "id": "A", partial: "There.", "y": None},
+        "no job",
+        {"id": "B", code: "REQ-2"},
+    ]
+    raw: Any = entries if bare else {"v": 2, "jobs": entries, "w": []}
+    found, _ = jobs_of(copy.deepcopy(raw))
+    changed = found.with_status("A", "in-progress").noted("A", "No tests.").noted("B", "New.")
+    expected = copy.deepcopy(raw)
+    items = expected if bare else expected["jobs"]
+    items[0] |= {"status": "in-progress", partial: "There.\nNo tests."}
+    items[2][partial] = "New."
+    assert json.dumps(expected) == json.dumps(changed.content)
+    assert json.dumps(raw) == json.dumps(found.content)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, "Text."),
+        ("", "Text."),
+        ("A.", "A.\nText."),
+        (["A."], ["A.", "Text."]),
+        ({"a": 1}, [{"a": 1}, "Text."]),
+        ("Before. Text.", "Before. Text."),
+    ],
+)
+def test_a_note_loses_nothing(before: object, after: object) -> None:
+    """A note is added to whatever an agent wrote there, and only once."""
+    found = jobs({"id": "A", "partialImplementation": before})
+    twice = found.noted("A", "Text.").noted("A", "Text.")
+    assert {"jobs": [{"id": "A", "partialImplementation": after}]} == twice.content
+
+
+def test_no_change_gives_the_same_object() -> None:
+    """What would change nothing gives the very same jobs."""
+    found = jobs({"id": "A", "status": "open", "notes": "Text."})
+    assert found is found.with_status("A", "open")
+    assert found is found.noted("A", "Text.")
+
+
+def test_an_unknown_job_cannot_be_changed() -> None:
+    """The id of no job is a key error."""
+    with pytest.raises(KeyError):
+        jobs().with_status("A", "done")
+    with pytest.raises(KeyError):
+        jobs().noted("A", "Text.")
+
+
+def test_what_is_odd_is_told_and_lived_with() -> None:
+    """A job without id, code or sense in its values is a job, and each oddity a sentence."""
+    found, warnings = jobs_of(
+        [
+            {"description": ["x"], "status": 5, "priority": "high"},
+            7,
+            {"id": 3, "requirement": "", "requirementCode": " REQ-1 ", "priority": "2"},
+            {"id": "3", "priority": True},
+        ]
+    )
+    assert ["#1", "3", "3"] == [job.id for job in found.items]
+    assert ["", "REQ-1", ""] == [job.requirement_code for job in found.items]
+    assert [None, 2, None] == [job.priority for job in found.items]
+    assert (
+        'jobs[0] has no "id"; it is called #1',
+        '"description" of jobs[0] is no text',
+        '"status" of jobs[0] is no text',
+        '"priority" of jobs[0] is no number; the job comes last',
+        "jobs[1] is no object, and is passed over",
+        '"priority" of jobs[3] is no number; the job comes last',
+        'several jobs have the id "3"',
+    ) == warnings
+
+
+@pytest.mark.parametrize("raw", [None, 1, "jobs", {}, {"jobs": {}}, {"jobs": None}, {"Jobs": []}])
+def test_neither_shape_is_refused(raw: object) -> None:
+    """What is neither a list nor an object with one is no file of jobs."""
+    with pytest.raises(ValueError, match='no list "jobs"'):
+        jobs_of(raw)
+
+
+def test_none_yet_is_written_in_the_seeds_shape() -> None:
+    """Without a file there are no jobs, and the shape is the object."""
+    assert {"jobs": []} == Jobs().content
+    assert Jobs() == jobs()
+
+
+@given(FILE)
+def test_whatever_agents_write_is_kept(raw: Any) -> None:
+    """Any file of one of the shapes is read, and written as it was."""
+    found, _ = jobs_of(raw)
+    assert json.dumps(raw) == json.dumps(found.content)
+    assert len(found.items) == found.count_open + found.count_done
+    assert len(found.workable) + found.count_blocked == found.count_open
+
+
+@given(FILE, st.sampled_from(["done", "in-progress"]), st.text(min_size=1, max_size=5))
+def test_a_change_of_any_file_is_read_back(raw: Any, status: str, note: str) -> None:
+    """After a change the file has that status and that note, and as many jobs and entries."""
+    found, _ = jobs_of(raw)
+    for job in found.items:
+        changed, _ = jobs_of(json.loads(json.dumps(found.with_status(job.id, status).content)))
+        assert {status} == {item.status for item in changed.items if item.id == job.id}
+        noted = found.noted(job.id, note)
+        assert (
+            note in next(item for item in noted.items if item.id == job.id).partial_implementation
+        )
+        assert len(noted.entries) == len(changed.entries) == len(found.entries)
+
+
+@given(JSON)
+def test_any_value_is_read_or_refused(raw: object) -> None:
+    """Random JSON gives jobs, or a value error with a sentence."""
+    try:
+        found, _ = jobs_of(raw)
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert all(isinstance(job, Job) for job in found.items)

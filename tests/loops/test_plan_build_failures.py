@@ -1,0 +1,173 @@
+"""Sessions of the plan/build loop that fail, wait, and spend (LOP-064)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
+from cuggino.events import (
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildSessionEnded,
+    PlanBuildSessionRetry,
+    QuotaWaiting,
+    SessionEnded,
+)
+from tests.loops.built import Built, Turn, built_marbles, crash, has, verdict
+from tests.loops.policed import limited
+
+LAST = Turn(has(True))
+LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited())
+
+
+@pytest.mark.parametrize("phase", ["plan", "build"])
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
+    """After as many retries in a row the next failure is the end."""
+    turns = {phase: [crash(f"e{n}") for n in range(most + 1)]}
+    project = Built(tmp_path, **turns)  # type: ignore[arg-type]
+    story = project.run(start=phase, max_retries=most)
+    assert ("max_retries_exceeded", most + 1, f"e{most}") == (
+        story.ended.reason,
+        story.ended.iterations,
+        story.ended.error,
+    )
+    retries = [(e.attempt, e.max_retries, e.message) for e in story.of(PlanBuildSessionRetry)]
+    assert [(n + 1, most, f"e{n}") for n in range(most)] == retries
+    assert [] == story.of(PlanBuildIterationEnded)
+    assert story.error is None
+    project.assert_released()
+
+
+def test_crashes_are_counted_in_a_row(tmp_path: Path) -> None:
+    """A session that ends well forgives those before it, one that plans too."""
+    turns = [crash(), crash(), Turn(), crash(), crash(), LAST]
+    project = Built(tmp_path, turns, plan=[crash(), crash(), Turn()])
+    story = project.run(start="plan", max_retries=2)
+    assert [1, 2] * 3 == [event.attempt for event in story.of(PlanBuildSessionRetry)]
+    assert ("complete", 9) == (story.ended.reason, story.ended.iterations)
+    assert [3, 6, 9] == [event.iteration for event in story.of(PlanBuildIterationEnded)]
+
+
+def test_what_a_crash_leaves_is_counted(tmp_path: Path) -> None:
+    """The end tells the jobs as they are."""
+    project = Built(tmp_path, [crash(leaves=has(J1="open", J2="open"))])
+    ended = project.run(max_retries=0).ended
+    assert ("max_retries_exceeded", 2) == (ended.reason, ended.open)
+
+
+def test_an_outage(tmp_path: Path) -> None:
+    """It is waited for within the session, which is one iteration."""
+    t = built_marbles(x=SessionEnded(outcome="failed"))
+    t.error = AgentFailed("529", reason="overloaded")
+    bad, good = t.cold("-x#"), t.cold("-ad|")
+    project = Built(tmp_path, [Turn(stream=bad), Turn(LAST.leaves, stream=good)], marbles=t)
+    story = project.run(retry_pause=0.0)
+    assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
+    t.check_subscriptions(bad, "^-!")
+    t.check_subscriptions(good, "--^--!")
+    assert ["completed"] == story.outcomes
+    assert [] == story.of(PlanBuildSessionRetry)
+
+
+@pytest.mark.parametrize("role", ["plan", "build", "judge"])
+def test_the_usage_limit(role: str, tmp_path: Path) -> None:
+    """It ends the loop with its error, wherever it is met."""
+    turns = {"plan": [Turn()], "build": [Turn()], "judge": [verdict()], role: [LIMIT]}
+    project = Built(tmp_path, **turns)  # type: ignore[arg-type]
+    story = project.run(start="plan")
+    assert "quota_exceeded" == story.ended.reason
+    assert isinstance(story.error, QuotaExceeded)
+    assert story.error.message == story.ended.error
+    assert 1 == len(project.agent.of(role))
+    project.assert_released()
+
+
+@pytest.mark.parametrize("role", ["plan", "build", "judge"])
+def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
+    """Who waits goes on when it is lifted; that is no failure of the session."""
+    t = built_marbles(q=SessionEnded(outcome="quota"))
+    t.error = limited(3600.0)
+    limit = Turn(stream=t.cold("-q#"))
+    turns = {"plan": [Turn()], "build": [LAST], "judge": [verdict()]}
+    turns[role].insert(0, limit)
+    project = Built(tmp_path, marbles=t, **turns)  # type: ignore[arg-type]
+    story = project.run(start="plan", wait_for_quota=True, quota_margin=60.0)
+    assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
+    assert [3660.0] == story.times(PlanBuildEnded)
+    assert story.of(QuotaWaiting)
+    assert [] == story.of(PlanBuildSessionRetry)
+
+
+@pytest.mark.parametrize(("start", "budget", "sessions"), [("plan", 0.01, 2), ("build", 0.02, 1)])
+def test_a_budget_before_a_session(
+    start: str, budget: float, sessions: int, tmp_path: Path
+) -> None:
+    """No session is begun when nothing is left of it, and none is counted."""
+    project = Built(tmp_path, [Turn()], plan=[crash(), Turn()])
+    story = project.run(start=start, budget=budget)
+    assert isinstance(story.error, BudgetExceeded)
+    assert ("budget_exceeded", sessions, budget) == (
+        story.ended.reason,
+        story.ended.iterations,
+        story.ended.cost_usd,
+    )
+    assert sessions == len(story.outcomes)
+    project.assert_released()
+
+
+def test_a_budget_within_a_session(tmp_path: Path) -> None:
+    """The session that spends the last of it ends the loop, and has its end."""
+    turn = Turn(events=(SessionEnded(outcome="budget", cost_usd=0.5),))
+    project = Built(tmp_path, [turn])
+    story = project.run(budget=0.1)
+    assert ("budget_exceeded", 1, 0.5) == (
+        story.ended.reason,
+        story.ended.iterations,
+        story.ended.cost_usd,
+    )
+    assert ["budget"] == story.outcomes
+    assert isinstance(story.error, BudgetExceeded)
+
+
+def test_the_time_of_a_run(tmp_path: Path) -> None:
+    """A duration holds for the project's own commands too."""
+    t = built_marbles()
+    make = t.cold("- 1h |")
+    project = Built(tmp_path, [Turn()], marbles=t, shells={"make": make})
+    story = project.run(max_duration=60.0, verify_build="make")
+    assert ("budget_exceeded", 60.0) == (story.ended.reason, story.ended.duration)
+    assert [(0, 60)] == make.subscriptions
+    project.assert_released()
+
+
+@pytest.mark.parametrize("phase", ["plan", "build"])
+def test_no_login(phase: str, tmp_path: Path) -> None:
+    """It ends the loop at once: no retry would help."""
+    project = Built(tmp_path, **{phase: [crash("log in", reason="auth")]})  # type: ignore[arg-type]
+    story = project.run(start=phase)
+    assert ("failed", "log in", 1) == (
+        story.ended.reason,
+        story.ended.error,
+        story.ended.iterations,
+    )
+    assert [] == story.of(PlanBuildSessionRetry)
+    assert isinstance(story.error, AgentFailed)
+
+
+def test_an_agent_of_ones_own(tmp_path: Path) -> None:
+    """Whatever exception it fails with is a failed session."""
+    project = Built(tmp_path, [Turn(events=(), error=ValueError("own")), LAST])
+    story = project.run()
+    assert ["error", "completed"] == story.outcomes
+    assert ["own"] == [event.message for event in story.of(PlanBuildSessionRetry)]
+
+
+def test_costs_are_told(tmp_path: Path) -> None:
+    """Those of a session in its end; those of all, verifications included, in the end of all."""
+    project = Built(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
+    story = project.run(start="plan")
+    assert [0.01, 0.01] == [event.cost_usd for event in story.of(PlanBuildSessionEnded)]
+    assert 0.04 == pytest.approx(story.ended.cost_usd)

@@ -1,0 +1,219 @@
+"""The gate of the plan/build loop: no job is done because somebody says so (LOP-096, LOP-097)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.errors import AgentFailed, StorageError
+from cuggino.events import (
+    AgentMessage,
+    BuildVerified,
+    JobBlocked,
+    SessionEnded,
+    VerificationEnded,
+)
+from cuggino.storage.jobs import JobStore
+from tests.loops.built import JOBS, Built, Turn, crash, has, jobs, says, verdict
+
+OPEN = has(J1="open")
+DONE = Turn(has(J1="done"))
+LAST = Turn(has(True, J1="done"))
+YES = verdict()
+
+
+def cannot(outcome: Any) -> Turn:
+    return Turn(events=(AgentMessage(text="{}"), SessionEnded(outcome=outcome)))
+
+
+def note_of(project: Built) -> str:
+    return str(project.jobs[0].get("partialImplementation", ""))
+
+
+def test_the_agent_says_yes(tmp_path: Path) -> None:
+    """The job stays done, and is not verified again."""
+    project = Built(tmp_path, [DONE, LAST], files=OPEN)
+    story = project.run()
+    assert [("J1", True)] == story.verdicts
+    assert "complete" == story.ended.reason
+    assert (tmp_path / JOBS).read_text() == jobs(J1="done")
+
+
+@pytest.mark.parametrize(
+    ("answer", "issue"),
+    [
+        (verdict(False, "no tests"), "no tests"),
+        (verdict(True, testsPass=False), "Not verified that tests pass"),
+        (verdict(False), "Not verified that tests pass"),
+        (says("well"), "well"),
+        (says("complete: true, though the tests are false"), "though the tests are false"),
+        (says(""), "No response from verification agent"),
+        (says('{"complete": "yes"}'), "yes"),
+    ],
+)
+def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
+    """The job goes back with the reasons; the next session is told, and only that one."""
+    project = Built(tmp_path, [DONE, Turn()], [YES, answer, YES], files=OPEN)
+    story = project.run(max_sessions=2)
+    assert [("J1", False)] == story.verdicts
+    assert {"J1": "in-progress"} == project.statuses
+    assert issue in note_of(project)
+    assert issue in project.prompts[1]
+    assert [{"J1": 1}, {"J1": 1}] == [e.failures for e in story.of(VerificationEnded)]
+    assert "kitchen" == project.jobs[0]["owner"]
+    assert 7 == json.loads((tmp_path / JOBS).read_text())["version"]
+
+
+def test_the_next_session_alone_is_told(tmp_path: Path) -> None:
+    """A finding is in the prompt of the session behind it, also of a second attempt at that."""
+    turns = [DONE, crash(), Turn(), LAST]
+    project = Built(tmp_path, turns, [YES, verdict(False, "no"), YES, YES, YES], files=OPEN)
+    assert "complete" == project.run().ended.reason
+    told = ["Verification findings" in prompt for prompt in project.prompts]
+    assert [False, True, True, False] == told
+    assert "Build.\n" == (tmp_path / "BUILD.PROMPT.md").read_text()
+
+
+def test_words_alone(tmp_path: Path) -> None:
+    """An answer in words counts when they are clear, and that it was no object is told."""
+    project = Built(tmp_path, [LAST], [YES, says("complete: true")], files=OPEN)
+    story = project.run()
+    assert [("J1", True)] == story.verdicts
+    assert ["the verifying agent gave no JSON object"] == story.warnings
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [crash(), cannot("failed"), cannot("max_turns"), Turn(events=(), error=ValueError("own"))],
+)
+def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
+    """The job is not done, and has not failed either; another session goes on."""
+    project = Built(tmp_path, [DONE, LAST], [YES, answer, YES, YES], files=OPEN)
+    story = project.run()
+    assert [("J1", False), ("J1", True)] == story.verdicts
+    assert [{}, {}] == [event.failures for event in story.of(VerificationEnded)]
+    assert 1 == len([w for w in story.warnings if w.startswith("Verification error: ")])
+    assert "J1: It could not be verified" in project.prompts[1]
+
+
+def test_the_login_is_gone(tmp_path: Path) -> None:
+    """What every other session would meet ends the loop from a verification too."""
+    project = Built(tmp_path, [DONE], [YES, crash("log in", reason="auth")], files=OPEN)
+    story = project.run()
+    assert ("failed", "log in") == (story.ended.reason, story.ended.error)
+    assert isinstance(story.error, AgentFailed)
+    project.assert_released()
+
+
+def test_an_invented_code(tmp_path: Path) -> None:
+    """Nobody is asked about a job whose code is in no specification."""
+    project = Built(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
+    story = project.run(max_sessions=1)
+    assert [("J99", False)] == story.verdicts
+    assert 1 == len(project.agent.of("judge"))
+    assert {"J99": "in-progress"} == project.statuses
+    assert "Requirement code REQ-99 not found" in note_of(project)
+
+
+@pytest.mark.parametrize("failing", ["make", "test"])
+def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
+    """Their exit codes are proof: the agent is not asked."""
+    shells = {"make": 0, "test": 0, failing: 2}
+    project = Built(tmp_path, [DONE], [], files=OPEN, shells=shells)
+    story = project.run(max_sessions=1, verify_build="make", verify_test="test")
+    assert [("J1", False)] == story.verdicts
+    assert [failing != "make"] == [event.passed for event in story.of(BuildVerified)]
+    assert f"`{failing}` exited with 2" in note_of(project)
+    assert f"{failing} says 2" in note_of(project)
+
+
+def test_own_commands_succeed(tmp_path: Path) -> None:
+    """The agent is told what they proved, and asked for the rest."""
+    shells = {"make": 0, "test": 0}
+    project = Built(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
+    assert "complete" == project.run(verify_build="make", verify_test="test").ended.reason
+    (asked,) = project.agent.of("judge")
+    assert "`make` exited with 0" in asked.prompt
+    assert "`test` exited with 0" in asked.prompt
+
+
+def test_without_verifying_agents(tmp_path: Path) -> None:
+    """The facts alone decide; no command is run that nobody needs."""
+    project = Built(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
+    story = project.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
+    assert ([], []) == (story.verdicts, story.of(BuildVerified))
+    failing = Built(tmp_path, [DONE], [], files=OPEN, shells={"make": 1})
+    story = failing.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
+    assert [("J1", False)] == story.verdicts
+    passing = Built(tmp_path, [LAST], [], files=OPEN)
+    story = passing.run(verify_after_iteration=False)
+    assert [("J1", True)] == story.verdicts
+    assert "complete" == story.ended.reason
+
+
+def test_three_failures(tmp_path: Path) -> None:
+    """The job is blocked then; when nothing else is open the loop ends, and names it."""
+    no = verdict(False, "no tests")
+    project = Built(tmp_path, [DONE] * 3, [YES, no] * 3, files=OPEN)
+    story = project.run()
+    assert [("J1", False)] * 3 == story.verdicts
+    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
+    assert ("blocked", 1, 0) == (story.ended.reason, story.ended.blocked, story.ended.open)
+    assert "every open job is blocked: J1: bake J1" == story.ended.error
+    assert {"J1": "blocked"} == project.statuses
+    assert 1 == note_of(project).count("no tests")
+
+
+def test_a_job_that_passes_is_forgiven(tmp_path: Path) -> None:
+    """Its failures are counted in a row; one that was blocked can still be mended."""
+    no, done = verdict(False, "no"), Turn(has(J1="done", J2="open"))
+    answers = [no, no, YES, no, no, no, YES]
+    builds = [done] * 3 + [Turn(has(J1="open", J2="open"))] + [done] * 4
+    judged = [x for answer in answers for x in (YES, answer)]
+    judged.insert(6, YES)  # the iteration that takes it up again has no job to verify
+    project = Built(tmp_path, builds, judged, files=has(J1="open", J2="open"))
+    story = project.run(max_sessions=8)
+    assert [False, False, True, False, False, False, True] == [ok for _, ok in story.verdicts]
+    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
+    assert {"J1": "done", "J2": "open"} == project.statuses
+
+
+@pytest.mark.parametrize("content", [None, "{", jobs(J2="open")])
+def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
+    """What is there when the verdict is known stays as it is; a broken file is never written."""
+    no = verdict(False, "no")
+    answers = [YES, Turn({JOBS: content}, no.events)]
+    project = Built(tmp_path, [DONE], answers, files=OPEN)
+    story = project.run(max_sessions=1)
+    assert [("J1", False)] == story.verdicts
+    path = tmp_path / JOBS
+    assert content == (path.read_text() if path.exists() else None)
+    assert (content == "{") == any("cannot be sent back" in w for w in story.warnings)
+    assert ["J1: no"] == list(story.of(VerificationEnded)[0].findings)
+    project.assert_released()
+
+
+def test_the_job_is_marked_otherwise_meanwhile(tmp_path: Path) -> None:
+    """A person's word about it is kept, with the reasons behind it."""
+    no = Turn(has(J1="paused"), verdict(False, "no").events)
+    project = Built(tmp_path, [DONE], [YES, no], files=OPEN)
+    project.run(max_sessions=1)
+    assert {"J1": "paused"} == project.statuses
+    assert "no" in note_of(project)
+
+
+def test_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the verdict would be lost: it is an error, and the job is not taken for done."""
+    project = Built(tmp_path, [DONE], [YES, verdict(False)], files=OPEN)
+
+    def refuse(_store: object, _step: object) -> Any:
+        raise StorageError("write jobs", "no space")
+
+    monkeypatch.setattr(JobStore, "change", refuse)
+    story = project.run()
+    assert "failed" == story.ended.reason
+    assert isinstance(story.error, StorageError)
+    project.assert_released()

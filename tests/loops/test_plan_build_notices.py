@@ -1,0 +1,192 @@
+"""What an agent of the plan/build loop is seen to do, and what the loop commits itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, throw
+
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.errors import ProcessError
+from cuggino.events import (
+    AgentMessage,
+    CommitSeen,
+    Event,
+    FileTouched,
+    SubAgentEnded,
+    SubAgentStarted,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.loops import PlanBuildOptions
+from cuggino.loops.plan_build_session import spawn_options
+from cuggino.loops.work_notices import WorkNotices
+from tests.loops.built import END, SPECIFICATION, Built, Does, Turn, built_marbles, has
+
+COMMIT = "git add . && git commit -m 'feat: bake'"
+
+
+def call(name: str, key: str = "1", **given: Any) -> ToolCall:
+    return ToolCall(name=name, input=given, id=key)
+
+
+def result(key: str = "1", *, is_error: bool = False) -> ToolResult:
+    return ToolResult(name=key, output="", is_error=is_error)
+
+
+def noticed(project: Path, *events: Event) -> list[Event]:
+    """What is told besides the events themselves."""
+    notices = WorkNotices(project)
+    told = [said for event in events for said in notices.notice(event)]
+    assert [event for event in told if event in events] == list(events)
+    return [event for event in told if event not in events]
+
+
+def test_sub_agents(tmp_path: Path) -> None:
+    """Each is told behind its call and behind its result, by its kind."""
+    task = call("Task", subagent_type="baker", description="knead")
+    notices = WorkNotices(tmp_path)
+    started, ended = SubAgentStarted(name="baker", description="knead"), SubAgentEnded(name="baker")
+    assert [task, started] == list(notices.notice(task))
+    assert [result(), ended] == list(notices.notice(result()))
+    assert [result()] == list(notices.notice(result()))
+
+
+@pytest.mark.parametrize("given", [None, "text", {}, {"subagent_type": None, "description": None}])
+def test_a_sub_agent_without_a_name(given: Any, tmp_path: Path) -> None:
+    """Whatever it was called with, that there is one is told."""
+    task = ToolCall(name="Task", input=given, id="1")
+    assert [SubAgentStarted(name="agent"), SubAgentEnded(name="agent")] == noticed(
+        tmp_path, task, result()
+    )
+
+
+def test_files(tmp_path: Path) -> None:
+    """A written one is told once, relative to the project, however it was named."""
+    names = ["a.md", "./a.md", "b/../a.md", str(tmp_path / "a.md"), "/elsewhere/x", "../y"]
+    events: list[Event] = []
+    for n, name in enumerate(names):
+        events += [call("Write", str(n), file_path=name), result(str(n))]
+    paths = ["a.md", "/elsewhere/x", str(tmp_path.parent / "y")]
+    assert [FileTouched(path=path) for path in paths] == noticed(tmp_path, *events)
+
+
+def test_files_through_a_link(tmp_path: Path) -> None:
+    """A project that is reached through a link is the same one."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    events = [call("Edit", file_path=str((tmp_path / "real").resolve() / "a.md")), result()]
+    assert [FileTouched(path="a.md")] == noticed(tmp_path / "link", *events)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "paths"),
+    [
+        ("Write", {"file_path": "a"}, ["a"]),
+        ("NotebookEdit", {"notebook_path": "n"}, ["n"]),
+        ("MultiEdit", {"edits": [{"file_path": "a"}, {"file_path": "b"}, "odd"]}, ["a", "b"]),
+        ("Write", {"file_path": 7}, []),
+        ("Write", {}, []),
+        ("Read", {"file_path": "a"}, []),
+    ],
+)
+def test_tools(tool: str, given: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
+    """Those that write name the file, or one in each of their edits."""
+    expected = [FileTouched(path=path) for path in paths]
+    assert expected == noticed(tmp_path, call(tool, **given), result())
+
+
+def test_a_tool_that_fails(tmp_path: Path) -> None:
+    """It has written nothing; neither has one whose result never comes."""
+    events = [
+        call("Write", file_path="a"),
+        result(is_error=True),
+        call("Write", "2", file_path="b"),
+    ]
+    assert [] == noticed(tmp_path, *events)
+
+
+def test_a_commit_in_mid_session(tmp_path: Path) -> None:
+    """It is seen at the result of its command, though the agent then says nothing, and once."""
+    t = built_marbles(
+        C=call("Bash", command=COMMIT),
+        D=Does(commits=("feat: bake",)),
+        R=result(),
+        E=Does(commits=("fix: heat",)),
+    )
+    project = Built(tmp_path, [Turn(stream=t.cold("-C-(DR)--E--d|"))], marbles=t, log=["old"])
+    story = project.run(max_sessions=1)
+    seen = [(e.commit_hash, e.subject) for e in story.of(CommitSeen)]
+    assert [("h1", "feat: bake"), ("h2", "fix: heat")] == seen
+    assert [3, 10] == story.times(CommitSeen)
+
+
+def test_commits_of_two_sessions(tmp_path: Path) -> None:
+    """Each is told in the session that made it."""
+    turns = [Turn(commits=("feat: a",)), Turn(commits=("feat: b",))]
+    story = Built(tmp_path, turns).run(max_sessions=2)
+    assert ["feat: a", "feat: b"] == [event.subject for event in story.of(CommitSeen)]
+
+
+def test_files_of_the_requirements(tmp_path: Path) -> None:
+    """They are told however they were changed, those that a tool has told not again."""
+    changed = {SPECIFICATION: "REQ-1 and more", "docs/requirements/b.md": "b", "other.md": "x"}
+    told = (call("Write", file_path="./docs/requirements/b.md"), result())
+    turn = Turn(events=(*told, Does(changed), AgentMessage(text="done"), END))
+    story = Built(tmp_path, plan=[turn]).run(start="plan", plan_only=True)
+    paths = [event.path for event in story.of(FileTouched)]
+    assert ["docs/requirements/b.md", SPECIFICATION] == paths
+
+
+def test_it_commits(tmp_path: Path) -> None:
+    """What an iteration has left is committed behind its verification, and seen."""
+    project = Built(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
+    story = project.run(start="plan", auto_commit=True)
+    assert ["chore(loop): iteration 2", "chore(loop): iteration 3"] == project.log
+    assert project.log == [event.subject for event in story.of(CommitSeen)]
+
+
+def test_it_commits_only_when_told(tmp_path: Path) -> None:
+    """Without the option nothing is."""
+    project = Built(tmp_path, [Turn()])
+    project.run(max_sessions=1)
+    assert [] == project.log
+
+
+def test_a_commit_that_fails(tmp_path: Path) -> None:
+    """It is told, and the loop goes on."""
+    no: Observable[Any] = throw(ProcessError("git", "the hook says no"))
+    project = Built(tmp_path, [Turn(), Turn(has(True))], committing=no)
+    story = project.run(auto_commit=True)
+    assert ["the commit failed: the hook says no"] * 2 == story.warnings
+    assert "complete" == story.ended.reason
+
+
+def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:
+    """Not even when the agent has changed to it in mid-iteration, unless that is allowed."""
+    turn = Turn({".git/HEAD": "ref: refs/heads/main\n", **has(True)})
+    project = Built(tmp_path, [turn])
+    story = project.run(auto_commit=True)
+    assert ["not committed: it is on branch main"] == story.warnings
+    assert [] == project.log
+    again = Built(tmp_path, [turn])
+    again.run(auto_commit=True, allow_main=True, fresh=True)
+    assert 1 == len(again.log)
+
+
+@pytest.mark.parametrize("guard", ["roles", "full", "off"])
+@pytest.mark.parametrize("allow_all", [True, False])
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_what_agents_may(guard: Any, allow_all: bool, is_guarded: bool, tmp_path: Path) -> None:
+    """Without `allow_all` none runs unlimited: by the guard, or else by what the agent asks."""
+    options = PlanBuildOptions(cwd=tmp_path, guard=guard, allow_all=allow_all)
+    spawn: SpawnOptions = spawn_options(
+        "build", "p", options, turn=1, is_guarded=is_guarded, run_file=tmp_path / "run.md"
+    )
+    holds = is_guarded and (guard != "off" or not allow_all)
+    assert holds == (spawn.guard is not None)
+    assert (allow_all or is_guarded) == spawn.dangerously_skip_permissions
+    if spawn.guard is not None:
+        assert ("roles" if allow_all and guard == "roles" else "full") == spawn.guard.level

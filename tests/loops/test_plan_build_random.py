@@ -1,0 +1,165 @@
+"""Whatever sessions and verifications do, the plan/build loop ends once, and nothing is done
+unproven."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings, strategies as st
+
+from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    JobVerified,
+    PlanBuildIterationEnded,
+    PlanBuildSessionEnded,
+    SessionEnded,
+)
+from tests.loops.built import DONE_FILE, END, JOBS, Built, Does, Files, Turn, jobs, verdict
+from tests.loops.built_story import Story
+
+IDS = ("J1", "J2", "J99")
+STATUS = st.sampled_from(["open", "in-progress", "done", "done", "Completed", "blocked"])
+CONTENT = st.one_of(
+    st.dictionaries(st.sampled_from(IDS), STATUS, max_size=3).map(lambda found: jobs(**found)),
+    st.sampled_from([None, "{", "[]"]),
+)
+FILES: st.SearchStrategy[Files] = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries({JOBS: CONTENT}),
+    st.fixed_dictionaries({JOBS: CONTENT, DONE_FILE: st.sampled_from(["done", None])}),
+    st.fixed_dictionaries({DONE_FILE: st.just("done")}),
+)
+
+
+def failed(reason: Any) -> tuple[tuple[Any, ...], Exception]:
+    return (), AgentFailed("oh", reason=reason)
+
+
+GOOD: list[tuple[tuple[Any, ...], Exception | None]] = [
+    ((AgentMessage(text="done"), END), None),
+    ((AgentMessage(text="no result"),), None),
+    ((END,), AgentFailed("behind", reason="crash")),
+]
+BAD: list[tuple[tuple[Any, ...], Exception | None]] = [
+    failed("crash"),
+    failed("overloaded"),
+    ((), ValueError("own")),
+    ((SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), None),
+    ((SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
+]
+ENDS_ALL: list[tuple[tuple[Any, ...], Exception | None]] = [
+    ((SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
+    failed("auth"),
+]
+TURNS = st.builds(
+    lambda end, early, late: Turn(early, (Does(late), *end[0]), end[1]),
+    st.sampled_from(GOOD * 6 + BAD * 2 + ENDS_ALL),
+    FILES,
+    FILES,
+)
+JUDGES = st.one_of(
+    st.just(verdict()),
+    st.just(verdict()),
+    st.just(verdict(False, "no")),
+    TURNS,
+)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "start": st.sampled_from(["plan", "build"]),
+        "plan_only": st.booleans(),
+        "max_sessions": st.integers(1, 8),
+        "max_retries": st.integers(0, 3),
+        "verify_after_iteration": st.booleans(),
+        "verify_test": st.sampled_from([None, "good", "bad"]),
+        "fresh": st.booleans(),
+        "auto_commit": st.booleans(),
+        "progress_patience": st.sampled_from([None, 1, 3]),
+        "budget": st.sampled_from([None, None, 0.05]),
+        "iteration_pause": st.sampled_from([0.0, 1.0]),
+        "retry_pause": st.just(0.0),
+    }
+)
+RESUMABLE = ("quota_exceeded", "budget_exceeded", "failed")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TURNS, max_size=8), st.lists(JUDGES, max_size=12), OPTIONS, FILES, st.booleans())
+def test_random_sessions(
+    turns: list[Turn], judges: list[Turn], options: dict[str, Any], start: Files, progress: bool
+) -> None:
+    """It ends once and last, within its limits; what is done was done before, or was verified."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Built(
+            Path(folder),
+            turns[1:],
+            judges,
+            turns[:1],
+            start,
+            spare=Turn(),
+            shells={"good": 0, "bad": 1},
+            fingerprints=None if progress else ["same"] * 50,
+        )
+        before = done_of(Path(folder))
+        story = project.run(**options)
+        project.assert_released()
+        assert_by_the_rules(story, options)
+        assert_proven(project, story, before)
+
+
+def done_of(folder: Path) -> set[str]:
+    """The ids of the jobs that are done; of a broken file none."""
+    try:
+        found = json.loads((folder / JOBS).read_text())
+    except (FileNotFoundError, ValueError):
+        return set()
+    items = found["jobs"] if isinstance(found, dict) else found
+    return {job["id"] for job in items if job["status"].lower() in ("done", "completed")}
+
+
+def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
+    end = story.ended
+    sessions = story.of(PlanBuildSessionEnded)
+    assert end.iterations == len(sessions) <= options["max_sessions"]
+    assert list(range(1, end.iterations + 1)) == [event.iteration for event in sessions]
+    iterations = [event.iteration for event in story.of(PlanBuildIterationEnded)]
+    assert sorted(set(iterations)) == iterations
+    errors = 0
+    for event in sessions:
+        errors = errors + 1 if event.outcome in ("error", "execution_error") else 0
+        assert errors <= options["max_retries"] + 1
+    assert (story.error is not None) == (end.reason in RESUMABLE)
+    match end.reason:
+        case "complete":
+            assert 0 == end.open == end.blocked
+        case "blocked":
+            assert (0, True) == (end.open, end.blocked > 0)
+        case "max_iterations":
+            assert options["max_sessions"] == end.iterations
+        case "max_retries_exceeded":
+            assert errors == options["max_retries"] + 1
+        case "planned":
+            assert options["plan_only"]
+        case "stalled":
+            assert end.error
+        case "quota_exceeded":
+            assert isinstance(story.error, QuotaExceeded)
+        case "budget_exceeded":
+            assert isinstance(story.error, BudgetExceeded)
+        case _:
+            assert isinstance(story.error, AgentFailed | ConfigError)
+
+
+def assert_proven(project: Built, story: Story, before: set[str]) -> None:
+    """What a run that nobody can go on with leaves as done is proven."""
+    if story.ended.reason in RESUMABLE:
+        return
+    done = done_of(project.folder)
+    verified = {event.job_id for event in story.of(JobVerified) if event.passed}
+    assert done <= before | verified
+    if story.ended.reason == "complete":
+        assert project.is_done
+        assert len(done) == story.ended.done

@@ -1,0 +1,66 @@
+"""`Runtime.plan_build` and `Runtime.resume_plan_build`: the look before the loop, the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, just
+
+from cuggino.config import Config
+from cuggino.edges import run
+from cuggino.errors import ConfigError, CugginoError, RunNotResumable
+from cuggino.events import Event, PlanBuildEnded, RunResumed
+from cuggino.runtime import Runtime
+from cuggino.storage import list_journals
+from tests.loops.built import Built, Turn, has
+
+
+def runtime(folder: Path, *turns: Turn, **config: Any) -> Runtime:
+    """A project whose agent plays the turns of building."""
+    project = Built(folder, turns, plan=[Turn(has(J1="open"))])
+    return Runtime.live(cwd=folder, config=Config(**config), agent=project.agent)
+
+
+def told(stream: Observable[Any]) -> list[Event]:
+    seen: list[Event] = []
+    run(stream, seen.append)
+    return seen
+
+
+def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
+    """Those that are given come before them; numbers that cannot be are refused by name."""
+    live = runtime(tmp_path, max_retries=7, model="m")
+    options = live.plan_build_options(model="n", iteration_pause=0.5)
+    assert (7, "n", 0.5) == (options.max_retries, options.model, options.iteration_pause)
+    assert ("memory", tmp_path, True) == (options.agent, options.cwd, options.journal)
+    with pytest.raises(ConfigError, match="max_sessions"):
+        live.plan_build_options(max_sessions=0)
+
+
+def test_it_goes_on(tmp_path: Path) -> None:
+    """The latest unfinished run goes on, or the one that is named; then there is none left."""
+    stop: Observable[object] = just("stop")
+    first = runtime(tmp_path)
+    ended = told(first.plan_build(interrupt=stop))[-1]
+    assert isinstance(ended, PlanBuildEnded)
+    assert "interrupted" == ended.reason
+    (path,) = list_journals(first.workspace.journal)
+    live = runtime(tmp_path, Turn(has(True, J1="done")))
+    again = told(live.resume_plan_build(path.stem[:13], interrupt=stop))
+    assert [RunResumed, PlanBuildEnded] == [type(again[n]) for n in (0, -1)]
+    last = told(live.resume_plan_build(model="n"))[-1]
+    assert isinstance(last, PlanBuildEnded)
+    assert ("complete", 2) == (last.reason, last.iterations)
+    with pytest.raises(RunNotResumable):
+        told(live.resume_plan_build())
+
+
+def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
+    """It is refused before anything is written."""
+    live = runtime(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(CugginoError, match="no unfinished run"):
+        told(live.resume_plan_build())
+    assert before == sorted(tmp_path.rglob("*"))

@@ -1,0 +1,204 @@
+"""A whole plan/build run: planned, built in five iterations and one more, verified, done.
+
+Driven by the scripted agent and by the real CLIs of Claude Code and GitHub Copilot.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino import ClaudeAgent, Config, CopilotAgent, LlmAgent, Runtime, ScriptedAgent
+from cuggino.agents.scenario import Run, Scenario, Step
+from cuggino.events import (
+    CommitSeen,
+    Event,
+    JobsCounted,
+    JobVerified,
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildPhaseStarted,
+)
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from tests import real_copilot
+from tests.agents.test_real_copilot_loop import in_copilots_words
+from tests.model_openai import OpenAiServer
+from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
+from tests.real_claude import clean_env
+from tests.real_copilot import copilot_cli
+
+__all__ = ["copilot_cli"]
+
+BREADS = ("rye", "wheat", "spelt", "corn", "oat")
+JOBS = "docs/requirements/jobs-to-be-done.json"
+NO = {"issues": ["The recipe names no temperature"]}
+
+
+def jobs(done: int) -> str:
+    """The jobs file when so many are done."""
+    items = [
+        {
+            "id": f"J{n}",
+            "requirementCode": f"REQ-{n}",
+            "description": f"a recipe for {bread} bread",
+            "status": "done" if n <= done else "open",
+            "priority": n,
+            "owner": "kitchen",
+        }
+        for n, bread in enumerate(BREADS, 1)
+    ]
+    return json.dumps({"jobs": items})
+
+
+def built(n: int, *, last: bool = False) -> list[str]:
+    """The commands of the iteration that makes the n-th recipe."""
+    bread = BREADS[n - 1]
+    commands = [
+        f"mkdir -p recipes docs/reference && echo {bread} > recipes/{bread}.md",
+        f"echo '{jobs(n)}' > {JOBS}",
+        f"git add -- recipes {JOBS} && git commit -qm 'feat(recipes): add {bread} bread'",
+    ]
+    return commands + (["echo done > lopen.loop.done"] if last else [])
+
+
+PLAN = [f"mkdir -p docs/requirements && echo '{jobs(0)}' > {JOBS}"]
+BUILDS = [
+    built(1),
+    built(2),
+    built(3),  # the verification sends it back
+    ["echo '200 C' >> recipes/spelt.md", *built(3)[1:2], "git commit -qam 'fix(recipes): heat'"],
+    built(4),
+    built(5, last=True),
+]
+VERDICTS = (True, True, False, True, True, True)
+
+
+def answer(complete: bool) -> str:
+    parts = ("complete", "testsPass", "documentationExists", "buildSucceeds", "requirementValid")
+    return json.dumps(dict.fromkeys(parts, complete) | ({} if complete else NO))
+
+
+@dataclass
+class Project:
+    """A project on a branch, and its agent."""
+
+    folder: Path
+    agent: LlmAgent
+    events: list[Event] = field(default_factory=list)
+
+    def run(self, **options: Any) -> PlanBuildEnded:
+        runtime = Runtime.live(cwd=self.folder, config=Config(), agent=self.agent)
+        given = {"iteration_pause": 0.0, "verify_build": "test -d recipes", **options}
+        run = runtime.plan_build(runtime.plan_build_options(**given))
+        last = cuggino.run(run, self.events.append)
+        assert isinstance(last, PlanBuildEnded)
+        return last
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def log(self) -> list[str]:
+        words = ["git", "-C", str(self.folder), "log", "--reverse", "--format=%s"]
+        return subprocess.check_output(words, text=True).splitlines()
+
+
+def scripted() -> ScriptedAgent:
+    def runs(sessions: Sequence[Sequence[str]]) -> tuple[Run, ...]:
+        return tuple(
+            Run(steps=tuple(Step(run=command) for command in commands), cost_usd=0.01)
+            for commands in sessions
+        )
+
+    judged = tuple(Run(steps=(Step(say=answer(verdict)),)) for verdict in VERDICTS)
+    return ScriptedAgent(Scenario(plan=runs([PLAN]), build=runs(BUILDS), judge=judged))
+
+
+class Model:
+    """The model of a real agent: a list of commands a conversation, or a verdict."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+        self._verdicts = iter(VERDICTS)
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        if "Another session says that a job" in request.messages_text:
+            return Message([Text(answer(next(self._verdicts)))])
+        if request.turns == 0:
+            self._begun += 1
+        commands = [PLAN, *BUILDS][self._begun - 1]
+        if request.turns >= len(commands):
+            return Message([Text("That is all.")])
+        return Message([Tool("Bash", {"command": commands[request.turns]})])
+
+
+REAL = pytest.mark.real_agent
+
+
+@pytest.fixture(
+    params=["scripted", pytest.param("claude", marks=REAL), pytest.param("copilot", marks=REAL)]
+)
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
+    folder = tmp_path / "project"
+    specification = folder / "docs" / "requirements" / "bread" / "SPECIFICATION.md"
+    specification.parent.mkdir(parents=True)
+    specification.write_text("".join(f"## REQ-{n}\n" for n in range(1, 6)))
+    (folder / "PLAN.PROMPT.md").write_text("Plan the bread.\n")
+    (folder / "BUILD.PROMPT.md").write_text("Bake the next one.\n")
+    git = ["git", "-C", str(folder)]
+    subprocess.run(["git", "init", "-qb", "bread", str(folder)], check=True)
+    for key, value in (("user.name", "A"), ("user.email", "a@example.com")):
+        subprocess.run([*git, "config", key, value], check=True)
+    subprocess.run([*git, "add", "--", "docs", "PLAN.PROMPT.md", "BUILD.PROMPT.md"], check=True)
+    subprocess.run([*git, "commit", "-qm", "docs: specify"], check=True)
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        if request.param == "scripted":
+            yield Project(folder, scripted())
+            return
+        program: Path = request.getfixturevalue(f"{request.param}_cli")
+        if request.param == "copilot":
+            with OpenAiServer(in_copilots_words(Model())) as server:
+                env = real_copilot.clean_env(tmp_path / "home", server.url)
+                yield Project(folder, CopilotAgent(path=program, env=env))
+            return
+        with ModelServer(Model()) as server:
+            env = clean_env(tmp_path / "home", server.url)
+            yield Project(folder, ClaudeAgent(path=program, env=env))
+
+
+def test_five_breads(project: Project) -> None:
+    """Each job is done when it is verified; the one that is refuted goes back and is mended."""
+    ended = project.run()
+    assert ("complete", 7, 5, 0, 0) == (
+        ended.reason,
+        ended.iterations,
+        ended.done,
+        ended.open,
+        ended.blocked,
+    )
+    assert list(range(1, 8)) == [e.iteration for e in project.of(PlanBuildIterationEnded)]
+    verified = [(event.job_id, event.passed) for event in project.of(JobVerified)]
+    names = ("J1", "J2", "J3", "J3", "J4", "J5")
+    assert list(zip(names, VERDICTS, strict=True)) == verified
+    assert NO["issues"] == list(project.of(JobVerified)[2].issues)
+    subjects = [event.subject for event in project.of(CommitSeen)]
+    assert ["docs: specify", *subjects] == project.log
+    assert 6 == len(subjects)
+    phases = [event.phase for event in project.of(PlanBuildPhaseStarted)]
+    assert ["plan", *(["build", "verify"] * 6)] == phases
+    assert [0, 1, 2, 2, 3, 4, 5] == [event.done for event in project.of(JobsCounted)][1:8]
+    kept = json.loads((project.folder / JOBS).read_text())
+    assert {"kitchen"} == {job["owner"] for job in kept["jobs"]}
+    assert sorted(f"{bread}.md" for bread in BREADS) == sorted(
+        file.name for file in (project.folder / "recipes").iterdir()
+    )
+    assert (project.folder / "lopen.loop.done").exists()

@@ -1,0 +1,242 @@
+"""The runs of the vectors, replayed in virtual time (REQ-030 to REQ-036)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, concat, defer, from_iterable, just, never, throw
+from reactivex.subject import ReplaySubject
+
+from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.errors import AgentFailed
+from cuggino.events import (
+    AgentMessage,
+    BuildVerified,
+    Event,
+    FileTouched,
+    JobsCounted,
+    JobVerified,
+    LlmAgentEvent,
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionRetry,
+    PlanBuildWarning,
+    SessionEnded,
+)
+from cuggino.loops import PlanBuildOptions, PlanBuildService
+from cuggino.storage import Workspace
+from cuggino.testing import Marbles
+from tests.vectors import not_followed, rows
+
+NOT_FOLLOWED = not_followed("lopen_loop")
+ABOUT_THE_COMMAND_LINE = frozenset({"ll-016", "ll-018", "ll-032"})
+"""Rows of the menu, of `--config`, of an agent that is missing: see `tests/cli`."""
+ROWS = {row["id"]: row for row in rows("lopen_loop")}
+EXITS = {"complete": 0, "interrupted": 0, "max_retries_exceeded": 5, "failed": 1, "blocked": 1}
+EXITS["max_iterations"] = -1  # the original has no such limit
+"""The original's exit codes."""
+
+
+class NoRepository:
+    """A project whose commits are not looked at."""
+
+    def head(self) -> Observable[str | None]:
+        return just(None)
+
+    def commit(self, message: str) -> Observable[Any]:
+        raise AssertionError(message)
+
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        raise AssertionError(remote)
+
+
+def jobs_of(folder: Path) -> dict[str, str]:
+    """The status of each job, by its id."""
+    file = folder / "docs" / "requirements" / "jobs-to-be-done.json"
+    raw = json.loads(file.read_text()) if file.exists() else {"jobs": []}
+    return {job["id"]: job["status"] for job in raw["jobs"]}
+
+
+@dataclass
+class Agent:
+    """Plays the sessions and the verifications of a row."""
+
+    row: dict[str, Any]
+    project: Path
+    stop: ReplaySubject[object]
+    name: str = "memory"
+    can_resume: bool = False
+    prompts: list[str] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
+    done_file: list[bool] = field(default_factory=list)
+    jobs: list[dict[str, str]] = field(default_factory=list)
+
+    def check(self) -> str:
+        return "in memory"
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        return 0
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        play = self._judge if options.role == "judge" else self._work
+        return defer(lambda _scheduler: play(options))
+
+    def _work(self, options: SpawnOptions) -> Observable[Any]:
+        self.done_file.append((self.project / "lopen.loop.done").exists())
+        self.jobs.append(jobs_of(self.project))
+        session = self.row["sessions"][len(self.prompts)]
+        self.prompts.append(options.prompt)
+        for effect in session.get("effects", ()):
+            path = self.project / effect["path"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(effect["content"])
+        said = [AgentMessage(text=text, message_id="m") for text in session.get("chunks", ())]
+        if "error" in session:
+            return concat(from_iterable(said), throw(AgentFailed(session["error"], reason="crash")))
+        if session.get("interrupt"):
+            self.stop.on_next("stop")
+            return never()
+        return from_iterable([*said, SessionEnded(outcome="completed")])
+
+    def _judge(self, options: SpawnOptions) -> Observable[Any]:
+        self.judged.append("job" if "The job" in options.prompt else "build")
+        answer = self.row["verifications"][len(self.judged) - 1]
+        if "raise" in answer:
+            return throw(AgentFailed(answer["raise"], reason="unknown"))
+        said = AgentMessage(text=json.dumps(answer), message_id="m")
+        return from_iterable([said, SessionEnded(outcome="completed")])
+
+
+@dataclass
+class Played:
+    """What became of a row."""
+
+    agent: Agent
+    events: list[Any]
+
+    @property
+    def ended(self) -> PlanBuildEnded:
+        (ended,) = (event for event in self.events if isinstance(event, PlanBuildEnded))
+        return ended
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def play(row: dict[str, Any], folder: Path) -> Played:
+    for name, content in {".git/HEAD": row["head"] + "\n", **row["files"]}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    stop: ReplaySubject[object] = ReplaySubject()
+    if row.get("interrupt_at") == "start":
+        stop.on_next("stop")
+    agent = Agent(row, folder, stop)
+    service = PlanBuildService(
+        agent=agent,
+        workspace=Workspace(folder),
+        repository=NoRepository(),
+        fingerprint=lambda *_args, **_options: from_iterable([str(len(agent.prompts))]),
+    )
+    service.commits = lambda _folder, _base: just([])
+    options = PlanBuildOptions(
+        cwd=folder,
+        start="build" if row["answer"] == "3" else "plan",
+        verify_after_iteration=row["config"].get("verifyAfterIteration", True),
+        iteration_pause=0.0,
+        max_sessions=max(1, len(row["sessions"])),
+    )
+    seen = Marbles().record(service.run(options, interrupt=stop))
+    return Played(agent, [value for _, kind, value in seen if kind == "next"])
+
+
+def lines(events: Iterable[Event]) -> str:
+    """What the events stand for, in the original's words."""
+    said: list[str] = []
+    for event in events:
+        match event:
+            case PlanBuildPhaseStarted(phase=phase):
+                said.append(f"Mode: {phase.upper()}")
+            case PlanBuildIterationEnded(iteration=n):
+                said.append(f"Completed iteration {n}")
+            case PlanBuildWarning(message=message):
+                said.append(message)
+            case FileTouched(path=path):
+                said.append(path)
+            case PlanBuildSessionRetry(attempt=k, max_retries=most):
+                said.append(f"Session error ({k}/{most})")
+            case BuildVerified(passed=passed, issues=issues):
+                said += ["Build verified" if passed else "Build verification failed", *issues]
+            case JobVerified(job_id=job, issues=issues):
+                said += [job, *issues]
+            case JobsCounted(open=still, done=done):
+                said.append(f"Jobs: {still} open, {done} done")
+            case PlanBuildEnded(reason="complete"):
+                said.append("Loop complete! All jobs finished.")
+            case PlanBuildEnded(reason="interrupted"):
+                said.append("Loop cancelled by user.")
+            case PlanBuildEnded(error=error):
+                said.append(error)
+            case AgentMessage(text=text):
+                said.append(text)
+            case _:
+                pass
+    return "\n".join(said)
+
+
+def check(row: dict[str, Any], folder: Path) -> None:
+    played = play(row, folder)
+    expected, said = row["expected"], lines(played.events)
+    known = {"exit", "contains", "not_contains", "sessions", "iterations", "prompts"}
+    known |= {"verify_calls", "done_file_after_1", "files_unchanged", "file_contains"}
+    known |= {"job_status", "job_status_after_1", "jobs_after_1", "jobs_seen_by_session_1"}
+    known |= {"text", "visible_before_end", "files_created"}
+    assert set(expected) <= known, set(expected) - known
+    if "exit" in expected:
+        assert expected["exit"] == EXITS[played.ended.reason]
+    for text in expected.get("contains", ()):
+        assert text.removeprefix("Expected file: ") in said, said
+    for text in expected.get("not_contains", ()):
+        assert text not in said
+    if "sessions" in expected:
+        assert expected["sessions"] == len(played.agent.prompts)
+    if "iterations" in expected:
+        assert expected["iterations"] == len(played.of(PlanBuildIterationEnded))
+    if "prompts" in expected:
+        assert expected["prompts"] == played.agent.prompts
+    for kind, count in expected.get("verify_calls", {}).items():
+        assert count == played.agent.judged.count(kind), kind
+    if "done_file_after_1" in expected:
+        assert expected["done_file_after_1"] == played.agent.done_file[1]
+    assert expected.get("job_status", {}).items() <= jobs_of(folder).items()
+    if "job_status_after_1" in expected:
+        assert expected["job_status_after_1"].items() <= played.agent.jobs[1].items()
+    if "jobs_after_1" in expected:
+        assert expected["jobs_after_1"] == list(played.agent.jobs[1])
+    if "text" in expected:
+        assert expected["text"] == "".join(event.text for event in played.of(AgentMessage))
+    for name in expected.get("files_created", ()):
+        assert (folder / name).exists()
+    for name in expected.get("files_unchanged", ()):
+        assert row["files"][name] == (folder / name).read_text()
+    for name, text in expected.get("file_contains", {}).items():
+        assert text in (folder / name).read_text()
+
+
+@pytest.mark.parametrize("row_id", sorted(ROWS.keys() - NOT_FOLLOWED - ABOUT_THE_COMMAND_LINE))
+def test_a_recorded_run(row_id: str, tmp_path: Path) -> None:
+    """Sessions, verifications, files and the end are those of the row."""
+    check(ROWS[row_id], tmp_path)
+
+
+@pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
+def test_not_followed(row_id: str, tmp_path: Path) -> None:
+    """A row that is listed as not followed would fail."""
+    with pytest.raises((AssertionError, IndexError, ValueError)):
+        check(ROWS[row_id], tmp_path)

@@ -1,0 +1,62 @@
+"""What a report says of a plan/build run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cuggino.events import (
+    BuildVerified,
+    CommitSeen,
+    DoneFileRejected,
+    Event,
+    JobBlocked,
+    JobVerified,
+    PlanBuildEnded,
+    PlanBuildSessionRetry,
+    PlanBuildWarning,
+)
+from cuggino.report import RunReport, build_report
+from tests.report.journals import STARTED, told
+from tests.report.test_page import rendered
+
+
+def building(*said: Any) -> RunReport:
+    """The report on a run of the loop that said this."""
+    first, *rest = told(*said)
+    event = STARTED.model_copy(update={"kind": "loop", "focus": ""})
+    return build_report((replace(first, event=event), *rest))
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (PlanBuildWarning(message="odd jobs"), ["odd jobs"]),
+        (PlanBuildSessionRetry(attempt=2, max_retries=3, message="boom"), ["2 in a row", "boom"]),
+        (DoneFileRejected(reason="2 jobs are not done"), ["Done file removed", "2 jobs are not"]),
+        (PlanBuildEnded(reason="stalled", error="3 iterations"), ["stalled: 3 iterations"]),
+        (BuildVerified(passed=False, issues=("it fails",)), ["Build not verified", "it fails"]),
+        (
+            JobVerified(job_id="J1", description="a page", passed=False, issues=("no tests",)),
+            ["Job sent back", "no tests"],
+        ),
+        (
+            JobBlocked(job_id="J1", description="a page", failures=3),
+            ["Job blocked", "a page (J1), after 3 verifications"],
+        ),
+        (CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
+    ],
+)
+def test_what_is_told(event: Event, words: list[str]) -> None:
+    """What went wrong, what was found, and the commits are on the page."""
+    page = rendered(building(event))
+    assert [] == [word for word in words if word not in page]
+
+
+def test_a_good_run_has_nothing_to_tell() -> None:
+    """Verified jobs and a good end are no notices and no findings."""
+    good = JobVerified(job_id="J1", description="a page", passed=True)
+    report = building(BuildVerified(passed=True), good, PlanBuildEnded(reason="complete"))
+    assert ((), ()) == (report.notices, report.findings)

@@ -1,0 +1,119 @@
+"""Which branch a project is on, by git's own files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config.loop_config import PlanBuildConfig
+from cuggino.storage.branch import (
+    PROTECTED_BRANCHES,
+    branch_refusal,
+    current_branch,
+    protected_branch,
+)
+from tests.vectors import rows
+
+ROWS = {row["id"]: row for row in rows("lopen_state") if row["kind"] == "on_main_branch"}
+
+
+def laid_out(row: dict[str, Any], root: Path) -> Path:
+    """The folder that the case asks about."""
+    if row.get("head") is not None:
+        (root / ".git").mkdir()
+        (root / ".git/HEAD").write_text(row["head"])
+    if "gitfile" in row:
+        (root / ".git").write_text(row["gitfile"].replace("<DIR>", str(root)))
+        worktree = root / "real/.git/worktrees/w"
+        worktree.mkdir(parents=True)
+        (worktree / "HEAD").write_text(row["worktree_head"])
+    folder = root / str(row.get("cwd", "."))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def git(folder: Path, *args: str) -> None:
+    """Run git, with no configuration of this machine."""
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    for role in ("AUTHOR", "COMMITTER"):
+        env |= {f"GIT_{role}_NAME": "A", f"GIT_{role}_EMAIL": "a@example.com"}
+    subprocess.run(["git", *args], cwd=folder, env=env, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_protected_branches(case: str, tmp_path: Path) -> None:
+    """Each recorded folder is on a protected branch as its case says."""
+    row = ROWS[case]
+    folder = laid_out(row, tmp_path)
+    assert row["expected"] == (protected_branch(folder) is not None)
+
+
+def test_what_git_itself_makes(tmp_path: Path) -> None:
+    """A repository, its worktree, its folders and a detached HEAD are read as git means them."""
+    real = tmp_path / "real"
+    (real / "deep/er").mkdir(parents=True)
+    git(real, "init", "--initial-branch=main")
+    assert "main" == current_branch(real) == protected_branch(real / "deep/er")
+    git(real, "commit", "--allow-empty", "-m", "feat: begin")
+    git(real, "worktree", "add", "-b", "feature/x", "../tree")
+    git(real, "checkout", "-b", "fix/main")
+    assert ("feature/x", None) == (current_branch(tmp_path / "tree"), protected_branch(real))
+    git(tmp_path / "tree", "checkout", "main")
+    assert "main" == protected_branch(tmp_path / "tree")
+    git(tmp_path / "tree", "checkout", "--detach")
+    assert current_branch(tmp_path / "tree") is None
+
+
+def test_branches_of_ones_own(tmp_path: Path) -> None:
+    """The list is the caller's, and names are exact."""
+    laid_out({"head": "ref: refs/heads/release/1\n"}, tmp_path)
+    assert "release/1" == protected_branch(tmp_path, ["main", "release/1"])
+    assert protected_branch(tmp_path, ["release", "1", "Release/1"]) is None
+    assert protected_branch(tmp_path, []) is None
+    assert PROTECTED_BRANCHES == PlanBuildConfig().protected_branches
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["", "ref:", "ref: refs/tags/main", "refs/heads/main", "\0", "ref: refs/heads/.invalid\n"],
+)
+def test_what_names_no_branch(head: str, tmp_path: Path) -> None:
+    """Anything but a reference to a branch is none."""
+    assert current_branch(laid_out({"head": head}, tmp_path)) is None
+
+
+def test_a_head_that_is_a_link(tmp_path: Path) -> None:
+    """HEAD may be a link to the branch, as git made it long ago."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/HEAD").symlink_to("refs/heads/master")
+    assert "master" == protected_branch(tmp_path)
+
+
+def test_strange_things_named_git(tmp_path: Path) -> None:
+    """What has no HEAD is no repository, so that the one above counts; garbage hides that."""
+    laid_out({"head": "ref: refs/heads/main"}, tmp_path)
+    for name in ("empty", "pipe", "garbage", "lost", "relative"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "empty/.git").mkdir()
+    (tmp_path / "pipe/.git").mkdir()
+    os.mkfifo(tmp_path / "pipe/.git/HEAD")
+    (tmp_path / "garbage/.git").write_bytes(b"\xff\0")
+    (tmp_path / "lost/.git").write_text("gitdir: ../nowhere")
+    (tmp_path / "relative/.git").write_text("gitdir: ../.git\n")
+    found = {path.name: current_branch(path) for path in tmp_path.iterdir() if path.is_dir()}
+    hidden = {name for name, branch in found.items() if branch is None}
+    assert {"pipe", "garbage"} == hidden - {".git"}
+    assert {"main"} == {found[name] for name in ("empty", "lost", "relative")}
+
+
+@pytest.mark.parametrize(
+    ("branch", "named"), [("main", "main/master"), ("master", "main/master"), ("rel", "rel")]
+)
+def test_the_refusal(branch: str, named: str) -> None:
+    """The refusal has the original's words for its two branches, and names any other."""
+    expected = f"Cannot run loop on {named} branch. Create a feature branch first."
+    assert expected == branch_refusal(branch)

@@ -1,0 +1,226 @@
+"""The jobs file and the done file of the plan/build loop."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.domain.jobs import Jobs
+from cuggino.errors import StorageError
+from cuggino.prompts.loop_prompts import init_loop
+from cuggino.storage.jobs import (
+    DONE_FILE,
+    JOBS_FILE,
+    PLAN_FILE,
+    JobStore,
+    is_done,
+    remove_done,
+    research_file,
+    write_done,
+)
+from tests.vectors import rows
+
+ROWS = {row["id"]: row for row in rows("lopen_state")}
+NOW = datetime(2026, 3, 4, 13, 5, 6, tzinfo=timezone(timedelta(hours=1)))
+
+
+def of_kind(kind: str) -> list[str]:
+    """The ids of the rows of this kind."""
+    return [row["id"] for row in ROWS.values() if row["kind"] == kind]
+
+
+def laid_out(row: dict[str, Any], root: Path) -> Path:
+    """The project with the files and folders of a case."""
+    for name in row.get("dirs", []):
+        (root / name).mkdir(parents=True)
+    for name, text in row.get("files", {}).items():
+        (root / name).write_text(text)
+    return root
+
+
+def store(root: Path, content: str | bytes | None) -> JobStore:
+    """The store of a project with this jobs file."""
+    found = JobStore(root)
+    if content is not None:
+        found.path.parent.mkdir(parents=True, exist_ok=True)
+        found.path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return found
+
+
+def test_the_files_are_where_the_cases_say() -> None:
+    """Each file has the path that the original gives it."""
+    expected = {row["name"]: row["expected"] for row in ROWS.values() if row["kind"] == "paths"}
+    expected = {name: path for name, path in expected.items() if "config" not in name}
+    found = {"done": DONE_FILE, "jobs": JOBS_FILE, "plan": PLAN_FILE}
+    assert expected == {**found, "research": research_file("loop")}
+
+
+@pytest.mark.parametrize("case", of_kind("is_complete"))
+def test_only_a_file_says_that_the_loop_is_done(case: str, tmp_path: Path) -> None:
+    """The done file counts by being there, empty or not; a folder does not."""
+    row = ROWS[case]
+    assert row["expected"] == is_done(laid_out(row, tmp_path))
+
+
+@pytest.mark.parametrize("case", of_kind("remove_done"))
+def test_removing_what_is_not_there_is_no_error(case: str, tmp_path: Path) -> None:
+    """Without a done file there is nothing to remove."""
+    row = ROWS[case]
+    assert not remove_done(laid_out(row, tmp_path))
+    assert row["expected_exists"] == (tmp_path / DONE_FILE).exists()
+
+
+@pytest.mark.parametrize("case", of_kind("create_done"))
+def test_the_done_file_says_when(case: str, tmp_path: Path) -> None:
+    """Without a reason it holds the time in UTC, with one just that."""
+    row = ROWS[case]
+    write_done(tmp_path, now=NOW, reason=row["reason"])
+    assert (
+        row["expected_prefix"] + "2026-03-04T12:05:06+00:00" == (tmp_path / DONE_FILE).read_text()
+    )
+    write_done(tmp_path, now=NOW, reason="All is done.")
+    assert "All is done." == (tmp_path / DONE_FILE).read_text()
+
+
+def test_the_done_file_is_removed(tmp_path: Path) -> None:
+    """A done file goes, a folder and a link to nothing of its name stay."""
+    write_done(tmp_path, now=NOW)
+    assert remove_done(tmp_path)
+    assert not is_done(tmp_path)
+    (tmp_path / DONE_FILE).symlink_to("nowhere")
+    assert not is_done(tmp_path)
+    assert not remove_done(tmp_path)
+    (tmp_path / DONE_FILE).unlink()
+    (tmp_path / DONE_FILE).mkdir()
+    assert not remove_done(tmp_path)
+    assert (tmp_path / DONE_FILE).is_dir()
+
+
+@pytest.mark.parametrize("case", of_kind("parse_jobs"))
+def test_a_jobs_file_is_read(case: str, tmp_path: Path) -> None:
+    """The jobs of both shapes are read alike; a broken file gives none, and a warning."""
+    row = ROWS[case]
+    found = store(tmp_path, row["text"]).load()
+    names = {
+        "id": "id",
+        "requirementCode": "requirement_code",
+        "description": "description",
+        "status": "status",
+        "partialImplementation": "partial_implementation",
+        "priority": "priority",
+    }
+    read = [{key: getattr(job, name) for key, name in names.items()} for job in found.jobs.items]
+    assert row["expected"] == read
+    assert row.get("warning", False) == (found.broken is not None) == bool(found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "line 1 column 1: not valid JSON"),
+        (b'{\n  "jobs": [\n    {"id": "A",}\n]}', "line 3 column 16: not valid JSON"),
+        (b"{\xff", "byte 1: not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"{}", 'it has no list "jobs", and is none itself'),
+        (b'{"jobs": [], "x": ' + b"9" * 5000 + b"}", "digits"),
+    ],
+    ids=["empty", "comma", "bytes", "deep", "shape", "number"],
+)
+def test_a_broken_file_stays(content: bytes, why: str, tmp_path: Path) -> None:
+    """It is told with its place, there are no jobs, and no change overwrites it."""
+    found = store(tmp_path, content)
+    loaded = found.load()
+    assert loaded.broken is not None
+    assert loaded.broken.startswith(f"{JOBS_FILE} is broken: ")
+    assert why in loaded.broken
+    assert ((loaded.broken,), Jobs()) == (loaded.warnings, loaded.jobs)
+    with pytest.raises(StorageError) as caught:
+        found.change(lambda jobs: jobs.with_status("A", "done"))
+    assert loaded.broken == caught.value.message
+    assert content == found.path.read_bytes()
+
+
+def test_what_is_no_file_is_broken_and_never_waited_for(tmp_path: Path) -> None:
+    """A pipe and a folder in the place of the file are told."""
+    found = store(tmp_path, "[]")
+    found.path.unlink()
+    os.mkfifo(found.path)
+    assert f"{JOBS_FILE} is broken: it is no file" == found.load().broken
+    found.path.unlink()
+    found.path.mkdir()
+    assert f"{JOBS_FILE} is broken: it is no file" == found.load().broken
+
+
+def test_what_is_odd_names_the_file(tmp_path: Path) -> None:
+    """Of a file that is odd each sentence begins with its name, and it is not broken."""
+    loaded = store(tmp_path, "[5]").load()
+    assert (f"{JOBS_FILE}: jobs[0] is no object, and is passed over",) == loaded.warnings
+    assert loaded.broken is None
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_a_change_keeps_the_rest_of_the_file(ending: str, tmp_path: Path) -> None:
+    """Shape, keys, their order, the end of the file, its mode and a link to it are kept."""
+    text = '[\n  {\n    "x": "é\\ud800",\n    "status": "done",\n    "id": "A"\n  }\n]'
+    found = store(tmp_path, text + ending)
+    real = tmp_path / "elsewhere.json"
+    found.path.rename(real)
+    found.path.symlink_to(real)
+    real.chmod(0o600)
+    found.change(lambda jobs: jobs.with_status("A", "open"))
+    assert text.replace('"done"', '"open"') + ending == real.read_text()
+    assert (0o600, True) == (real.stat().st_mode & 0o777, found.path.is_symlink())
+    assert ["elsewhere.json"] == [p.name for p in tmp_path.iterdir() if p.is_file()]
+
+
+def test_no_change_writes_nothing(tmp_path: Path) -> None:
+    """The very same jobs back leave every byte of the file."""
+    found = store(tmp_path, '[{"id":"A"}]')
+    found.change(lambda jobs: jobs)
+    assert '[{"id":"A"}]' == found.path.read_text()
+
+
+def test_a_step_that_fails_writes_nothing(tmp_path: Path) -> None:
+    """What the step raises comes out, and the file is as it was."""
+    found = store(tmp_path, '[{"id":"A"}]')
+    with pytest.raises(KeyError):
+        found.change(lambda jobs: jobs.with_status("B", "done"))
+    assert '[{"id":"A"}]' == found.path.read_text()
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A file in the place of a folder is a storage error that names the operation."""
+    (tmp_path / "docs").write_text("")
+    found = JobStore(tmp_path)
+    assert (Jobs(), None) == (found.load().jobs, found.load().broken)
+    with pytest.raises(StorageError) as caught:
+        found.change(lambda jobs: Jobs())
+    assert "write jobs" == caught.value.operation
+
+
+def test_a_new_project_has_the_seeds_shape(tmp_path: Path) -> None:
+    """The jobs file of `init` is the one that is read here, and holds no jobs."""
+    assert JOBS_FILE in init_loop(tmp_path)
+    assert {"jobs": []} == json.loads(JobStore(tmp_path).path.read_text())
+    assert (Jobs(), ()) == (JobStore(tmp_path).load().jobs, JobStore(tmp_path).load().warnings)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    """Garbage is broken or jobs, and never an exception."""
+    loaded = store(tmp_path_factory.mktemp("project"), content).load()
+    assert loaded.broken is None or loaded.jobs == Jobs()
+
+
+def test_time_is_told_in_utc(tmp_path: Path) -> None:
+    """Two clocks at the same moment write the same file."""
+    write_done(tmp_path, now=NOW)
+    first = (tmp_path / DONE_FILE).read_text()
+    write_done(tmp_path, now=NOW.astimezone(UTC))
+    assert first == (tmp_path / DONE_FILE).read_text()
