@@ -95,7 +95,7 @@ RUN apt-get update \
     && claude --version \
     && npx --yes "playwright@${PLAYWRIGHT_VERSION}" install-deps chromium \
     && npm cache clean --force \
-    && rm -rf /root/.npm /var/lib/apt/lists/*
+    && rm -rf ~/.npm /var/lib/apt/lists/*
 # What the user installs with `npm install --global` is the user's own.
 ENV NPM_CONFIG_PREFIX=/home/cuggino/.local
 

@@ -6,34 +6,28 @@ Sources: requirements AUT-020 to AUT-064, AUT-120, AUT-270.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from reactivex import Observable, never
+from reactivex import Observable
 
 from cuggino.agents.protocol import LlmAgent
 from cuggino.errors import ConfigError
-from cuggino.events import DeliverStreamEvent, DeliverWarning
-from cuggino.loops.deliver_interrupt import Interruption
+from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver_session import Changes
 from cuggino.loops.deliver_setup import read_agent_file, setup_warnings
 from cuggino.loops.delivering import Delivery
+from cuggino.loops.durable import Held, Story, durable_run
 from cuggino.loops.options import DeliverRunOptions
-from cuggino.loops.recording import Recording, concluded
-from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
 from cuggino.operators import (
     Flow,
     Ledger,
     QuotaGate,
     ask,
-    emit,
     flow,
-    forward,
-    is_outage,
     on_loop,
 )
-from cuggino.stages import act, fingerprint_stage, lane
+from cuggino.stages import act, fingerprint_stage
 from cuggino.stages.folders import folder_changes
-from cuggino.storage import JournalFile, Workspace, run_totals
+from cuggino.storage import JournalFile, Workspace
 from cuggino.storage.deliverables import SPEC_FILE, DeliverableStore
 
 
@@ -114,62 +108,25 @@ class DeliverService:
         session, whose `DeliverSessionStarted` is told again. `ledger` counts what is spent, if it
         is not for this run alone.
         """
-        stop = interrupt if interrupt is not None else never()
-        return on_loop(flow(lambda: self._run(options, stop, resume, ledger)))
 
-    def _run(
-        self,
-        options: DeliverRunOptions,
-        interrupt: Observable[object],
-        resume: JournalFile | None,
-        ledger: Ledger | None,
-    ) -> Flow[None]:
-        here = yield from ask(lane())
-        assert here is not None
-        before = self.workspace.owner()
-        run_id = resume.run_id if resume else None
-        interruption = Interruption()
-        with (
-            self.workspace.session(
-                command=options.command, since=here.now, session_id=run_id
-            ) as session,
-            interruption.heard(interrupt, here),
-        ):
-            yield from ask(act(self.workspace.ignore_run_files))
-            yield from wait_for_orphans(self.workspace, before)
-            spent = ledger or ledger_of(resume)
-            # A session whose program failed is followed by another one (AUT-060).
-            policies = replace(
-                supervision(options, gate=self.gate, ledger=spent), transient=is_outage
-            )
+        def make(held: Held) -> Flow[Story]:
             found = yield from ask(act(lambda: read_agent_file(options.cwd, self.workspace)))
             assert found is not None
             file, notes = found
             warnings = (*notes, *setup_warnings(file.settings, options.cwd))
-            told = [DeliverWarning(message=warning) for warning in warnings]
-            delivery = Delivery(
-                self,
-                session,
-                options,
-                policies,
-                agent_settings=file.settings,
-                interruption=interruption,
-                here=here,
-                earlier=run_totals(resume).duration if resume else 0.0,
+            return Delivery(self, held, options, agent_settings=file.settings, warnings=warnings)
+
+        return on_loop(
+            flow(
+                lambda: durable_run(
+                    self.workspace,
+                    options,
+                    make,
+                    kind="deliver",
+                    gate=self.gate,
+                    interrupt=interrupt,
+                    resume=resume,
+                    ledger=ledger,
+                )
             )
-            if not options.journal:
-                yield from emit(*told)
-                yield from delivery.sessions()
-                return
-            session.keep = resume is not None and resume.resumable
-            journal = open_journal(
-                self.workspace, options, session.id, resume, at=here.now, kind="deliver"
-            )
-            session.keep = True
-            kept = Recording(journal, resume)
-            with concluded(journal, kept, here, resume):
-                if resume is not None:
-                    yield from emit(run_totals(resume))
-                yield from emit(*told)
-                yield from forward(flow(delivery.sessions, recorder=kept))
-            session.keep = delivery.is_unfinished
+        )

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc, empty, just, operators as ops, timer
+from reactivex import Observable, empty, just, operators as ops, timer
 
 from cuggino.agents.protocol import GuardedAgent, SpawnOptions
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
@@ -24,9 +24,10 @@ from cuggino.events import (
     Event,
 )
 from cuggino.loops.deliver_course import Course
-from cuggino.loops.deliver_interrupt import Interrupted, Interruption
+from cuggino.loops.deliver_interrupt import Interrupted
 from cuggino.loops.deliver_session import DeliverSession, listed
 from cuggino.loops.deliver_setup import session_setup
+from cuggino.loops.durable import Held
 from cuggino.loops.options import DeliverRunOptions
 from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.prompts.instructions import (
@@ -35,8 +36,8 @@ from cuggino.prompts.instructions import (
 )
 from cuggino.security.agent_settings import AgentSettings
 from cuggino.security.paths import NOTE
-from cuggino.stages import Supervision, act
-from cuggino.storage import WORKSPACE_FOLDER, Session
+from cuggino.stages import act
+from cuggino.storage import WORKSPACE_FOLDER
 from cuggino.storage.verified import VerifiedFile
 
 if TYPE_CHECKING:
@@ -49,32 +50,33 @@ class Delivery:
     def __init__(
         self,
         service: DeliverService,
-        session: Session,
+        held: Held,
         options: DeliverRunOptions,
-        policies: Supervision,
         *,
         agent_settings: AgentSettings,
-        interruption: Interruption,
-        here: abc.SchedulerBase,
-        earlier: float = 0.0,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self._service = service
-        self._run_file = session.session_file
+        self._run_file = held.session.session_file
         self._options = options
-        self._policies = policies
+        self._policies = held.policies
         self._agent_settings = agent_settings
-        self._interruption = interruption
-        self._here = here
-        self._began: datetime = here.now
-        self._earlier = earlier
-        """Seconds that earlier processes worked on the run."""
-        self._verified = VerifiedFile(session.verified_file)
+        self._warnings = warnings
+        self._interruption = held.interruption
+        self._here = held.here
+        self._began: datetime = held.here.now
+        self._earlier = held.earlier
+        self._verified = VerifiedFile(held.session.verified_file)
         self._course = Course(options)
         self._turns: Counter[str] = Counter()
         self.is_unfinished = True
         """Whether another process could go on with the run."""
 
-    def sessions(self) -> Flow[None]:
+    def notices(self) -> Flow[None]:
+        """What of the project's settings is to be said."""
+        yield from emit(*(DeliverWarning(message=warning) for warning in self._warnings))
+
+    def tell(self) -> Flow[None]:
         """The sessions, one after the other, and how it ended."""
         try:
             yield from self._end((yield from self._until_done()))

@@ -6,32 +6,25 @@ Sources: requirements LOP-001 to LOP-121 (REQ-030 to REQ-036).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from reactivex import Observable, never
+from reactivex import Observable
 
 from cuggino.agents.protocol import LlmAgent
 from cuggino.events import PlanBuildStreamEvent
-from cuggino.loops.deliver_interrupt import Interruption
+from cuggino.loops.durable import Held, Story, durable_run
 from cuggino.loops.options import PlanBuildOptions
 from cuggino.loops.planning_building import PlanningBuilding
-from cuggino.loops.recording import Recording, concluded
-from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
 from cuggino.operators import (
     Flow,
     Ledger,
     QuotaGate,
-    ask,
-    emit,
     flow,
-    forward,
-    is_outage,
     on_loop,
 )
 from cuggino.prompts import Prompts
-from cuggino.stages import Repository, Shell, act, fingerprint_stage, lane, shell_lines
+from cuggino.stages import Repository, Shell, fingerprint_stage, shell_lines
 from cuggino.stages.commits import Commits, commits_since
-from cuggino.storage import JournalFile, Workspace, run_totals
+from cuggino.storage import JournalFile, Workspace
 from cuggino.storage.jobs import JobStore
 
 
@@ -96,54 +89,22 @@ class PlanBuildService:
 
         Each run writes its journal, with which another process can go on (`resume`).
         """
-        stop = interrupt if interrupt is not None else never()
-        return on_loop(flow(lambda: self._run(options, stop, resume, ledger)))
 
-    def _run(
-        self,
-        options: PlanBuildOptions,
-        interrupt: Observable[object],
-        resume: JournalFile | None,
-        ledger: Ledger | None,
-    ) -> Flow[None]:
-        here = yield from ask(lane())
-        assert here is not None
-        before = self.workspace.owner()
-        run_id = resume.run_id if resume else None
-        interruption = Interruption()
-        with (
-            self.workspace.session(
-                command=options.command, since=here.now, session_id=run_id
-            ) as session,
-            interruption.heard(interrupt, here),
-        ):
-            yield from ask(act(self.workspace.ignore_run_files))
-            yield from wait_for_orphans(self.workspace, before)
-            spent = ledger or ledger_of(resume)
-            # A session whose program failed is followed by another one (LOP-064).
-            policies = replace(
-                supervision(options, gate=self.gate, ledger=spent), transient=is_outage
+        def make(held: Held) -> Flow[Story]:
+            yield from ()
+            return PlanningBuilding(self, held, options)
+
+        return on_loop(
+            flow(
+                lambda: durable_run(
+                    self.workspace,
+                    options,
+                    make,
+                    kind="loop",
+                    gate=self.gate,
+                    interrupt=interrupt,
+                    resume=resume,
+                    ledger=ledger,
+                )
             )
-            run = PlanningBuilding(
-                self,
-                session,
-                options,
-                policies,
-                interruption=interruption,
-                here=here,
-                earlier=run_totals(resume).duration if resume else 0.0,
-            )
-            if not options.journal:
-                yield from run.phases()
-                return
-            session.keep = resume is not None and resume.resumable
-            journal = open_journal(
-                self.workspace, options, session.id, resume, at=here.now, kind="loop"
-            )
-            session.keep = True
-            kept = Recording(journal, resume)
-            with concluded(journal, kept, here, resume):
-                if resume is not None:
-                    yield from emit(run_totals(resume))
-                yield from forward(flow(run.phases, recorder=kept))
-            session.keep = run.is_unfinished
+        )

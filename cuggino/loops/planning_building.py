@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from reactivex import abc
-
 from cuggino.domain.progress import ProgressWatch
 from cuggino.errors import BudgetExceeded, ConfigError, CugginoError, QuotaExceeded
 from cuggino.events import (
@@ -21,7 +19,8 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     PlanBuildSessionRetry,
 )
-from cuggino.loops.deliver_interrupt import Interrupted, Interruption
+from cuggino.loops.deliver_interrupt import Interrupted
+from cuggino.loops.durable import Held
 from cuggino.loops.job_gate import JobGate
 from cuggino.loops.options import PlanBuildOptions
 from cuggino.loops.plan_build_acts import PlanBuildActs, contradiction
@@ -30,8 +29,6 @@ from cuggino.loops.plan_build_session import phase_session
 from cuggino.loops.session_fold import is_failure
 from cuggino.operators import Flow, emit, flow, forward
 from cuggino.prompts.loop_prompts import PromptPhase
-from cuggino.stages import Supervision
-from cuggino.storage import Session
 from cuggino.storage.jobs import DONE_FILE
 
 if TYPE_CHECKING:
@@ -44,23 +41,18 @@ class PlanningBuilding:
     def __init__(
         self,
         service: PlanBuildService,
-        session: Session,
+        held: Held,
         options: PlanBuildOptions,
-        policies: Supervision,
-        *,
-        interruption: Interruption,
-        here: abc.SchedulerBase,
-        earlier: float = 0.0,
     ) -> None:
         self._service = service
-        self._session_files = session
+        self._session_files = held.session
         self._options = options
-        self._policies = policies
-        self._interruption = interruption
-        self._acts = PlanBuildActs(service, options, policies, interruption)
-        self._here = here
-        self._began: datetime = here.now
-        self._earlier = earlier
+        self._policies = held.policies
+        self._interruption = held.interruption
+        self._acts = PlanBuildActs(service, options, held.policies, held.interruption)
+        self._here = held.here
+        self._began: datetime = held.here.now
+        self._earlier = held.earlier
         self._iteration = 0
         self._errors = 0
         self._error = ""
@@ -81,7 +73,11 @@ class PlanningBuilding:
         self.is_unfinished = True
         """Whether another process could go on with the run."""
 
-    def phases(self) -> Flow[None]:
+    def notices(self) -> Flow[None]:
+        """There is nothing to say before it begins."""
+        yield from ()
+
+    def tell(self) -> Flow[None]:
         """Plan and build, and how it ended."""
         try:
             yield from self._end((yield from self._until_done()))

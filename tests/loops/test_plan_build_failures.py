@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,8 @@ LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited())
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
     """After as many retries in a row the next failure is the end."""
-    turns = {phase: [crash(f"e{n}") for n in range(most + 1)]}
-    project = Built(tmp_path, **turns)  # type: ignore[arg-type]
+    turns: dict[str, Any] = {phase: [crash(f"e{n}") for n in range(most + 1)]}
+    project = Built(tmp_path, **turns)
     story = project.run(start=phase, max_retries=most)
     assert ("max_retries_exceeded", most + 1, f"e{most}") == (
         story.ended.reason,
@@ -75,8 +76,13 @@ def test_an_outage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ["plan", "build", "judge"])
 def test_the_usage_limit(role: str, tmp_path: Path) -> None:
     """It ends the loop with its error, wherever it is met."""
-    turns = {"plan": [Turn()], "build": [Turn()], "judge": [verdict()], role: [LIMIT]}
-    project = Built(tmp_path, **turns)  # type: ignore[arg-type]
+    turns: dict[str, Any] = {
+        "plan": [Turn()],
+        "build": [Turn()],
+        "judge": [verdict()],
+        role: [LIMIT],
+    }
+    project = Built(tmp_path, **turns)
     story = project.run(start="plan")
     assert "quota_exceeded" == story.ended.reason
     assert isinstance(story.error, QuotaExceeded)
@@ -91,9 +97,9 @@ def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
     t = built_marbles(q=SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
     limit = Turn(stream=t.cold("-q#"))
-    turns = {"plan": [Turn()], "build": [LAST], "judge": [verdict()]}
+    turns: dict[str, Any] = {"plan": [Turn()], "build": [LAST], "judge": [verdict()]}
     turns[role].insert(0, limit)
-    project = Built(tmp_path, marbles=t, **turns)  # type: ignore[arg-type]
+    project = Built(tmp_path, marbles=t, **turns)
     story = project.run(start="plan", wait_for_quota=True, quota_margin=60.0)
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
     assert [3660.0] == story.times(PlanBuildEnded)
@@ -146,7 +152,8 @@ def test_the_time_of_a_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("phase", ["plan", "build"])
 def test_no_login(phase: str, tmp_path: Path) -> None:
     """It ends the loop at once: no retry would help."""
-    project = Built(tmp_path, **{phase: [crash("log in", reason="auth")]})  # type: ignore[arg-type]
+    turns: dict[str, Any] = {phase: [crash("log in", reason="auth")]}
+    project = Built(tmp_path, **turns)
     story = project.run(start=phase)
     assert ("failed", "log in", 1) == (
         story.ended.reason,

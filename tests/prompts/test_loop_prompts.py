@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -34,8 +35,13 @@ def told(name: str) -> str:
 
 def verification(**given_: str | None) -> str:
     """The prompt for the verification of a job."""
-    values = {"job_id": "J1", "requirement_code": "REQ-1", "description": "d", "facts": "- f\n"}
-    return job_verification_prompt(Prompts(), **{**values, **given_})  # type: ignore[arg-type]
+    values: dict[str, Any] = {
+        "job_id": "J1",
+        "requirement_code": "REQ-1",
+        "description": "d",
+        "facts": "- f\n",
+    }
+    return job_verification_prompt(Prompts(), **{**values, **given_})
 
 
 @pytest.mark.parametrize("case", ROWS)

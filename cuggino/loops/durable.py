@@ -1,0 +1,97 @@
+"""What every run of sessions without markers has: a lock, policies, a journal, an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from reactivex import Observable, abc, never
+
+from cuggino.loops.deliver_interrupt import Interruption
+from cuggino.loops.options import DeliverRunOptions, PlanBuildOptions
+from cuggino.loops.recording import Recording, concluded
+from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
+from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, is_outage
+from cuggino.stages import Supervision, act, lane
+from cuggino.storage import JournalFile, Session, Workspace, run_totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a run is made with, once the workspace is its own."""
+
+    session: Session
+    policies: Supervision
+    interruption: Interruption
+    here: abc.SchedulerBase
+    earlier: float
+    """Seconds that earlier processes worked on the run."""
+
+
+class Story(Protocol):
+    """A run that was made."""
+
+    is_unfinished: bool
+    """Whether another process could go on with it; known at its end."""
+
+    def notices(self) -> Flow[None]:
+        """What is told in each process before it begins, and not journaled twice."""
+
+    def tell(self) -> Flow[None]:
+        """The run itself, made of stages."""
+
+
+def durable_run(
+    workspace: Workspace,
+    options: DeliverRunOptions | PlanBuildOptions,
+    make: Callable[[Held], Flow[Story]],
+    *,
+    kind: Literal["deliver", "loop"],
+    gate: QuotaGate,
+    interrupt: Observable[object] | None,
+    resume: JournalFile | None,
+    ledger: Ledger | None,
+) -> Flow[None]:
+    """Hold the workspace, make the run, and write down what it does, if that is wanted.
+
+    With `resume` it goes on with that run, after `RunResumed`. Its session files stay as long as
+    another process could go on with it.
+    """
+    here = yield from ask(lane())
+    assert here is not None
+    before = workspace.owner()
+    run_id = resume.run_id if resume else None
+    interruption = Interruption()
+    with (
+        workspace.session(command=options.command, since=here.now, session_id=run_id) as session,
+        interruption.heard(interrupt if interrupt is not None else never(), here),
+    ):
+        yield from ask(act(workspace.ignore_run_files))
+        yield from wait_for_orphans(workspace, before)
+        spent = ledger or ledger_of(resume)
+        # A session whose program failed is followed by another one (AUT-060, LOP-064).
+        policies = replace(supervision(options, gate=gate, ledger=spent), transient=is_outage)
+        story = yield from make(
+            Held(
+                session=session,
+                policies=policies,
+                interruption=interruption,
+                here=here,
+                earlier=run_totals(resume).duration if resume else 0.0,
+            )
+        )
+        if not options.journal:
+            yield from story.notices()
+            yield from story.tell()
+            return
+        session.keep = resume is not None and resume.resumable
+        journal = open_journal(workspace, options, session.id, resume, at=here.now, kind=kind)
+        session.keep = True
+        kept = Recording(journal, resume)
+        with concluded(journal, kept, here, resume):
+            if resume is not None:
+                yield from emit(run_totals(resume))
+            yield from story.notices()
+            yield from forward(flow(story.tell, recorder=kept))
+        session.keep = story.is_unfinished
