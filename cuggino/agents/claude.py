@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -20,9 +16,16 @@ from cuggino.agents import claude_sandbox, guard as guards
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.guard import Guard, make_guard
 from cuggino.agents.guard_watch import GuardWatch
+from cuggino.agents.program import (
+    absolute,
+    ask_version,
+    converse,
+    version_numbers,
+    write_private,
+)
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
-from cuggino.errors import AgentNotFound, StorageError
+from cuggino.errors import AgentNotFound
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
 from cuggino.security.policy import Policy
@@ -63,16 +66,22 @@ class ClaudeAgent:
     def __init__(
         self, *, path: str | os.PathLike[str] = "claude", env: Mapping[str, str] | None = None
     ) -> None:
-        name = os.fspath(path)
-        # Sessions run in folders of their own, from where a relative path would mean another file.
-        self._path = str(Path.cwd() / name) if os.sep in name else name
+        self._path = absolute(path)
         self._env = env
         self._version: str | None = None
 
     def check(self) -> str:
         """The version of the installed program; it is asked once."""
         if self._version is None:
-            self._version = self._ask_version()
+            self._version = ask_version(
+                self._path,
+                name=self.name,
+                pattern=r"^(\d+\.\d+\.\d+)",
+                least=MINIMUM_VERSION,
+                env=self._environment(),
+                install=_INSTALL,
+                update="update it with `claude update` or through npm",
+            )
         return self._version
 
     def check_guard(self, policy: Policy) -> None:
@@ -132,7 +141,7 @@ class ClaudeAgent:
                     file.unlink(missing_ok=True)
 
         return acquire_release(
-            lambda: (_write_private(options.system_prompt), self._git_ignores(options)),
+            lambda: (_prompt_file(options.system_prompt), self._git_ignores(options)),
             lambda files: defer(lambda _scheduler: start(files)),
             release,
         )
@@ -144,7 +153,7 @@ class ClaudeAgent:
         if sys.platform != "linux":  # elsewhere there are no devices
             return None
         text = claude_sandbox.git_ignores(options.sandbox, options.cwd, env)
-        return _write_private(text, suffix=".ignore")
+        return write_private(text, suffix=".ignore")
 
     def arguments(
         self, options: SpawnOptions, system_prompt: Path | None, guard: Guard | None = None
@@ -184,30 +193,18 @@ class ClaudeAgent:
             guard.try_out()
             env = dict(guard.env)
             argv += ["--settings", json.dumps(guard.settings(manner="leave"))]
-        system_prompt = _write_private(options.system_prompt)
+        system_prompt = _prompt_file(options.system_prompt)
         if system_prompt is not None:
             argv += ["--append-system-prompt-file", str(system_prompt)]
         try:
-            return self._converse(argv, options.cwd, env)
+            return converse(argv, cwd=options.cwd, env=env)
         finally:
             if system_prompt is not None:
                 system_prompt.unlink(missing_ok=True)
 
-    def _converse(self, argv: list[str], cwd: Path, env: Mapping[str, str]) -> int:
-        """The program at this terminal, to its end."""
-        with subprocess.Popen(argv, cwd=cwd, env=dict(env)) as process:
-            while True:
-                try:
-                    return process.wait()
-                except KeyboardInterrupt:
-                    continue  # Ctrl-C is meant for the program, which knows what to do with it
-                except BaseException:
-                    process.terminate()
-                    raise
-
     def _make_guard(self, policy: Policy, env: Mapping[str, str]) -> Guard:
         version = self.check()
-        if tuple(map(int, version.split("."))) < guards.LEAST_VERSION:
+        if version_numbers(version) < guards.LEAST_VERSION:
             least = ".".join(map(str, guards.LEAST_VERSION))
             raise AgentNotFound(
                 f"claude {version} is too old to be guarded, at least {least} is needed",
@@ -217,32 +214,6 @@ class ClaudeAgent:
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ if self._env is None else self._env
-
-    def _ask_version(self) -> str:
-        program = shutil.which(self._path, path=self._environment().get("PATH"))
-        if program is None:
-            raise AgentNotFound(f"the agent program {self._path} was not found", hint=_INSTALL)
-        try:
-            said = subprocess.run(
-                [program, "--version"],
-                env=dict(self._environment()),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=30,
-                check=True,
-            ).stdout.decode("utf-8", "replace")
-        except (OSError, subprocess.SubprocessError) as error:
-            raise AgentNotFound(f"{program} --version failed: {error}", hint=_INSTALL) from error
-        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
-        if numbers is None:
-            raise AgentNotFound(f"{program} --version names no version", hint=_INSTALL)
-        if tuple(map(int, numbers.groups())) < MINIMUM_VERSION:
-            least = ".".join(map(str, MINIMUM_VERSION))
-            raise AgentNotFound(
-                f"claude {numbers[0]} is too old, at least {least} is needed",
-                hint="update it with `claude update` or through npm",
-            )
-        return numbers[0]
 
 
 def _permissions(options: SpawnOptions, guard: Guard | None) -> list[str]:
@@ -270,21 +241,5 @@ def _dollars(amount: float) -> str:
     return f"{max(amount, _LEAST_BUDGET):.4f}".rstrip("0").rstrip(".")
 
 
-def _write_private(text: str | None, *, suffix: str = ".md") -> Path | None:
-    if text is None:
-        return None
-    path: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=suffix)
-        path = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        if path is not None:
-            path.unlink(missing_ok=True)
-        raise StorageError(
-            "write private file",
-            f"no temporary file for what the agent is told: {error.strerror or error}",
-            hint="check the folder for temporary files (TMPDIR)",
-        ) from error
-    return path
+def _prompt_file(text: str | None) -> Path | None:
+    return None if text is None else write_private(text)

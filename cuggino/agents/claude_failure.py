@@ -9,13 +9,21 @@ is known by its own events; for want of them, by the program's words about a fai
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.claude_events import Json, message_text, text_or_none
+from cuggino.agents.failures import (
+    CONNECTION,
+    crash,
+    cut,
+    failed,
+    interrupted,
+    last_lines,
+    reason_of_status,
+)
 from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
@@ -24,35 +32,15 @@ from cuggino.errors import (
     LlmSessionError,
     QuotaExceeded,
 )
-from cuggino.events import RateLimited, SessionOutcome
+from cuggino.events import RateLimited
 
 _LOGIN = "log in with `claude` and /login, or set ANTHROPIC_API_KEY"
-_STDERR_LINES = 5
-_MESSAGE_LIMIT = 2000
 
-_REASON_OF_STATUS: dict[int, AgentFailure] = {
-    401: "auth",
-    403: "auth",
-    402: "billing",
-    408: "connection",
-    413: "prompt_too_long",
-    429: "rate_limit",
-    529: "overloaded",
-}
-_HINT_OF_REASON: dict[AgentFailure, str] = {
+_HINTS: dict[AgentFailure, str] = {
     "auth": _LOGIN,
     "billing": "check the credit of the account behind the API key",
     "connection": "check the network, a proxy, and ANTHROPIC_BASE_URL",
-    "max_turns": "allow more turns, or give the agent a smaller task",
-    "overloaded": "try again in a few minutes",
-    "prompt_too_long": "give the agent less to read at once",
-    "rate_limit": "try again in a few minutes",
-    "server": "try again in a few minutes",
 }
-_CONNECTION = re.compile(
-    r"\bE(?:CONN[A-Z]+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN)\b"
-    r"|[Cc]onnection (?:error|lost|dropped|refused|closed)|timed out"
-)
 _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"cannot be used with root"),
@@ -105,26 +93,9 @@ def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessio
     if not _is_failure(ending.result):
         answer = text_or_none(ending.result.get("result")) or ""
         if exit_code != 0 and is_quota_answer(answer):
-            return _quota(_cut(answer), ending)
+            return _quota(cut(answer), ending)
         return None
     return _of_result(ending.result, ending)
-
-
-def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
-    """How a session with this error is said to have ended."""
-    match error:
-        case None:
-            return "completed"
-        case QuotaExceeded():
-            return "quota"
-        case BudgetExceeded():
-            return "budget"
-        case AgentFailed(reason="aborted"):
-            return "interrupted"
-        case AgentFailed(reason="max_turns"):
-            return "max_turns"
-        case _:
-            return "failed"
 
 
 def _is_failure(result: Json) -> bool:
@@ -148,11 +119,11 @@ def _of_result(result: Json, ending: Ending) -> LlmSessionError:
     if terminal == "budget_exhausted" or subtype == "error_max_budget_usd":
         return BudgetExceeded(message, hint="allow more with a larger budget")
     if terminal == "max_turns" or subtype == "error_max_turns":
-        return _failed(message, "max_turns")
+        return failed(message, "max_turns", hints=_HINTS)
     if terminal.startswith("aborted_"):
-        return AgentFailed(f"{ending.program} was interrupted", reason="aborted")
+        return interrupted(ending.program)
     if terminal in ("prompt_too_long", "blocking_limit"):
-        return _failed(message, "prompt_too_long")
+        return failed(message, "prompt_too_long", hints=_HINTS)
     for pattern, hint in _REFUSALS:
         if pattern.search(message):
             return AgentFailed(message, reason="bad_request", hint=hint)
@@ -163,7 +134,7 @@ def _of_result(result: Json, ending: Ending) -> LlmSessionError:
         return _quota(message, ending)
     if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
         return _quota(message, ending)
-    return _failed(message, reason)
+    return failed(message, reason, hints=_HINTS)
 
 
 def _api_reason(result: Json, api_error: Json, message: str) -> AgentFailure:
@@ -174,10 +145,10 @@ def _api_reason(result: Json, api_error: Json, message: str) -> AgentFailure:
     if not isinstance(status, int):
         status = api_error.get("api_error_status")
     if isinstance(status, int) and status >= 400:
-        return _REASON_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
+        return reason_of_status(status)
     if kind == "authentication_failed" or message.startswith("Not logged in"):
         return "auth"
-    if api_error.get("api_error") == "connection_failed" or _CONNECTION.search(message):
+    if api_error.get("api_error") == "connection_failed" or CONNECTION.search(message):
         return "connection"
     return "unknown"
 
@@ -197,44 +168,22 @@ def _quota(message: str, ending: Ending) -> QuotaExceeded:
 
 def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError:
     if ending.interrupted:
-        return AgentFailed(f"{ending.program} was interrupted", reason="aborted")
-    lines = [line.rstrip() for line in stderr_tail.splitlines() if line.strip()]
-    tail = "\n".join(lines[-_STDERR_LINES:])
+        return interrupted(ending.program)
+    tail = last_lines(stderr_tail)
     said = message_text(ending.api_error) if ending.api_error else ""
     for text in filter(None, (said, tail)):
         if is_quota_text(text):
-            return _quota(_cut(text), ending)
+            return _quota(cut(text), ending)
     if _limit_told(ending):
-        return _quota(_cut(said or tail or "a usage limit was met"), ending)
+        return _quota(cut(said or tail or "a usage limit was met"), ending)
     for pattern, hint in _REFUSALS:
         if pattern.search(stderr_tail):
-            return AgentFailed(_cut(tail), reason="bad_request", hint=hint)
-    message = f"{ending.program} {_ending_text(exit_code)}" + (f": {tail}" if tail else "")
-    return AgentFailed(_cut(message), reason="crash")
-
-
-def _ending_text(exit_code: int) -> str:
-    if exit_code == 0:
-        return "ended without a result"
-    # The program answers a signal by exiting with 128 + its number, like a shell.
-    number = -exit_code if exit_code < 0 else exit_code - 128
-    try:
-        return f"was ended by {signal.Signals(number).name}"
-    except ValueError:
-        pass
-    return f"was ended by signal {number}" if exit_code < 0 else f"exited with code {exit_code}"
-
-
-def _failed(message: str, reason: AgentFailure) -> AgentFailed:
-    return AgentFailed(message, reason=reason, hint=_HINT_OF_REASON.get(reason))
+            return AgentFailed(cut(tail), reason="bad_request", hint=hint)
+    return crash(ending.program, exit_code, stderr_tail)
 
 
 def _message(result: Json) -> str:
     errors: Any = result.get("errors")
     said = [e for e in errors if isinstance(e, str) and e] if isinstance(errors, list) else []
     text = "\n".join(said) or text_or_none(result.get("result"))
-    return _cut(text or text_or_none(result.get("error")) or "Unknown error")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MESSAGE_LIMIT else text[:_MESSAGE_LIMIT] + " ..."
+    return cut(text or text_or_none(result.get("error")) or "Unknown error")

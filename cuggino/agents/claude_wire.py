@@ -16,9 +16,10 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.claude_events import Json, is_api_error, text_or_none, to_events
-from cuggino.agents.claude_failure import Ending, failure_of, outcome_of
+from cuggino.agents.claude_failure import Ending, failure_of
 from cuggino.agents.claude_usage import UsageMeter
 from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.failures import outcome_of
 from cuggino.agents.guard_watch import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import secrets
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +17,7 @@ from cuggino.agents.copilot_guard import Gate
 from cuggino.agents.copilot_link import Order
 from cuggino.agents.copilot_stream import Program, copilot_session
 from cuggino.agents.guard import Guard, find_bash, make_guard, with_variables
+from cuggino.agents.program import absolute, ask_version, check_version, converse
 from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.errors import AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent
@@ -75,16 +73,24 @@ class CopilotAgent:
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
     ) -> None:
         self._env = env
-        name = os.fspath(path) if path else self._environment().get("COPILOT_CLI_PATH", "copilot")
-        # Sessions run in folders of their own, from where a relative path would mean another file.
-        self._path = str(Path.cwd() / name) if os.sep in name else name
+        self._path = absolute(path or self._environment().get("COPILOT_CLI_PATH", "copilot"))
         self._version: str | None = None
 
     def check(self) -> str:
         """The version of the installed program; it is asked once."""
         if self._version is None:
             _check_sdk()
-            self._version = self._ask_version()
+            self._version = ask_version(
+                self._path,
+                name=self.name,
+                # Other programs bear the name as well.
+                pattern=r"GitHub Copilot CLI (\d+\.\d+\.\d+)",
+                stranger="is not the GitHub Copilot CLI",
+                least=MINIMUM_VERSION,
+                env=self._environment(),
+                install=_INSTALL,
+                update="update it with `copilot update` or through npm",
+            )
         return self._version
 
     def check_guard(self, policy: Policy) -> None:
@@ -161,37 +167,10 @@ class CopilotAgent:
             if folder is not None:
                 folders = [env.get("COPILOT_CUSTOM_INSTRUCTIONS_DIRS"), str(folder)]
                 env["COPILOT_CUSTOM_INSTRUCTIONS_DIRS"] = ",".join(filter(None, folders))
-            return _converse(argv, options.cwd, env)
+            return converse(argv, cwd=options.cwd, env=env)
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ if self._env is None else self._env
-
-    def _ask_version(self) -> str:
-        program = shutil.which(self._path, path=self._environment().get("PATH"))
-        if program is None:
-            raise AgentNotFound(f"the agent program {self._path} was not found", hint=_INSTALL)
-        try:
-            said = subprocess.run(
-                [program, "--version"],
-                env=dict(self._environment()),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=60,
-                check=True,
-            ).stdout.decode("utf-8", "replace")
-        except (OSError, subprocess.SubprocessError) as error:
-            raise AgentNotFound(f"{program} --version failed: {error}", hint=_INSTALL) from error
-        # Other programs bear the name as well.
-        found = re.search(r"GitHub Copilot CLI (\d+\.\d+\.\d+)", said)
-        if found is None:
-            raise AgentNotFound(f"{program} is not the GitHub Copilot CLI", hint=_INSTALL)
-        if _numbers(found[1]) < MINIMUM_VERSION:
-            least = ".".join(map(str, MINIMUM_VERSION))
-            raise AgentNotFound(
-                f"copilot {found[1]} is too old, at least {least} is needed",
-                hint="update it with `copilot update` or through npm",
-            )
-        return found[1]
 
 
 def _check_sdk() -> None:
@@ -199,11 +178,7 @@ def _check_sdk() -> None:
         version = importlib.metadata.version(SDK)
     except importlib.metadata.PackageNotFoundError:
         raise AgentNotFound("the GitHub Copilot SDK is not installed", hint=_INSTALL_SDK) from None
-    if _numbers(version) < MINIMUM_SDK:
-        least = ".".join(map(str, MINIMUM_SDK))
-        raise AgentNotFound(
-            f"{SDK} {version} is too old, at least {least} is needed", hint=_INSTALL_SDK
-        )
+    check_version(version, name=SDK, least=MINIMUM_SDK, hint=_INSTALL_SDK)
 
 
 def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:
@@ -242,10 +217,6 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-
-
 @contextmanager
 def _instructions(system_prompt: str | None) -> Iterator[Path | None]:
     """A private folder with the system prompt, as the program reads instructions."""
@@ -258,16 +229,3 @@ def _instructions(system_prompt: str | None) -> Iterator[Path | None]:
         text = f'---\napplyTo: "**"\n---\n{_clean(system_prompt)}\n'
         (folder / "cuggino.instructions.md").write_text(text, encoding="utf-8")
         yield Path(name)
-
-
-def _converse(argv: list[str], cwd: Path, env: Mapping[str, str]) -> int:
-    """The program at this terminal, to its end."""
-    with subprocess.Popen(argv, cwd=cwd, env=dict(env)) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                continue  # Ctrl-C is meant for the program, which knows what to do with it
-            except BaseException:
-                process.terminate()
-                raise

@@ -7,10 +7,10 @@ on the model's text; on its words only where it says nothing else.
 from __future__ import annotations
 
 import re
-import signal
 from datetime import datetime, tzinfo
 from typing import Any, TypeAlias
 
+from cuggino.agents.failures import cut, failed, reason_of_status
 from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
@@ -20,8 +20,6 @@ LOGIN = (
     "log in with `copilot login`, or set COPILOT_GITHUB_TOKEN; "
     "for a model of your own set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL"
 )
-_MESSAGE_LIMIT = 2000
-_STDERR_LINES = 5
 
 _REASON_OF_TYPE: dict[str, AgentFailure] = {
     "authentication": "auth",
@@ -30,24 +28,9 @@ _REASON_OF_TYPE: dict[str, AgentFailure] = {
     "context_limit": "prompt_too_long",
     "rate_limit": "rate_limit",
 }
-_REASON_OF_STATUS: dict[int, AgentFailure] = {
-    401: "auth",
-    403: "auth",
-    402: "billing",
-    408: "connection",
-    413: "prompt_too_long",
-    429: "rate_limit",
-    503: "overloaded",
-    529: "overloaded",
-}
-_HINT_OF_REASON: dict[AgentFailure, str] = {
+_HINTS: dict[AgentFailure, str] = {
     "auth": LOGIN,
-    "billing": "check the plan or the credit of the account",
     "connection": "check the network, a proxy, and COPILOT_PROVIDER_BASE_URL",
-    "overloaded": "try again in a few minutes",
-    "prompt_too_long": "give the agent less to read at once",
-    "rate_limit": "try again in a few minutes",
-    "server": "try again in a few minutes",
 }
 _WORDS: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
     (re.compile(r"No GitHub OAuth token|[Nn]ot (?:logged|signed) in|Authentication"), "auth"),
@@ -68,7 +51,7 @@ def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
 
     `now` has a zone; `zone` is that of a time that is told without one.
     """
-    message = _cut(_text(error.get("message")) or "Unknown error")
+    message = cut(_text(error.get("message")) or "Unknown error")
     kind, code = _text(error.get("errorType")), _text(error.get("errorCode"))
     reason = _reason(kind, code, error.get("statusCode"), message)
     met = kind == "quota" and reason != "billing"
@@ -77,15 +60,7 @@ def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
     told = reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message)
     if met or told:
         return QuotaExceeded(message, resets_at=parse_reset(message, now=now, zone=zone))
-    return AgentFailed(message, reason=reason, hint=_HINT_OF_REASON.get(reason))
-
-
-def crash(program: str, exit_code: int, stderr_tail: str) -> AgentFailed:
-    """The error of a program that ended in the midst of its session."""
-    lines = [line.rstrip() for line in stderr_tail.splitlines() if line.strip()]
-    tail = "\n".join(lines[-_STDERR_LINES:])
-    message = f"{program} {_ending_text(exit_code)}" + (f": {tail}" if tail else "")
-    return AgentFailed(_cut(message), reason="crash")
+    return failed(message, reason, hints=_HINTS)
 
 
 def refusal(program: str, error: Exception) -> AgentFailed:
@@ -93,14 +68,14 @@ def refusal(program: str, error: Exception) -> AgentFailed:
     said = re.sub(r"^JSON-RPC Error -?\d+: ", "", str(error)) or type(error).__name__
     if "Session not found" in said:
         again = "the session cannot be resumed: start a new one"
-        return AgentFailed(_cut(said), reason="bad_request", hint=again)
+        return AgentFailed(cut(said), reason="bad_request", hint=again)
     for pattern, reason in _WORDS:
         if pattern.search(said):
-            return AgentFailed(_cut(said), reason=reason, hint=_HINT_OF_REASON.get(reason))
+            return failed(cut(said), reason, hints=_HINTS)
     hint = None
     if "protocol version" in said or "Unknown PermissionRequest" in said:
         hint = f"{program} and github-copilot-sdk do not fit together: update both"
-    return AgentFailed(_cut(f"{program}: {said}"), reason="crash", hint=hint)
+    return AgentFailed(cut(f"{program}: {said}"), reason="crash", hint=hint)
 
 
 def _reason(kind: str, code: str, status: Any, message: str) -> AgentFailure:
@@ -109,24 +84,9 @@ def _reason(kind: str, code: str, status: Any, message: str) -> AgentFailure:
     if kind in _REASON_OF_TYPE:
         return _REASON_OF_TYPE[kind]
     if isinstance(status, int) and status >= 400:
-        return _REASON_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
+        return "overloaded" if status == 503 else reason_of_status(status)
     return next((reason for pattern, reason in _WORDS if pattern.search(message)), "unknown")
-
-
-def _ending_text(exit_code: int) -> str:
-    if exit_code == 0:
-        return "ended in the midst of the session"
-    number = -exit_code if exit_code < 0 else exit_code - 128
-    try:
-        return f"was ended by {signal.Signals(number).name}"
-    except ValueError:
-        pass
-    return f"was ended by signal {number}" if exit_code < 0 else f"exited with code {exit_code}"
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MESSAGE_LIMIT else text[:_MESSAGE_LIMIT] + " ..."

@@ -13,10 +13,11 @@ from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.claude_events import Json
 from cuggino.agents.claude_zone import local_zone
-from cuggino.agents.copilot_failure import crash, refusal
+from cuggino.agents.copilot_failure import refusal
 from cuggino.agents.copilot_guard import Gate
 from cuggino.agents.copilot_link import CopilotLink, Order
 from cuggino.agents.copilot_wire import PROGRAM, CopilotSession
+from cuggino.agents.failures import crash
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
-from cuggino.agents.claude_failure import outcome_of
 from cuggino.agents.copilot_failure import failure_of
 from cuggino.agents.copilot_tools import Call, common_call
+from cuggino.agents.failures import outcome_of
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,

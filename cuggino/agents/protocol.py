@@ -76,6 +76,29 @@ class InteractiveOptions:
     """What the agent's tools may do; what that allows is still asked about as usual."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What an agent can do for the loop that runs it, as `cuggino agents` shows it."""
+
+    guard: Literal["calls", "files", "none"] = "none"
+    """`calls`: each call of a tool is judged before it runs; `files`: the system keeps its commands
+    from writing what they may not, and calls are not judged; `none`: nothing holds it."""
+    mcp: bool = False
+    """Whether it takes servers of tools (`SpawnOptions.mcp_servers`)."""
+    resume: bool = False
+    """Whether a session can be gone on with."""
+    cost: Literal["dollars", "tokens", "none"] = "none"
+    """What it tells of what a session took."""
+    sandbox: bool = False
+    """Whether it can run its commands in a sandbox of the system (`SpawnOptions.sandbox`)."""
+    deltas: bool = False
+    """Whether text comes while it is being written (`MessageDelta`)."""
+    interactive: bool = False
+    """Whether a person can hold a session with it in the terminal."""
+    note: str = ""
+    """What else whoever chooses it should know, in a few words."""
+
+
 @runtime_checkable
 class LlmAgent(Protocol):
     """A provider: a CLI or an SDK in, `LlmAgentEvent`s out."""
@@ -125,3 +148,23 @@ class SandboxedAgent(LlmAgent, Protocol):
 
     def sandbox_unavailable(self) -> str:
         """Why it could not on this machine, in a few words; empty when it can."""
+
+
+@runtime_checkable
+class DescribedAgent(LlmAgent, Protocol):
+    """An agent that tells what it can do."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do, on this machine or another; no program is started to find out."""
+
+
+def capabilities_of(agent: LlmAgent) -> Capabilities:
+    """What the agent can do: as it tells, otherwise as far as its methods show."""
+    if isinstance(agent, DescribedAgent):
+        return agent.capabilities
+    return Capabilities(
+        guard="calls" if isinstance(agent, GuardedAgent) else "none",
+        resume=agent.can_resume,
+        sandbox=isinstance(agent, SandboxedAgent),
+    )

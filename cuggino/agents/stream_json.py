@@ -1,14 +1,14 @@
-"""A program that speaks Claude Code's stream-json, as a stream of agent events."""
+"""A program that prints one JSON object a line, as a stream of agent events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
-from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.claude_zone import local_zone
 from cuggino.errors import (
     AgentFailed,
@@ -19,9 +19,36 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import LlmAgentEvent, RateLimited
+from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 from cuggino.operators import serial
 from cuggino.sources.process import process_lines
+
+
+class SessionReader(Protocol):
+    """The fold over what one run of a program prints: a provider's own part (`ClaudeSession`, ...).
+
+    It knows nothing of processes and clocks, and never raises: what is not understood is skipped.
+    """
+
+    @property
+    def limit(self) -> RateLimited | None:
+        """The last that the program said of a usage limit."""
+
+    @property
+    def breach(self) -> LlmSessionError | None:
+        """Why the session must be ended at once, if it must."""
+
+    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        """The events of this line; `now` is in seconds since the epoch."""
+
+    def end(
+        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
+    ) -> tuple[SessionEnded, LlmSessionError | None]:
+        """How the run ended, and its error if it failed; after `breach`, that is told instead.
+
+        `exit_code` is negative when a signal ended the process; `duration` is in seconds, `now` in
+        seconds since the epoch.
+        """
 
 
 def stream_json(
@@ -31,11 +58,12 @@ def stream_json(
     cwd: Path,
     env: Mapping[str, str],
     stdin: str,
-    session: Callable[..., ClaudeSession] = ClaudeSession,
+    session: Callable[..., SessionReader],
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit what its lines say, `SessionEnded` last.
 
-    `program` is its name in messages. `session` makes what reads the lines. A usage limit that was
+    `program` is its name in messages. `session` makes what reads the lines, from `program` and
+    `zone`, which gives the time zone of a time that is told without one. A usage limit that was
     known only by the program's words is told by a `RateLimited` before `SessionEnded`.
 
     Completes when the process has ended, not with its result: background tasks go on after it.

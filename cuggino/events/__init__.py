@@ -14,6 +14,7 @@ from cuggino.events.agent import (
     AgentMessage as AgentMessage,
     GuardDenied as GuardDenied,
     LlmAgentEvent as LlmAgentEvent,
+    MessageDelta as MessageDelta,
     PingEvent as PingEvent,
     RateLimited as RateLimited,
     SessionEnded as SessionEnded,

@@ -32,6 +32,20 @@ class AgentMessage(LlmAgentEvent):
     """Set when a sub-agent said it; a sub-agent's text never holds a marker."""
 
 
+class MessageDelta(LlmAgentEvent):
+    """Text of the model while it is being written, as far as the agent tells it.
+
+    The deltas of a part come before its `AgentMessage` and have its `message_id`; joined they are
+    its text. A message whose `AgentMessage` never comes was taken back, and may be written anew
+    with another id. They are no record: neither journal nor report keep them.
+    """
+
+    text: str
+    message_id: str
+    parent_tool_use_id: str | None = None
+    """Set when a sub-agent writes it."""
+
+
 class UserMessage(LlmAgentEvent):
     """Text given to the model: a prompt echoed, or a message injected by the agent program."""
 

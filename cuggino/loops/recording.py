@@ -26,6 +26,7 @@ from cuggino.events import (
     LoopSpecIssue,
     LoopStalled,
     LoopTerminalEvent,
+    MessageDelta,
     PingEvent,
     PlanBuildEnded,
     PlanBuildExit,
@@ -132,7 +133,7 @@ class Recording:
             return isinstance(event, LoopTerminalEvent) or (
                 begins_anew and isinstance(event, DeliverSessionStarted)
             )
-        if not isinstance(event, PingEvent):  # a sign of life says nothing later
+        if not isinstance(event, PingEvent | MessageDelta):  # a sign of life says nothing later
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True
 

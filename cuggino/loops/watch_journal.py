@@ -10,6 +10,7 @@ from cuggino.events import (
     Event,
     LoopSpecIssue,
     LoopTerminalEvent,
+    MessageDelta,
     PingEvent,
     PolicyEvent,
     RunResumed,
@@ -56,7 +57,7 @@ class WatchRecording:
                 event, PolicyEvent | SessionEnded | UsageUpdate | LoopTerminalEvent
             ) and not isinstance(event, RunResumed)
         else:
-            wanted = not isinstance(event, PingEvent)
+            wanted = not isinstance(event, PingEvent | MessageDelta)
         if wanted:
             self._journal.append(event, at=at, stage=stage)
         return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reactivex import Observable, abc
 
-from cuggino.events import AgentMessage, Event, LlmMarkerEvent, PingEvent, Thinking
+from cuggino.events import AgentMessage, Event, LlmMarkerEvent, MessageDelta, PingEvent, Thinking
 from cuggino.operators.code_regions import code_regions
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
@@ -49,7 +49,7 @@ def extract_markers(tags: MarkerTags) -> Callable[[Observable[Event]], Observabl
             def on_next(event: Event) -> None:
                 if isinstance(event, AgentMessage) and event.parent_tool_use_id is None:
                     found = reader.read(event)
-                elif isinstance(event, PingEvent | Thinking):
+                elif isinstance(event, PingEvent | MessageDelta | Thinking):
                     found = [event]
                 else:
                     found = [*reader.end_message(), event]

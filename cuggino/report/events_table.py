@@ -14,6 +14,7 @@ from cuggino.events import (
     LlmAgentEvent,
     LlmMarkerEvent,
     LoopPhaseEvent,
+    MessageDelta,
     PingEvent,
     PlanBuildEvent,
     PolicyEvent,
@@ -57,7 +58,7 @@ _UNREADABLE = ("NaN", "Infinity", "\\ud")
 """What a line may hold that JSON does not know, or no browser can show: half a surrogate pair."""
 
 _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
-    ((PingEvent, UsageUpdate), "sign"),
+    ((PingEvent, MessageDelta, UsageUpdate), "sign"),
     ((ToolCall, ToolResult), "tool"),
     (LlmAgentEvent, "agent"),
     (LlmMarkerEvent, "marker"),

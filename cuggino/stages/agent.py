@@ -13,6 +13,7 @@ from cuggino.events import (
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
+    MessageDelta,
     PingEvent,
     PolicyEvent,
     SessionEnded,
@@ -128,7 +129,7 @@ class _AgentStage:
             self._on_marker(event)
         if isinstance(event, SessionEnded):
             self._duration += event.duration or 0.0
-        elif not isinstance(event, PingEvent | UsageUpdate | PolicyEvent):
+        elif not isinstance(event, PingEvent | MessageDelta | UsageUpdate | PolicyEvent):
             self._last = event
 
     def _with_cost(self, event: Event) -> Iterable[Event]:

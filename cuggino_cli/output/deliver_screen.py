@@ -15,6 +15,7 @@ from cuggino.events import (
     DeliverSessionStarted,
     DeliverStreamEvent,
     Event,
+    MessageDelta,
     NoProgress,
     PingEvent,
     QuotaWaiting,
@@ -153,7 +154,7 @@ class _DeliverScreen:
             self._terminal.print(piece.fragments, is_complaint=piece.is_complaint)
             printed = True
         if self._ticker is not None and self._scheduler is not None:
-            if not isinstance(event, PingEvent):
+            if not isinstance(event, PingEvent | MessageDelta):
                 self._panel = self._panel.add(event, self._scheduler.now)
             if printed:
                 self._draw()  # at once, so that the list does not blink

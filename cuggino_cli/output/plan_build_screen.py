@@ -14,6 +14,7 @@ from cuggino.events import (
     AgentMessage,
     Event,
     JobsCounted,
+    MessageDelta,
     NoProgress,
     PingEvent,
     PlanBuildEnded,
@@ -135,7 +136,7 @@ class _LoopScreen:
             self._is_verifying = event.phase == "verify"
         if isinstance(event, JobsCounted):
             self._counted = event
-        if self._spinner is not None and not isinstance(event, PingEvent):
+        if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
             self._spinner.restart_time()
             if isinstance(event, QuotaWaiting):
                 self._spinner.count_down(event.remaining)

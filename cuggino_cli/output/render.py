@@ -11,6 +11,7 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.events import (
     Event,
+    MessageDelta,
     PingEvent,
     QuotaWaiting,
     WatchAuditEnded,
@@ -140,7 +141,7 @@ class _LoopScreen:
         if fragments is not None and not told:
             silenced = [f for f in fragments if self._bell or f.label != "bell"]
             self._terminal.print(silenced)
-        if self._spinner is not None and not isinstance(event, PingEvent):
+        if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
             self._follow(event, self._spinner)
 
     def _follow(self, event: Event, spinner: Spinner) -> None:

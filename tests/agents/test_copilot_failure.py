@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.copilot_failure import crash, refusal
+from cuggino.agents.copilot_failure import refusal
+from cuggino.agents.failures import crash
 from cuggino.errors import AgentFailed, QuotaExceeded
 from tests.agents.test_copilot_wire import NOW, ended, raw
 
@@ -59,7 +60,7 @@ def test_when_a_limit_is_lifted() -> None:
 @pytest.mark.parametrize(
     ("code", "stderr", "message"),
     [
-        (0, "", "copilot ended in the midst of the session"),
+        (0, "", "copilot ended without a result"),
         (1, "a\n\nb\n", "copilot exited with code 1: a\nb"),
         (-9, "", "copilot was ended by SIGKILL"),
         (143, "", "copilot was ended by SIGTERM"),

@@ -186,7 +186,7 @@ def test_a_program_that_lives_on_without_us(
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("exit 0", "copilot ended in the midst of the session"),
+        ("exit 0", "copilot ended without a result"),
         ("echo unknown option >&2; exit 1", "copilot exited with code 1: unknown option"),
         ("kill -9 $$", "copilot was ended by SIGKILL"),
     ],
