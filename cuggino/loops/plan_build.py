@@ -26,6 +26,7 @@ from cuggino.stages import Repository, Shell, fingerprint_stage, shell_lines
 from cuggino.stages.commits import Commits, commits_since
 from cuggino.storage import JournalFile, Workspace
 from cuggino.storage.jobs import JobStore
+from cuggino.storage.unverified import UnverifiedJobs
 
 
 class PlanBuildService:
@@ -52,6 +53,7 @@ class PlanBuildService:
         self.fingerprint = fingerprint
         self.commits = commits
         self.store = JobStore(workspace.root)
+        self.unverified = UnverifiedJobs(workspace.unverified_jobs)
 
     def run(
         self,
@@ -76,7 +78,8 @@ class PlanBuildService:
             job: [PlanBuildPhaseStarted(verify) [agent]] JobVerified [JobBlocked]
 
         A job counts as done when the verifying agent and the loop's own facts agree, whichever
-        session says that it is, also one that fails or plans; else it goes back with the reasons,
+        session says that it is, also one that fails or plans, or one of an earlier run that was
+        stopped before it could be verified; else it goes back with the reasons,
         and is blocked after three failures (LOP-096, LOP-097). A failed session has
         `PlanBuildSessionRetry` in the place of its iteration's end. The done file ends the loop
         when nothing contradicts it: neither an open job nor a finding (LOP-060).

@@ -36,18 +36,23 @@ class PlanBuildActs:
         self._policies = policies
         self._interruption = interruption
 
-    def count(self) -> Flow[JobsCounted | None]:
-        """How far the jobs are (LOP-053); None when their file is broken (LOP-073)."""
-        counted = yield from forward(flow(self._counted), name="jobs")
+    def count(self, accepted: frozenset[str]) -> Flow[JobsCounted | None]:
+        """How far the jobs are (LOP-053); None when their file is broken (LOP-073).
+
+        Those that are not `accepted` are noted for the run that comes next.
+        """
+        counted = yield from forward(flow(lambda: self._counted(accepted)), name="jobs")
         return counted if isinstance(counted, JobsCounted) else None
 
-    def _counted(self) -> Flow[None]:
+    def _counted(self, accepted: frozenset[str]) -> Flow[None]:
         loaded = yield from ask(act(self._service.store.load))
         assert loaded is not None
         yield from emit(*(PlanBuildWarning(message=warning) for warning in loaded.warnings))
         if loaded.broken is not None:
             return
         jobs = loaded.jobs
+        left = {item.id for item in jobs.items} - accepted
+        yield from ask(act(lambda: self._service.unverified.write(left)))
         job = jobs.next_open
         yield from emit(
             JobsCounted(
@@ -59,11 +64,15 @@ class PlanBuildActs:
         )
 
     def done_before(self) -> Flow[frozenset[str]]:
-        """The ids of the jobs that are done now, by whatever came before (LOP-096)."""
+        """The ids of the jobs that are done now, by whatever came before (LOP-096).
+
+        But not of those that an earlier run has seen open, or could not verify any more.
+        """
 
         def look() -> list[str]:
             items = self._service.store.load().jobs.items
             still_open = {job.id for job in items if not job.is_done}
+            still_open |= self._service.unverified.read()
             return [job.id for job in items if job.is_done and job.id not in still_open]
 
         return frozenset((yield from ask(act(look), name="done-before")) or ())

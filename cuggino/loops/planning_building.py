@@ -96,8 +96,8 @@ class PlanningBuilding:
 
     def _until_done(self) -> Flow[PlanBuildExit]:
         options, acts = self._options, self._acts
-        yield from self._count()
         self._accepted = yield from acts.done_before()
+        yield from self._count()
         yield from acts.unless_stopped()
         if options.start == "plan":
             reason = yield from self._plan()
@@ -268,7 +268,7 @@ class PlanningBuilding:
         return "stalled"
 
     def _count(self) -> Flow[None]:
-        self._is_known = (counted := (yield from self._acts.count())) is not None
+        self._is_known = (counted := (yield from self._acts.count(self._accepted))) is not None
         self._jobs = counted or self._jobs
 
     def _end(self, reason: PlanBuildExit, error: str = "") -> Flow[None]:

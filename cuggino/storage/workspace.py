@@ -24,6 +24,7 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 /lock
 /lock.json
 /locks/
+/unverified-jobs.json
 /wip/
 """
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -47,6 +48,8 @@ class Workspace:
         """What happened in each run, a file a run."""
         self.memory = self.folder / "memory.md"
         """What a person has dismissed, for the audit agent to know."""
+        self.unverified_jobs = self.folder / "unverified-jobs.json"
+        """Which jobs of the plan/build loop no run has verified."""
         self.prompts = self.folder / "prompts"
         self._lock = WorkspaceLock(self.folder)
 

@@ -12,7 +12,18 @@ from cuggino.events import (
     JobVerified,
     VerificationEnded,
 )
-from tests.loops.built import DONE_FILE, JOBS, Built, Turn, crash, has, jobs, says, verdict
+from tests.loops.built import (
+    DONE_FILE,
+    JOBS,
+    Built,
+    Turn,
+    built_marbles,
+    crash,
+    has,
+    jobs,
+    says,
+    verdict,
+)
 
 OPEN = has(J1="open")
 DONE = Turn(has(J1="done"))
@@ -40,6 +51,17 @@ def test_what_the_plan_calls_done(tmp_path: Path) -> None:
     story = project.run(start="plan")
     assert [("J2", True)] == story.verdicts
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
+
+
+def test_what_a_stopped_run_has_claimed(tmp_path: Path) -> None:
+    """A new run verifies what an earlier one has seen open; what it does not know was done."""
+    t = built_marbles()
+    killed = Turn(has(J1="done"), stream=t.cold("a-----"))
+    first = Built(tmp_path, [killed], files=OPEN, marbles=t)
+    first.run(dispose_at=203)
+    assert {"J1": "done"} == first.statuses
+    second = Built(tmp_path, [Turn({DONE_FILE: "x"})], files=has(J1="done", J9="done"))
+    assert [("J1", True)] == second.run().verdicts
 
 
 def test_done_again(tmp_path: Path) -> None:
