@@ -35,6 +35,7 @@ class PlanBuildActs:
         self._options = options
         self._policies = policies
         self._interruption = interruption
+        self._warned: set[str] = set()
 
     def count(self, accepted: frozenset[str]) -> Flow[JobsCounted | None]:
         """How far the jobs are (LOP-053); None when their file is broken (LOP-073).
@@ -47,7 +48,9 @@ class PlanBuildActs:
     def _counted(self, accepted: frozenset[str]) -> Flow[None]:
         loaded = yield from ask(act(self._service.store.load))
         assert loaded is not None
-        yield from emit(*(PlanBuildWarning(message=warning) for warning in loaded.warnings))
+        odd = [warning for warning in loaded.warnings if warning not in self._warned]
+        self._warned = set(loaded.warnings)  # what is still odd was told; what is so again is not
+        yield from emit(*(PlanBuildWarning(message=warning) for warning in odd))
         if loaded.broken is not None:
             return
         jobs = loaded.jobs

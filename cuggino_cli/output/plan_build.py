@@ -118,10 +118,16 @@ def plan_build_lines(event: PlanBuildEvent) -> Iterator[Said]:
         case DoneFileRejected(reason=reason):
             yield Said("warning", "warning", f"lopen.loop.done removed: {reason}")
         case PlanBuildEnded():
+            if event.reason == "complete" and event.iterations == 0:  # it had begun with building
+                yield Said("course", "caution", NOTHING_TO_DO)
             yield ending(event)
             yield Said("course", "info", overall(event))
         case _:
             return
+
+
+NOTHING_TO_DO = "lopen.loop.done exists; nothing to do (use --fresh to remove it)"
+"""What is said of a done file that was left by an earlier run (LOP-062)."""
 
 
 def _session_ended(event: PlanBuildSessionEnded) -> Iterator[Said]:

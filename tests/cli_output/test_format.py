@@ -20,6 +20,7 @@ from cuggino.events import (
     JobsCounted,
     JournalEvent,
     LlmMarkerEvent,
+    MessageDelta,
     PingEvent,
     PlanBuildSessionEnded,
     Progress,
@@ -63,7 +64,7 @@ FROM_NORMAL = (
     StageCost,
     *(JobsCounted, PlanBuildSessionEnded, SubAgentStarted, SubAgentEnded, FileTouched, CommitSeen),
 )
-NEVER = (PingEvent, UsageUpdate, JournalEvent)
+NEVER = (PingEvent, MessageDelta, UsageUpdate, JournalEvent)
 
 
 def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:

@@ -33,6 +33,15 @@ def test_ends(reason: PlanBuildExit, error: str, expected: tuple[str, str]) -> N
     assert expected == (said.weight, said.text)
 
 
+@pytest.mark.parametrize(("iterations", "expected"), [(0, True), (1, False)])
+def test_a_done_file_from_before(iterations: int, expected: bool) -> None:
+    """A loop that ended before its first session says why, and how to begin anew."""
+    event = PlanBuildEnded(reason="complete", iterations=iterations)
+    lines = [said.text for said in plan_build_lines(event)]
+    assert expected == ("lopen.loop.done exists; nothing to do (use --fresh to remove it)" in lines)
+    assert "Loop complete! All jobs finished." in lines
+
+
 def test_what_it_came_to() -> None:
     """Blocked jobs are among those that are open."""
     event = PlanBuildEnded(
