@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -109,7 +109,9 @@ class _Handover(Generic[T]):
         self._left.set()
 
 
-def iterate(stream: Observable[T], *, scheduler: abc.SchedulerBase | None = None) -> Iterator[T]:
+def iterate(
+    stream: Observable[T], *, scheduler: abc.SchedulerBase | None = None
+) -> Generator[T, None, None]:
     """The events as a generator; the stream waits while the consumer works.
 
     Leaving the loop early (`break`, an exception, `close()`) disposes the stream. Its error is
@@ -137,7 +139,7 @@ def iterate(stream: Observable[T], *, scheduler: abc.SchedulerBase | None = None
                 lane.close()
 
 
-async def aiterate(stream: Observable[T]) -> AsyncIterator[T]:
+async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     """The events as an asynchronous generator; the stream waits while the consumer works.
 
     The stream runs on a thread of its own, so that ending an agent (up to some seconds) never

@@ -185,7 +185,7 @@ class TestIterate:
         events = iterate(ticks.stream)
         assert [0, 1, 2] == [next(events) for _ in range(3)]
         assert isinstance(events, contextlib.AbstractContextManager) is False
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         assert ticks.released.is_set()
 
     def test_an_exception_of_the_consumer_disposes(self) -> None:
@@ -212,7 +212,7 @@ class TestIterate:
             ahead.append(ticks.sent - (n + 1))
             if n == 10:
                 break
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         assert max(ahead) <= 2
 
     def test_nothing_starts_before_the_first_event_is_asked_for(self) -> None:

@@ -13,7 +13,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 
 def test_there_are_examples() -> None:
     """The numbered examples are found."""
-    assert len(EXAMPLES) >= 5
+    assert len(EXAMPLES) >= 9
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.name for path in EXAMPLES])

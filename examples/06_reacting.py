@@ -1,0 +1,55 @@
+"""Filtering and reacting: one run, two readers of it, and a condition of your own that ends it."""
+
+from pathlib import Path
+
+from reactivex import Observable, empty, just, merge, operators as ops
+
+import cuggino
+from cuggino.events import LoopEvent, PlanComplete, Progress, StageCost
+
+Path(".specs").mkdir()
+Path(".specs/greeting.md").write_text("greeting.txt greets the world.\n")
+agent = cuggino.ScriptedAgent(Path(__file__).with_name("reacting.toml"))
+run = cuggino.Runtime.live(cwd=".", agent=agent).run(focus="the greeting")
+
+
+def declared(event: LoopEvent) -> Observable[str]:
+    """What agents declare; nothing of all the rest."""
+    match event:
+        case PlanComplete() | Progress():
+            return just(f"{event.tag}: {event.content}")
+        case _:
+            return empty()
+
+
+def spent(event: LoopEvent) -> Observable[float]:
+    """US dollars so far, each time that it is known."""
+    return just(event.total_cost or 0.0) if isinstance(event, StageCost) else empty()
+
+
+def readers(events: Observable[LoopEvent]) -> Observable[str]:
+    """Two readers of the same events."""
+    return merge(
+        events.pipe(ops.flat_map(declared)),
+        events.pipe(ops.flat_map(spent), ops.map(lambda dollars: f"  ${dollars:.2f} so far")),
+    )
+
+
+def is_affordable(event: LoopEvent) -> bool:
+    """Whether the run may go on: until 5 cents are spent."""
+    return not isinstance(event, StageCost) or (event.total_cost or 0.0) < 0.05
+
+
+# `publish` subscribes to the run once and shares it, however many readers there are. Ending the
+# stream ends the run: the next implementing agent would sleep for minutes, and is gone.
+stream: Observable[str] = run.pipe(
+    ops.take_while(is_affordable, inclusive=True),
+    ops.publish(readers),
+)
+for line in cuggino.iterate(stream):
+    print(line)
+
+# prints:
+#   $0.02 so far
+# PlanComplete: One task.
+#   $0.07 so far

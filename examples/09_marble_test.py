@@ -1,0 +1,58 @@
+"""Tests with marbles: a policy is drawn in virtual time, where half an hour takes no time.
+
+`pytest examples/09_marble_test.py` runs the tests; so does the file by itself.
+"""
+
+from collections.abc import Callable
+
+from reactivex import Observable, interval, just, operators as ops
+from reactivex.notification import Notification, OnNext
+
+from cuggino.events import AgentMessage, LlmAgentEvent, Note
+from cuggino.testing import Marbles
+
+Heard = LlmAgentEvent | Note
+
+
+def telling_silence(
+    every: float,
+) -> Callable[[Observable[Heard]], Observable[Heard]]:
+    """Beside what the agent says, a note for each `every` seconds without a word of it."""
+
+    def after(step: Notification[Heard]) -> Observable[Notification[Heard]]:
+        if not isinstance(step, OnNext):
+            return just(step)  # the end, or the error: nothing comes after it
+        note = OnNext(Note(content=f"silent for {every:g} s"))
+        return interval(every).pipe(ops.map(lambda _: note), ops.start_with(step))
+
+    return lambda session: session.pipe(
+        ops.materialize(), ops.map(after), ops.switch_latest(), ops.dematerialize()
+    )
+
+
+def test_silence_is_told() -> None:
+    """Each ten minutes of silence are a note; a word begins them anew; the end ends them."""
+    note = Note(content="silent for 600 s")
+    t = Marbles(a=AgentMessage(text="I begin."), b=AgentMessage(text="I go on."), n=note)
+    agent = t.cold("a 25m b-|")
+    t.check(agent.pipe(telling_silence(600)), "a 599s n 599s n 300s b-|")
+    t.check_subscriptions(agent, "^ 25m --!")
+
+
+def test_leaving_ends_the_agent() -> None:
+    """Whoever stops listening in the middle of a silence unsubscribes from the agent at once."""
+    note = Note(content="silent for 600 s")
+    t = Marbles(a=AgentMessage(text="I begin."), n=note)
+    agent = t.cold("a 25m |")
+    t.check(agent.pipe(telling_silence(600)), "a 599s n", dispose_at=900)
+    t.check_subscriptions(agent, "^ 899s !")
+
+
+if __name__ == "__main__":
+    for test in (test_silence_is_told, test_leaving_ends_the_agent):
+        test()
+        print("passed:", test.__doc__)
+
+# prints:
+# passed: Each ten minutes of silence are a note; a word begins them anew; the end ends them.
+# passed: Whoever stops listening in the middle of a silence unsubscribes from the agent at once.
