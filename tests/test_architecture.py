@@ -46,7 +46,7 @@ ROOMS = MappingProxyType(
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
         "agents": _room(
             "_version events errors security config domain sources operators",
-            "pydantic reactivex mcp anyio copilot",
+            "pydantic reactivex mcp anyio copilot claude_agent_sdk",
         ),
         "stages": _room(
             "events errors security domain agents.protocol prompts operators sources storage",

@@ -30,6 +30,8 @@ def find_shfmt() -> str:
     folders = [Path(sys.executable).parent, Path(sys.prefix, "bin")]
     # The folder of programs that belongs to the `lib/pythonX.Y/site-packages` we are in.
     folders += [folder / "bin" for folder in Path(__file__).parents[6:7]]
+    # And that of a `pip install --target`, which a program in a single file is unpacked to.
+    folders += [Path(__file__).parents[3] / "bin"]
     folders += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     for folder in folders:
         path = folder / "shfmt"
