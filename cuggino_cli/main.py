@@ -36,6 +36,7 @@ COMMANDS = (
     "doctor",
     "guard",
     "mcp",
+    "help",
 )
 """The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
 

@@ -77,8 +77,8 @@ ROOMS = MappingProxyType(
 """The rooms from the bottom up. A dotted name allows that one module of a room."""
 
 CLI_MAY = _room(
-    "_version config errors events domain security prompts agents sources.git storage notify "
-    "report",
+    "_version config errors events domain security prompts agents loops.roles sources.git "
+    "storage notify report",
     "click prompt_toolkit wcwidth reactivex pydantic git",
 )
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""
