@@ -1,0 +1,97 @@
+"""The program that measures: its table, its JSON, its verdicts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.__main__ import GROUPS, QUICK, shown
+from tests.benchmarks.measuring import Figure, in_turns
+from tests.benchmarks.streams import lines, write_large, write_stream
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_table_and_json(tmp_path: Path) -> None:
+    """A figure a line of the table, the same in JSON, and the verdict as exit code."""
+    file = tmp_path / "figures.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "--quick", "--json", str(file), "journal"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    head, rule, *rows = done.stdout.splitlines()
+    assert (head, rule) == (
+        "| what | took | floor | that is | ratio | aim |",
+        "|---|---|---|---|---|---|",
+    )
+    figures = json.loads(file.read_text())["figures"]
+    assert len(rows) == len(figures) == 2
+    for row, figure in zip(rows, figures, strict=True):
+        assert "journal" == figure["group"]
+        assert row.startswith(f"| {figure['name']} | ")
+        assert figure["ratio"] == pytest.approx(figure["value"] / figure["floor"])
+
+
+def test_unknown_group() -> None:
+    """A group that is none is refused with those that are."""
+    words = [sys.executable, "-m", "tests.benchmarks", "speed"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert 2 == done.returncode
+    assert "there is no group 'speed': choose from cold-start, " in done.stderr
+    assert set(QUICK) <= set(GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "value", "most", "expected"),
+    [
+        (1.2, 5.0, 1.5, "| x | 5 s | 4 s | y | 1.20 | 1.5 ok |"),
+        (1.6, 5.0, 1.5, "| x | 5 s | 4 s | y | 1.60 | 1.5 MISSED |"),
+        (None, 5.0, 6.0, "| x | 5 s | 4 s | y |  | 6 s ok |"),
+        (None, 7.0, 6.0, "| x | 7 s | 4 s | y |  | 6 s MISSED |"),
+        (1.6, 5.0, None, "| x | 5 s | 4 s | y | 1.60 |  |"),
+    ],
+)
+def test_verdict(ratio: float | None, value: float, most: float | None, expected: str) -> None:
+    """An aim is about the ratio, or about the value of a figure without one."""
+    figure = Figure(
+        name="x", value=value, unit="s", floor=4.0, floor_name="y", ratio=ratio, most=most
+    )
+    assert expected == shown(figure)
+
+
+def test_turns() -> None:
+    """Acts follow each other, the first ones are not counted, and the median is taken."""
+    said: list[str] = []
+    numbers = iter([100.0, 3.0, 1.0, 2.0])
+
+    def one() -> float:
+        said.append("one")
+        return next(numbers)
+
+    def two() -> float:
+        said.append("two")
+        return 7.0
+
+    assert [2.0, 7.0] == in_turns(3, one, two)
+    assert ["one", "two"] * 4 == said
+
+
+def test_the_stream(tmp_path: Path) -> None:
+    """Each line is JSON, two thirds of them deltas; a large one has the size that was asked for."""
+    path = tmp_path / "stream"
+    size = write_stream(path, rounds=10)
+    found = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert size == path.stat().st_size
+    assert 200 == sum(line["type"] == "stream_event" for line in found)
+    assert 10 * 30 + 3 == len(found) == len(list(lines(10)))
+    assert 2**20 <= write_large(path, size=2**20) < 2**21
+    assert "result" == json.loads(path.read_bytes().splitlines()[-1])["type"]
