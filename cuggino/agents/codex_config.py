@@ -1,0 +1,167 @@
+"""How the Codex CLI is configured for one session: TOML on its command line, or a file for more."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from cuggino.errors import StorageError
+
+LONGEST_ARGUMENT = 100_000
+"""Bytes of one argument; the system's own limit on Linux is 128 KiB."""
+
+OFF = (
+    # What is looked up on the network, and what asks or waits for somebody.
+    *("apps", "plugins", "tool_suggest", "skill_search", "goals", "sleep_tool"),
+    # Without a network it would wait for ever.
+    "unbounded_connection_retries",
+)
+"""Features that are turned off in every session."""
+
+OFF_WHEN_GUARDED = (
+    # With a terminal of its own a command could be typed into, behind the guard's back.
+    "unified_exec_tty",
+    *("multi_agent", "multi_agent_v2", "image_generation", "memories"),
+)
+
+_RETRIES = {"request_max_retries": 3, "stream_max_retries": 3, "stream_idle_timeout_ms": 300_000}
+"""Of a model provider of the user's own, where its table does not say otherwise."""
+
+_BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
+"""Providers that cannot be configured; they end by themselves in less than a minute."""
+
+
+def toml(value: Any) -> str:
+    """The value in one line of TOML; what is None in a table is left out."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return quoted(value)
+        case Mapping():
+            items = [(key, item) for key, item in value.items() if item is not None]
+            return "{" + ",".join(f"{quoted(str(k))}={toml(v)}" for k, v in items) + "}"
+        case list() | tuple():
+            return "[" + ",".join(toml(item) for item in value if item is not None) + "]"
+        case _:
+            return quoted(str(value))
+
+
+def quoted(text: str) -> str:
+    """The text as a string of TOML. Halves of surrogate pairs become question marks."""
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    # As JSON, but that needs no escape for DEL; and TOML knows no pairs of surrogates.
+    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def override(key: str, value: Any) -> list[str]:
+    """The arguments that set the key."""
+    return ["-c", f"{key}={toml(value)}"]
+
+
+def codex_home(env: Mapping[str, str]) -> Path:
+    """Where the program keeps its settings and sessions."""
+    if own := env.get("CODEX_HOME"):
+        return Path(own)
+    # A shell knows whose home that is.
+    asked = subprocess.run(
+        ["/bin/sh", "-c", 'printf %s "${HOME:-~}"/.codex'],
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=10,
+        check=False,
+    )
+    return Path(os.fsdecode(asked.stdout))
+
+
+def retries(env: Mapping[str, str]) -> list[str]:
+    """Arguments that bound how long a provider of the user's own is asked again."""
+    try:
+        config = tomllib.loads((codex_home(env) / "config.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []  # the program says what is wrong with it
+    name, providers = config.get("model_provider"), config.get("model_providers")
+    given = providers.get(name) if isinstance(providers, dict) else None
+    if not isinstance(name, str) or not isinstance(given, dict) or name in _BUILT_IN:
+        return []
+    missing = {key: value for key, value in _RETRIES.items() if key not in given}
+    return override("model_providers", {name: missing}) if missing else []
+
+
+def servers(
+    given: Mapping[str, object], *, approved: bool, allowed_tools: Sequence[str] = ()
+) -> list[str]:
+    """Arguments for MCP servers that are described as Claude Code's are.
+
+    The session waits for them, and fails without them: Codex begins before they are ready, and the
+    model would not know their tools. `approved` lets all of their tools run unasked,
+    `allowed_tools` those that it names (`mcp__server` or `mcp__server__tool`).
+    """
+    made = {name: _server(name, told, approved, allowed_tools) for name, told in given.items()}
+    return override("mcp_servers", made) if made else []
+
+
+def _server(name: str, told: object, approved: bool, allowed: Sequence[str]) -> dict[str, Any]:
+    given = dict(told) if isinstance(told, Mapping) else {}
+    table: dict[str, Any] = {key: given[key] for key in ("command", "args", "env") if key in given}
+    if "url" in given:
+        table = {"url": given["url"], "http_headers": given.get("headers")}
+    table |= {"required": True, "enabled": True}
+    if approved or f"mcp__{name}" in allowed:
+        table["default_tools_approval_mode"] = "approve"
+        return table
+    prefix = f"mcp__{name}__"
+    tools = [rule.removeprefix(prefix) for rule in allowed if rule.startswith(prefix)]
+    if tools:
+        table["tools"] = {tool: {"approval_mode": "approve"} for tool in tools}
+    return table
+
+
+@contextmanager
+def instructions(text: str | None, env: Mapping[str, str]) -> Iterator[list[str]]:
+    """Arguments that add the system prompt.
+
+    One that is too long for an argument goes to a private file in the program's own folder, a
+    profile, which is removed in the end.
+
+    Raises:
+        StorageError: that file cannot be written.
+    """
+    if not text:
+        yield []
+        return
+    argument = override("developer_instructions", text)
+    if len(argument[1].encode()) <= LONGEST_ARGUMENT:
+        yield argument
+        return
+    name = f"cuggino-{secrets.token_hex(8)}"
+    path = codex_home(env) / f"{name}.config.toml"
+    try:
+        _write(path, f"{argument[1]}\n")
+        yield ["--profile", name]
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise StorageError(
+            "write system prompt",
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="Codex reads a long system prompt from its own folder (CODEX_HOME)",
+        ) from error

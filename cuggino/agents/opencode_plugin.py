@@ -1,0 +1,172 @@
+"""The plugin that a session of OpenCode is run with, in JavaScript, as OpenCode loads it.
+
+It runs in OpenCode's own process. It tells on standard output what `opencode run` leaves out (text
+while it is written, calls when they begin, sub-agents, waiting times), one JSON object a line of
+the type `cuggino`; and in a guarded session it has every call judged before it runs.
+
+The session is given no permission at all; the plugin grants what may be granted, and in a guarded
+session not before the judge has answered rightly twice. A session whose plugin is not loaded, or
+whose judge is dead, has no tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+JUDGE_SECONDS = 10
+"""After so long a judge that does not answer is killed, and the call denied."""
+
+FAILED = (
+    "The guard could not judge this call, so it was not run. Try it once more; "
+    "if it fails again, go on without it and say so in your report."
+)
+
+
+def plugin_source(orders: Mapping[str, object]) -> str:
+    """The plugin for one session.
+
+    `orders`: `cwd` (where the session works), `permission` (what it may do), `drop` (variables that
+    its tools do not get), and for a guarded one `judge` (a command line), `token`, `outputs`.
+    """
+    given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": FAILED}
+    # As JSON in a string, nothing of it can be code.
+    return _SOURCE.replace("@ORDERS@", json.dumps(json.dumps(given)))
+
+
+_SOURCE = r"""
+import { spawn } from "node:child_process"
+import { realpathSync } from "node:fs"
+
+const ORDERS = JSON.parse(@ORDERS@)
+const tell = (line) => process.stdout.write(JSON.stringify({ type: "cuggino", ...line }) + "\n")
+
+const judge = (asked) =>
+  new Promise((done, fail) => {
+    const [program, ...words] = ORDERS.judge
+    const child = spawn(program, words, {
+      cwd: "/", env: { PATH: "/usr/bin:/bin" }, stdio: ["pipe", "pipe", "ignore"],
+    })
+    const timer = setTimeout(() => child.kill("SIGKILL"), ORDERS.timeout)
+    const said = []
+    child.on("error", (error) => { clearTimeout(timer); fail(error) })
+    child.stdin.on("error", () => {})
+    child.stdout.on("data", (data) => said.push(data))
+    child.on("close", (code) => {
+      clearTimeout(timer)
+      try {
+        if (code !== 0) throw new Error("the judge ended with " + code)
+        const own = JSON.parse(Buffer.concat(said).toString()).cuggino
+        if (own.token !== ORDERS.token) throw new Error("the judge is another one")
+        done(own)
+      } catch (error) { fail(error) }
+    })
+    child.stdin.end(JSON.stringify(asked))
+  })
+
+const freeze = (value) => {
+  if (value === null || typeof value !== "object" || Object.isFrozen(value)) return
+  Object.freeze(value)
+  Object.values(value).forEach(freeze)
+}
+
+const known = new Set()
+const once = (key) => !known.has(key) && known.add(key)
+
+const ofPart = (part) => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      if (part.time?.end) return part
+      return part.time?.start && once(part.id) ? { ...part, text: "" } : undefined
+    case "tool": {
+      const { status, metadata, ...state } = part.state
+      const sub = metadata?.sessionId
+      if (status === "running" && once(part.callID + (sub ?? "")))
+        return { ...part, state: { status, input: state.input, metadata: { sessionId: sub } } }
+      if (status === "completed" || status === "error")
+        return { ...part, state: { ...part.state, attachments: undefined } }
+      return undefined
+    }
+    case "step-finish":
+      return part
+  }
+}
+
+const properties = (type, given) => {
+  switch (type) {
+    case "message.part.updated": {
+      const part = ofPart(given.part)
+      return part && { part }
+    }
+    case "message.part.delta":
+      return given.field === "text" ? given : undefined
+    case "message.updated": {
+      const { id, role, summary, sessionID } = given.info
+      return once(id + role) && { info: { id, role, summary: summary === true, sessionID } }
+    }
+    case "session.created":
+      return given.info.parentID && { info: { id: given.info.id, parentID: given.info.parentID } }
+    case "session.status":
+      return given.status.type === "retry" ? given : undefined
+    case "session.error":
+      return given
+  }
+}
+
+export const Cuggino = async ({ client, directory }) => {
+  for (const name of ORDERS.drop) delete process.env[name]
+  let live = ORDERS.judge === undefined
+  let servers = []
+  if (realpathSync(directory) !== realpathSync(ORDERS.cwd)) tell({ elsewhere: directory })
+  else if (live) tell({ ready: true })
+  else {
+    try {
+      const { canary } = await judge({ canary: true })
+      live = canary === "live"
+      tell({ canary: String(canary) })
+    } catch (error) {
+      tell({ canary: String(error) })
+    }
+  }
+  return {
+    config: async (config) => {
+      servers = Object.keys(config.mcp ?? {})
+      tell({ servers })
+      const own = (spec) => String(Array.isArray(spec) ? spec[0] : spec) === import.meta.url
+      if (ORDERS.judge && !own((config.plugin ?? []).at(-1))) {
+        live = false
+        tell({ canary: "another plugin is loaded behind the guard" })
+      }
+      if (live) config.permission = ORDERS.permission
+      if (live && ORDERS.judge)
+        for (const agent of Object.values(config.agent ?? {})) delete agent.permission
+    },
+    event: async ({ event }) => {
+      const told = properties(event.type, event.properties)
+      if (told) tell({ event: event.type, properties: told })
+      if (event.properties?.part?.type === "step-start" && once("mcp"))
+        client.mcp.status().then(({ data }) => tell({ mcp: data ?? {} }), () => {})
+    },
+    "shell.env": async (_asked, given) => {
+      if (ORDERS.judge) Object.assign(given.env, { BASH_ENV: "", ENV: "" }, ORDERS.variables)
+    },
+    "tool.execute.before": async (asked, given) => {
+      if (ORDERS.judge === undefined) return
+      const { tool, callID, sessionID } = asked
+      const call = { tool, callID, sessionID, state: { input: given.args } }
+      let own = { tool, part: tool, decision: "deny", reason: ORDERS.failed }
+      try {
+        if (!live) throw new Error("the guard is not live")
+        const data = { tool, args: given.args, call: callID, cwd: directory, servers }
+        const said = await judge({ ...data, outputs: ORDERS.outputs })
+        if (said.tool_use_id !== callID) throw new Error("the verdict is on another call")
+        if (said.decision === "allow" || said.decision === "deny") own = said
+      } catch {}
+      freeze(given.args)
+      tell({ verdict: { ...own, tool_use_id: callID }, call })
+      if (own.decision !== "allow") throw new Error(own.reason)
+    },
+  }
+}
+"""

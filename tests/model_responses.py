@@ -1,0 +1,199 @@
+"""The scripted model by another wire: OpenAI's Responses API, as the Codex CLI asks for it.
+
+Scripts see the same `ModelRequest` as with the Messages API (`model_server`): what differs on the
+wire is put into that shape first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from tests.model_script import ApiError, Block, Message, Script, Text, Thought, Tool
+from tests.model_server import ModelServer, _Handler
+
+_PIECE = 24
+"""Characters of text in one delta."""
+
+_SAID_BY_MODEL = ("reasoning", "function_call", "custom_tool_call")
+_ANSWERS = ("function_call_output", "custom_tool_call_output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageLimit(ApiError):
+    """The usage limit of a plan is met."""
+
+    resets_at: int
+    """When it is lifted, in seconds since the epoch."""
+    status: int = 429
+    type: str = "usage_limit_reached"
+    message: str = "The usage limit has been reached"
+
+
+class ResponsesServer(ModelServer):
+    """A `ModelServer` whose `url` is a base URL for responses."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        server = self
+
+        class Handler(_ResponsesHandler):
+            owner = server
+
+        self._http.RequestHandlerClass = Handler
+
+    @property
+    def url(self) -> str:
+        return f"{super().url}/v1"
+
+
+class _ResponsesHandler(_Handler):
+    @override
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        route = urlsplit(self.path).path
+        if route != "/v1/responses":
+            self._send_json(404, _error("not_found", f"no {route} here"))
+            return
+        asked = json.loads(raw)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = as_messages(asked)
+        self._answer(self.owner._receive(self.path, headers, body), body)
+
+    def _answer(self, reply: Any, body: dict[str, Any]) -> None:
+        match reply:
+            case Message():
+                self._send_events(self._events(reply, body), reply.headers)
+            case UsageLimit(resets_at=resets_at):
+                error = _error(reply.type, reply.message)
+                error["error"] |= {"plan_type": "pro", "resets_at": resets_at}
+                self._send_json(reply.status, error)
+            case ApiError(status, kind, message, headers):
+                self._send_json(status, _error(kind, message), headers)
+            case _:
+                super()._answer(reply, body)
+
+    def _begin(self, message: Message | None, after_events: int, body: dict[str, Any]) -> None:
+        if message is not None:
+            events = list(self._events(message, body))
+            self._send_events(events[:after_events], message.headers, ends=False)
+
+    def _events(self, reply: Message, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        return response_events(reply, number=next(self.owner._ids), custom=body["custom_tools"])
+
+
+def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
+    """A request for a response in the shape of one for a message."""
+    system = [str(asked.get("instructions") or "")]
+    messages: list[dict[str, Any]] = []
+    tools: list[dict[str, Any]] = list(asked.get("tools") or [])
+    for item in asked.get("input") or []:
+        kind, role = item.get("type"), item.get("role")
+        if kind == "additional_tools":
+            tools += item.get("tools") or []
+        elif role in ("developer", "system"):
+            system.append(_plain(item.get("content")))
+        elif kind in _ANSWERS:
+            messages.append({"role": "tool", "content": _plain(item.get("output"))})
+        elif role == "assistant" or kind in _SAID_BY_MODEL:
+            # Its text, its thoughts and its calls are items of their own, but one answer.
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": []})
+            text = _plain(item.get("content")) if role == "assistant" else ""
+            messages[-1]["content"].append({"type": "text", "text": text})
+        else:
+            messages.append({"role": "user", "content": _plain(item.get("content"))})
+    named = list(_each_tool(tools))
+    return {
+        "model": asked.get("model"),
+        "system": [{"type": "text", "text": text} for text in system],
+        "messages": messages,
+        "tools": [{"name": tool.get("type"), **tool} for tool in named],
+        "custom_tools": [tool.get("name") for tool in named if tool.get("type") == "custom"],
+        "stream": bool(asked.get("stream")),
+    }
+
+
+def _each_tool(tools: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every tool, those of namespaces too."""
+    for tool in tools:
+        if tool.get("type") == "namespace":
+            yield from _each_tool(tool.get("tools") or [])
+        else:
+            yield tool
+
+
+def _plain(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else "" if content is None else json.dumps(content)
+
+
+def response_events(
+    reply: Message, *, number: int, custom: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events that stream this message, each with its name, its usage in the last one.
+
+    `custom` are the names of the tools that take plain text: the input `{"input": TEXT}`.
+    """
+    response = {"id": f"resp_{number:05d}", "object": "response", "status": "in_progress"}
+    yield _event("response.created", response={**response, "output": []})
+    for index, block in enumerate(reply.blocks):
+        item = _item(block, f"{number}_{index}", custom)
+        if item["type"] == "message":
+            opened = {**item, "content": []}
+            yield _event("response.output_item.added", output_index=index, item=opened)
+            text = item["content"][0]["text"]
+            for at in range(0, len(text), _PIECE):
+                yield _event(
+                    "response.output_text.delta",
+                    item_id=item["id"],
+                    output_index=index,
+                    content_index=0,
+                    delta=text[at : at + _PIECE],
+                )
+        yield _event("response.output_item.done", output_index=index, item=item)
+    usage = {
+        "input_tokens": reply.input_tokens,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": reply.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": reply.input_tokens + reply.output_tokens,
+    }
+    done = {**response, "status": "completed", "output": [], "usage": usage}
+    yield _event("response.completed", response=done)
+
+
+def _event(name: str, **data: Any) -> tuple[str, dict[str, Any]]:
+    return name, {"type": name, **data}
+
+
+def _item(block: Block, number: str, custom: list[str]) -> dict[str, Any]:
+    match block:
+        case Text(text):
+            return {
+                "type": "message",
+                "id": f"msg_{number}",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": text, "annotations": []}],
+            }
+        case Thought(text):
+            summary = [{"type": "summary_text", "text": text}]
+            return {"type": "reasoning", "id": f"rs_{number}", "summary": summary}
+        case Tool(name, given, call):
+            called = {"id": f"fc_{number}", "call_id": call or f"call_{number}", "name": name}
+            if name in custom:
+                return {"type": "custom_tool_call", **called, "input": given["input"]}
+            space, _, tool = name.rpartition("__")
+            if space:  # the tools of a server are in one, and those of sub-agents
+                called |= {"name": tool, "namespace": space}
+            return {"type": "function_call", **called, "arguments": json.dumps(dict(given))}
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "code": kind, "message": message}}

@@ -1,0 +1,127 @@
+"""`process_duplex`: a child process that is spoken to while it runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cuggino
+from cuggino.errors import ProcessFailed, SpawnFailed
+from cuggino.sources import process_lines
+from cuggino.sources.process_duplex import InputPipe, process_duplex
+from cuggino.testing import no_leaks
+from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
+
+ECHO = "import sys\nfor line in sys.stdin: print('heard', line, end='', flush=True)"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+def spoken_to(code: str, stdin: InputPipe, folder: Path) -> Recorder:
+    return Recorder(process_duplex(python(code), cwd=folder, env=os.environ, stdin=stdin))
+
+
+def test_question_and_answer(tmp_path: Path) -> None:
+    """What is written while the process runs reaches it, and its input ends when that is closed."""
+    stdin = InputPipe()
+    recorder = spoken_to(ECHO, stdin, tmp_path)
+    for count, word in enumerate([b"one\n", b"two\n"], 1):
+        assert len(word) == stdin.send(word)
+        assert eventually(lambda count=count: len(recorder.items) == count)  # type: ignore[misc]
+    stdin.close()
+    recorder.wait()
+    assert ([b"heard one", b"heard two"], True) == (recorder.items, recorder.completed)
+
+
+def test_a_process_that_does_not_listen(tmp_path: Path) -> None:
+    """Writing never blocks: when there is no room, nothing is written."""
+    stdin = InputPipe()
+    recorder = spoken_to("import time\nprint(flush=True)\ntime.sleep(600)", stdin, tmp_path)
+    recorder.wait_first()
+    chunk = b"x" * 65536
+    written = [stdin.send(chunk) for _ in range(100)]
+    assert (True, 0) == (written[0] > 0, written[-1])
+    recorder.subscription.dispose()
+    with pytest.raises(BrokenPipeError):
+        stdin.send(chunk)
+    stdin.close()
+
+
+def test_what_was_written_before_it_listens(tmp_path: Path) -> None:
+    """What is written before the process runs waits for it."""
+    stdin = InputPipe()
+    stdin.send(b"early\n")
+    recorder = spoken_to(ECHO, stdin, tmp_path)
+    recorder.wait_first()
+    stdin.close()
+    assert [b"heard early"] == recorder.wait().items
+
+
+def test_an_input_that_is_closed_before(tmp_path: Path) -> None:
+    """A process that starts when its input is closed has none."""
+    stdin = InputPipe()
+    stdin.close()
+    stdin.close()
+    recorder = spoken_to("import sys\nprint([sys.stdin.read()])", stdin, tmp_path).wait()
+    assert [b"['']"] == recorder.items
+    with pytest.raises(BrokenPipeError, match="the input is closed"):
+        stdin.send(b"late")
+    assert -1 == stdin.fileno()
+
+
+def test_an_ending_of_its_own(tmp_path: Path) -> None:
+    """A process that ends with an error is told as by `process_lines`, its input open or not."""
+    stdin = InputPipe()
+    recorder = spoken_to("import sys\nsys.exit('no\\nway')", stdin, tmp_path).wait()
+    assert isinstance(recorder.error, ProcessFailed)
+    assert (1, "no\nway\n") == (recorder.error.child_exit_code, recorder.error.stderr_tail)
+    stdin.close()
+
+
+def test_disposal(tmp_path: Path) -> None:
+    """Disposal ends the whole tree, sessions of its own included, while the input is open."""
+    stdin = InputPipe()
+    code = "import os, time\nif os.fork() == 0: os.setsid()\nprint(os.getpid(), flush=True)\n"
+    recorder = spoken_to(f"{code}time.sleep(600)", stdin, tmp_path)
+    assert eventually(lambda: len(recorder.items) == 2)
+    recorder.subscription.dispose()
+    assert [False, False] == [alive(int(pid)) for pid in recorder.items]
+    stdin.close()
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """A program that cannot be started is an error, and no descriptor is left."""
+    before = descriptors()
+    stdin = InputPipe()
+    stream = process_duplex([str(tmp_path / "nothing")], cwd=tmp_path, env={}, stdin=stdin)
+    assert isinstance(Recorder(stream).wait().error, SpawnFailed)
+    stdin.close()
+    assert before == descriptors()
+
+
+def test_closing_while_it_starts(tmp_path: Path) -> None:
+    """Whoever closes the input while the process starts, each end is closed once."""
+    before = descriptors()
+    for _ in range(200):
+        stdin = InputPipe()
+        taken: list[bytes] = []
+
+        def take(stdin: InputPipe = stdin, taken: list[bytes] = taken) -> None:
+            with stdin.take() as source:
+                taken.append(source.read())
+
+        other = threading.Thread(target=take)
+        other.start()
+        stdin.close()
+        other.join()
+        assert [b""] == taken
+    assert before == descriptors()
