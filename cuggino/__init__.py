@@ -37,9 +37,23 @@ from typing import TYPE_CHECKING, Any
 from cuggino._version import __version__
 
 if TYPE_CHECKING:
-    from cuggino.agents import InteractiveOptions, LlmAgent, SpawnOptions, make_agent
+    from cuggino.agents import (
+        Candidate,
+        InteractiveOptions,
+        LlmAgent,
+        RoutedAgent,
+        SpawnOptions,
+        configured_agent,
+        make_agent,
+    )
     from cuggino.agents.claude import ClaudeAgent
+    from cuggino.agents.claude_sdk import ClaudeSdkAgent
+    from cuggino.agents.codex import CodexAgent
     from cuggino.agents.copilot import CopilotAgent
+    from cuggino.agents.gemini import GeminiAgent
+    from cuggino.agents.opencode import OpenCodeAgent
+    from cuggino.agents.recording import record_to
+    from cuggino.agents.replaying import ReplayAgent, replay_of
     from cuggino.agents.scripted import ScriptedAgent
     from cuggino.config import Config, load_config, save_config
     from cuggino.domain.run_summary import RunSummary
@@ -53,6 +67,7 @@ if TYPE_CHECKING:
         LlmSessionError,
         LoopError,
         QuotaExceeded,
+        ReplayDiverged,
     )
     from cuggino.events import (
         DeliverEnded,
@@ -100,9 +115,23 @@ if TYPE_CHECKING:
     from cuggino.runtime import Runtime
 
 _HOMES = {
-    "agents": ("InteractiveOptions", "LlmAgent", "SpawnOptions", "make_agent"),
+    "agents": (
+        "Candidate",
+        "InteractiveOptions",
+        "LlmAgent",
+        "RoutedAgent",
+        "SpawnOptions",
+        "configured_agent",
+        "make_agent",
+    ),
     "agents.claude": ("ClaudeAgent",),
     "agents.copilot": ("CopilotAgent",),
+    "agents.claude_sdk": ("ClaudeSdkAgent",),
+    "agents.codex": ("CodexAgent",),
+    "agents.gemini": ("GeminiAgent",),
+    "agents.opencode": ("OpenCodeAgent",),
+    "agents.replaying": ("ReplayAgent", "replay_of"),
+    "agents.recording": ("record_to",),
     "agents.scripted": ("ScriptedAgent",),
     "config": ("Config", "load_config", "save_config"),
     "domain.run_summary": ("RunSummary",),
@@ -116,6 +145,7 @@ _HOMES = {
         "LlmSessionError",
         "LoopError",
         "QuotaExceeded",
+        "ReplayDiverged",
     ),
     "events": (
         "DeliverEnded",
@@ -167,7 +197,10 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AgentFailed",
     "AgentNotFound",
+    "Candidate",
     "ClaudeAgent",
+    "ClaudeSdkAgent",
+    "CodexAgent",
     "Config",
     "ConfigError",
     "CopilotAgent",
@@ -177,6 +210,7 @@ __all__ = [
     "DeliverRunOptions",
     "DeliverService",
     "Event",
+    "GeminiAgent",
     "GuardNotLive",
     "InteractiveOptions",
     "LlmAgent",
@@ -190,11 +224,15 @@ __all__ = [
     "LoopScheduler",
     "LoopService",
     "LoopTerminalEvent",
+    "OpenCodeAgent",
     "PlanBuildEnded",
     "PlanBuildEvent",
     "PlanBuildOptions",
     "PlanBuildService",
     "QuotaExceeded",
+    "ReplayAgent",
+    "ReplayDiverged",
+    "RoutedAgent",
     "RunSummary",
     "Runtime",
     "ScriptedAgent",
@@ -205,6 +243,7 @@ __all__ = [
     "__version__",
     "aiterate",
     "ask",
+    "configured_agent",
     "dump_event",
     "emit",
     "extract_markers",
@@ -224,6 +263,8 @@ __all__ = [
     "make_agent",
     "marker_tags",
     "parse_event",
+    "record_to",
+    "replay_of",
     "run",
     "save_config",
 ]

@@ -2,6 +2,7 @@
 
 CugginoError
 ├── ConfigError                 a configuration or an option that cannot be used
+│   └── CassetteError           a recording that cannot be read, or would overwrite a file
 ├── StorageError                a file of the workspace that cannot be read or written
 │   └── SessionError            ... of the running session
 ├── WorkspaceLocked             another cuggino works in this folder
@@ -16,6 +17,7 @@ CugginoError
 │   ├── AgentStalled            the agent was silent for too long
 │   ├── QuotaExceeded           a usage limit, with the time it is lifted when known
 │   └── BudgetExceeded          the money or turns allowed are spent
+├── ReplayDiverged              a replayed run is not the recorded one
 ├── LoopError                   a stage of a loop that failed; its cause is the reason
 ├── RunNotResumable             a journal with which no run can go on
 └── WatchError                  the watch itself cannot go on
@@ -66,6 +68,10 @@ class ConfigError(CugginoError):
     """A configuration, an option or a project that cannot be used as it is."""
 
     exit_code = 2
+
+
+class CassetteError(ConfigError):
+    """A cassette that is missing, broken, or of a newer version; or one that is in the way."""
 
 
 class StorageError(CugginoError):
@@ -217,6 +223,17 @@ class LoopError(CugginoError):
     @property
     def code(self) -> int:
         return self.cause.code if self.cause else self.exit_code
+
+
+class ReplayDiverged(CugginoError):
+    """The run is not the recorded one: another prompt, another policy, another session.
+
+    It ends a loop at once, with exit code 1; no session is tried again.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        usual = "record it anew if that is meant to be so, else take the change back"
+        super().__init__(f"the replay diverges: {message}", hint=hint or usual)
 
 
 class RunNotResumable(CugginoError):

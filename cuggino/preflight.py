@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from reactivex import Observable
 
-from cuggino.agents import LlmAgent
+from cuggino.agents import GuardedAgent, LlmAgent, Role, RoutedAgent
 from cuggino.config import CONFIG_FILE, Config, LoopSettings
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow, ask, flow, forward, on_loop
@@ -21,14 +21,17 @@ from cuggino.storage import WORKSPACE_FOLDER
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
+_CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+"""The roles of the coding loop."""
 
-def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
-    """Whether the coding loop can work in this folder.
+
+def check_project(cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = False) -> None:
+    """Whether the coding loop can work in this folder, or the `watch` over its backlog.
 
     Raises:
         ConfigError: the specs folder is missing, there is no repository while `commit` is on, git
-            is not installed, or the workspace folder cannot be written.
-        AgentNotFound: the agent's program is missing or too old.
+            is not installed, or the workspace folder cannot be written; and as `check_agents`.
+        AgentNotFound: as `check_agents`.
     """
     specs = cwd / config.specs_path
     if not specs.is_dir():
@@ -43,8 +46,35 @@ def check_project(cwd: Path, config: Config, agent: LlmAgent) -> None:
                 hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
             )
         _check_repository(cwd)
-    agent.check()
+    roles = (*_CODING, "audit") if watch and config.audit else _CODING
+    check_agents(agent, roles, guarded=config.guard != "off")
     check_writable(cwd)
+
+
+def check_agents(agent: LlmAgent, roles: Iterable[Role], *, guarded: bool) -> None:
+    """Whether there is an agent for each role; `guarded`: and whether all can be held to a policy.
+
+    A role that is one agent's alone has none, if that agent cannot be held; but from one to another
+    nobody falls back who would then not be held.
+
+    Raises:
+        AgentNotFound: the only agent of a role, or all of them, are missing or too old.
+        ConfigError: one of several agents of a role cannot be held to its policy.
+    """
+    if not isinstance(agent, RoutedAgent):
+        agent.check()
+        return
+    wanted = tuple(roles)
+    for role in wanted if guarded else ():
+        chain = agent.candidates_for(role)
+        loose = [each.name for each in chain if not isinstance(each.agent, GuardedAgent)]
+        if loose and len(chain) > 1:
+            raise ConfigError(
+                f"{loose[0]}, one of the agents for {role}, cannot be held by the guard",
+                hint='take it out of "agents" and "fallback", or turn the guard off with '
+                '"guard": "off"',
+            )
+    agent.check_roles(wanted)
 
 
 def check_writable(cwd: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
-from cuggino.agents import LlmAgent, make_agent
+from cuggino.agents import LlmAgent, configured_agent
+from cuggino.agents.recording import cassettes_of, record_to
+from cuggino.agents.replaying import with_speed
 from cuggino.config import Config, LoopSettings, load_config
 from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
 from cuggino.loops import (
@@ -25,7 +27,7 @@ from cuggino.loops import (
 from cuggino.loops.resuming import resumed_building, resumed_delivery, resumed_options
 from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
-from cuggino.preflight import after, check_project, check_writable, configured
+from cuggino.preflight import after, check_agents, check_project, check_writable, configured
 from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
@@ -55,37 +57,42 @@ class Runtime:
         cwd: str | os.PathLike[str] = ".",
         config: Config | None = None,
         agent: str | LlmAgent | None = None,
+        record: str | os.PathLike[str] | None = None,
+        speed: float | None = None,
     ) -> Runtime:
         """The services for the project at `cwd`. Nothing is started or written yet.
 
         `config` defaults to the project's `.cuggino.json`. `agent` is an agent, or a name such as
-        `claude` or `scripted:FILE`; it defaults to the configured one.
+        `claude` or `scripted:FILE`; it defaults to the configured one. The configuration's `agents`
+        and `fallback` come beside it (`configured_agent`).
+
+        `record` is a new file, relative to `cwd`, to which all sessions of agents are recorded;
+        `replay:FILE` plays them, at `speed` (`ReplayAgent`).
 
         Raises:
-            ConfigError: the configuration or the agent's name cannot be used.
+            ConfigError: the configuration or an agent's name cannot be used, nothing can be
+                recorded to that file, or an agent has no speed.
         """
         folder = Path(cwd).resolve()
         config = config or load_config(folder)
         name = agent if isinstance(agent, str) else agent.name if agent else config.agent
-        if agent is None or isinstance(agent, str):
-            agent = make_agent(agent or config.agent, cwd=folder, path=config.agent_path)
+        agent = configured_agent(config, cwd=folder, agent=agent)
+        if speed is not None:
+            agent = with_speed(agent, speed)
+        # What is checked is the agent itself, what works is the one that is recorded.
+        worker = agent if record is None else record_to(folder / record, agent)
+        apart = (Path(WORKSPACE_FOLDER), *cassettes_of(worker))
         workspace = Workspace(folder)
         repository = GitRepository(
-            folder,
-            exclude=(Path(config.specs_path), Path(WORKSPACE_FOLDER)),
-            timeout=config.commit_timeout,
+            folder, exclude=(Path(config.specs_path), *apart), timeout=config.commit_timeout
         )
         prompts = Prompts(workspace.prompts)
         gate = QuotaGate()
         loop = LoopService(
-            agent=agent,
-            workspace=workspace,
-            repository=repository,
-            prompts=prompts,
-            gate=gate,
+            agent=worker, workspace=workspace, repository=repository, prompts=prompts, gate=gate
         )
         watcher = WatchService(
-            agent=agent, workspace=workspace, loop=loop, prompts=prompts, gate=gate
+            agent=worker, workspace=workspace, loop=loop, prompts=prompts, gate=gate
         )
         return cls(
             cwd=folder,
@@ -94,14 +101,12 @@ class Runtime:
             workspace=workspace,
             loop=loop,
             watcher=watcher,
-            deliverer=DeliverService(agent=agent, workspace=workspace, gate=gate),
+            deliverer=DeliverService(agent=worker, workspace=workspace, gate=gate),
             builder=PlanBuildService(
-                agent=agent,
+                agent=worker,
                 workspace=workspace,
                 # All that its agents leave: what they plan is a part of the project.
-                repository=GitRepository(
-                    folder, exclude=(Path(WORKSPACE_FOLDER),), timeout=config.commit_timeout
-                ),
+                repository=GitRepository(folder, exclude=apart, timeout=config.commit_timeout),
                 prompts=prompts,
                 gate=gate,
             ),
@@ -135,9 +140,13 @@ class Runtime:
         anything is started or written.
         """
 
-        return after(
-            lambda: self._checked(focus, review, slow=slow), lambda options: self.loop.run(options)
-        )
+        def prepared() -> LoopRunOptions:
+            options = self.loop_options(focus=focus, review=review, slow=slow)
+            check_project(self.cwd, self.config, self.agent)
+            self.loop.check()
+            return options
+
+        return after(prepared, self.loop.run)
 
     def resume(self, run_id: str | None = None) -> Observable[LoopEvent]:
         """Go on with an unfinished run: the latest, or the one whose id begins so.
@@ -150,7 +159,10 @@ class Runtime:
 
         def prepared() -> tuple[JournalFile, LoopRunOptions]:
             journal = find_run(self.workspace.journal, run_id)
-            return journal, self._resumed(journal)
+            check_project(self.cwd, self.config, self.agent)
+            self.loop.check()
+            current = self.loop_options(focus="the focus of the run")
+            return journal, resumed_options(current, journal.started)
 
         return after(prepared, lambda found: self.loop.run(found[1], resume=found[0]))
 
@@ -237,7 +249,7 @@ class Runtime:
         Emits what `PlanBuildService.run` emits.
         """
         return after(
-            lambda: self._checked_building(options or self.plan_build_options()),
+            lambda: self.checked_building(options or self.plan_build_options()),
             lambda checked: self.builder.run(checked, interrupt=interrupt),
         )
 
@@ -253,7 +265,7 @@ class Runtime:
         def prepared() -> tuple[JournalFile, PlanBuildOptions]:
             journal = find_run(self.workspace.journal, run_id, kind="loop")
             options = resumed_building(self.plan_build_options(**given), journal.started)
-            return journal, self._checked_building(options)
+            return journal, self.checked_building(options)
 
         return after(
             prepared,
@@ -266,31 +278,20 @@ class Runtime:
     def _checked_delivery(self, options: DeliverRunOptions | None) -> DeliverRunOptions:
         options = options or self.deliver_options()
         self.deliverer.check()
-        self.agent.check()
+        check_agents(self.agent, options.roles, guarded=options.guard != "off")
         check_writable(self.cwd)
         return options
 
-    def _checked_building(self, options: PlanBuildOptions) -> PlanBuildOptions:
-        self.agent.check()
+    def checked_building(self, options: PlanBuildOptions) -> PlanBuildOptions:
+        """The options, after a look whether the plan/build loop can work here; raises if not."""
+        check_agents(self.agent, options.roles, guarded=options.is_guarded)
         check_writable(self.cwd)
         return options
 
     def _checked_watch(self, *, slow: bool) -> WatchRunOptions:
-        check_project(self.cwd, self.config, self.agent)
+        check_project(self.cwd, self.config, self.agent, watch=True)
         self.watcher.check()
         shared = WatchRunOptions.model_fields.keys() & type(self.config).model_fields.keys()
         shared -= {"agent"}
         settings = {name: getattr(self.config, name) for name in shared}
         return WatchRunOptions(cwd=self.cwd, slow=slow, agent=self.agent_name, **settings)
-
-    def _resumed(self, journal: JournalFile) -> LoopRunOptions:
-        check_project(self.cwd, self.config, self.agent)
-        self.loop.check()
-        current = self.loop_options(focus="the focus of the run")
-        return resumed_options(current, journal.started)
-
-    def _checked(self, focus: str, review: str | None, *, slow: bool) -> LoopRunOptions:
-        options = self.loop_options(focus=focus, review=review, slow=slow)
-        check_project(self.cwd, self.config, self.agent)
-        self.loop.check()
-        return options

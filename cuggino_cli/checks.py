@@ -13,6 +13,7 @@ from pathlib import Path
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.storage.deliverables import SPEC_FILE
+from cuggino_cli.agent_checks import other_agents, told_of
 from cuggino_cli.deliver_checks import deliverables
 from cuggino_cli.finding import Finding
 from cuggino_cli.guard_checks import guard
@@ -41,12 +42,11 @@ def diagnose(
     yield finding
     name = agent or (config.agent if config else None)
     if name is not None:
-        found = agent_program(name, folder=folder, path=config.agent_path if config else None)
-        yield found
-        guarded = config is not None and config.guard != "off"
-        yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
-        if config is not None and found.status == "ok":
-            yield from guard(name, folder=folder, config=config, env=env)
+        yield from _agent(name, folder=folder, config=config, env=env, uid=uid)
+    for other in other_agents(config) if config is not None and agent is None else ():
+        assert config is not None
+        its = config.model_copy(update={"agent_path": other.path})
+        yield from told_of(other, _agent(other.name, folder=folder, config=its, env=env, uid=uid))
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -56,6 +56,17 @@ def diagnose(
         yield check_command(folder, config)
     yield from deliverables(folder)
     yield from session_files(folder)
+
+
+def _agent(
+    name: str, *, folder: Path, config: Config | None, env: Mapping[str, str], uid: int
+) -> Iterator[Finding]:
+    found = agent_program(name, folder=folder, path=config.agent_path if config else None)
+    yield found
+    guarded = config is not None and config.guard != "off"
+    yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
+    if config is not None and found.status == "ok":
+        yield from guard(name, folder=folder, config=config, env=env)
 
 
 def configuration(folder: Path) -> tuple[Finding, Config | None]:

@@ -34,6 +34,7 @@ COMMANDS = (
     "demo",
     "setup",
     "doctor",
+    "agents",
     "guard",
     "mcp",
     "help",

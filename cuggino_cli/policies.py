@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from cuggino.agents import LlmAgent
+    from cuggino.agents import Candidate, LlmAgent, Role
     from cuggino.config import Config
 
     _Type = click.ParamType[float]
@@ -18,6 +18,16 @@ else:
     _Type = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+AGENT_HELP = (
+    'claude, copilot, scripted:FILE or replay:FILE. Roles keep the agent that "agents" in '
+    ".cuggino.json names, but all are replayed."
+)
+MODEL_HELP = (
+    'The model, in place of the configured one. Roles keep that of "agents" in .cuggino.json.'
+)
+CODING_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+"""The roles of the coding loop."""
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
@@ -121,22 +131,52 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
     return settled
 
 
-def warn_if_loose(config: Config, agent: LlmAgent) -> None:
-    """A line on standard error for each thing that should hold the agent and does not."""
+def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> None:
+    """A line on standard error for each thing that should hold an agent and does not.
+
+    Looked at are the agents of these roles. Of several, each that is not there is told as well.
+    """
+    from cuggino.agents import RoutedAgent
+    from cuggino.agents.replaying import ReplayAgent
+
+    if isinstance(agent, ReplayAgent):
+        return  # of a recording no tool runs
+    if config.guard == "off":
+        _warn("the guard is off: agents may do whatever you may")
+    if not isinstance(agent, RoutedAgent):
+        _warn_of(config, agent, agent.name)
+        return
+    for candidate in agent.candidates(roles):
+        chains = {role: agent.candidates_for(role) for role in roles}
+        if any(len(chain) > 1 and candidate in chain for chain in chains.values()):
+            _warn_if_missing(candidate)
+        its = [role for role, chain in chains.items() if candidate in chain]
+        _warn_of(config, candidate.agent, f"{candidate.name} ({', '.join(its)})")
+
+
+def _warn_of(config: Config, agent: LlmAgent, name: str) -> None:
     from cuggino.agents import GuardedAgent, SandboxedAgent
 
     if config.guard == "off":
-        _warn("the guard is off: agents may do whatever you may")
         return
     if not isinstance(agent, GuardedAgent):
-        _warn(f"there is no guard for {agent.name}: nothing holds it to its role")
+        _warn(f"there is no guard for {name}: nothing holds it to its role")
         return
     if config.guard != "full" or not config.sandbox:
         return
     if not isinstance(agent, SandboxedAgent):
-        _warn(f"{agent.name} has no sandbox: its commands run in the open, the guard alone looks")
+        _warn(f"{name} has no sandbox: its commands run in the open, the guard alone looks")
     elif why := agent.sandbox_unavailable():
         _warn(f"no sandbox here, commands run in the open and the guard alone looks: {why}")
+
+
+def _warn_if_missing(candidate: Candidate) -> None:
+    from cuggino.errors import AgentNotFound
+
+    try:
+        candidate.agent.check()
+    except AgentNotFound as error:
+        _warn(f"{candidate.name} cannot work: {error.message}")
 
 
 def _warn(what: str) -> None:

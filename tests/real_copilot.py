@@ -24,6 +24,7 @@ from cuggino.errors import CugginoError
 from cuggino.events import (
     Event,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     SessionEnded,
     SystemMessage,
@@ -158,7 +159,7 @@ class Outcome:
     @property
     def tags(self) -> list[str]:
         """Without signs of life, counts of tokens, and what the program says of itself."""
-        unseen = PingEvent | UsageUpdate | SystemMessage
+        unseen = PingEvent | MessageDelta | UsageUpdate | SystemMessage
         return [event.tag for event in self.events if not isinstance(event, unseen)]
 
     @property

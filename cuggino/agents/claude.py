@@ -23,7 +23,7 @@ from cuggino.agents.program import (
     version_numbers,
     write_private,
 )
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentNotFound
 from cuggino.events import LlmAgentEvent
@@ -69,6 +69,19 @@ class ClaudeAgent:
         self._path = absolute(path)
         self._env = env
         self._version: str | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See `DescribedAgent.capabilities`."""
+        return Capabilities(
+            guard="calls",
+            mcp=True,
+            resume=True,
+            cost="dollars",
+            sandbox=True,
+            deltas=True,
+            interactive=True,
+        )
 
     def check(self) -> str:
         """The version of the installed program; it is asked once."""

@@ -15,15 +15,24 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import Json, is_api_error, text_or_none, to_events
+from cuggino.agents.claude_events import (
+    Json,
+    dict_or_empty,
+    is_api_error,
+    text_or_none,
+    to_events,
+)
 from cuggino.agents.claude_failure import Ending, failure_of
 from cuggino.agents.claude_usage import UsageMeter
 from cuggino.agents.claude_zone import local_zone
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.guard_watch import GuardWatch
+from cuggino.agents.pieces import Pieces
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
+    AgentMessage,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     RateLimited,
     SessionEnded,
@@ -33,6 +42,8 @@ from cuggino.events import (
 
 _STREAM_EVENT = b'{"type":"stream_event",'
 _BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
+_WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
+"""One of these is in every block event that tells text."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INTERRUPTED = "[Request interrupted by user"
 
@@ -62,6 +73,14 @@ def hook_answer(raw: Json) -> Json | None:
     return parse_json_line(said.encode("utf-8", "replace"))
 
 
+def _with_surrogates(line: bytes, raw: Json) -> Json:
+    """The object as the line tells it, whose halves may be completed by another line."""
+    if b"\\ud" in line or b"\\uD" in line:
+        whole = json.loads(line.decode("utf-8", "replace"))
+        return whole if isinstance(whole, dict) else raw
+    return raw
+
+
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
@@ -70,6 +89,47 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
     return value
+
+
+class _Writing:
+    """The texts that are being written: the model's own, and those of sub-agents."""
+
+    def __init__(self) -> None:
+        self._message: dict[str | None, str] = {}
+        """The id of the message that is written, by the call of the sub-agent."""
+        self._pieces = Pieces()
+
+    def read(self, raw: Json) -> list[LlmAgentEvent]:
+        """The deltas of a stream event."""
+        event, agent = dict_or_empty(raw.get("event")), text_or_none(raw.get("parent_tool_use_id"))
+        match event:
+            case {"type": "message_start"}:
+                message = dict_or_empty(event.get("message"))
+                self._message[agent] = text_or_none(message.get("id")) or ""
+                self._pieces.end(agent)
+            case {"type": "content_block_start", "content_block": {"type": "text", "text": text}}:
+                self._pieces.end(agent)
+                return self._delta(text, agent)
+            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}:
+                return self._delta(text, agent)
+            case _:
+                pass
+        return []
+
+    def finish(self, part: AgentMessage) -> list[LlmAgentEvent]:
+        """What is left to be told before the part is complete."""
+        agent = part.parent_tool_use_id
+        left = self._pieces.end(agent)
+        return self._told(left, agent) if self._message.get(agent) == part.message_id else []
+
+    def _delta(self, text: object, agent: str | None) -> list[LlmAgentEvent]:
+        return self._told(self._pieces.add(agent, text), agent) if isinstance(text, str) else []
+
+    def _told(self, text: str, agent: str | None) -> list[LlmAgentEvent]:
+        message_id = self._message.get(agent)
+        if not text or not message_id:
+            return []
+        return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=agent)]
 
 
 class ClaudeSession:
@@ -101,6 +161,7 @@ class ClaudeSession:
         self._interrupted = False
         self._meter = UsageMeter()
         self._num_turns: int | None = None
+        self._writing = _Writing()
 
     @property
     def has_result(self) -> bool:
@@ -120,12 +181,13 @@ class ClaudeSession:
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """The events of this line (see `to_events`); `now` is in seconds since the epoch.
 
+        Text that is being written is told by `MessageDelta`s; what is thought meanwhile is not.
         A line that adds to what the session has used ends with a `UsageUpdate` of its total (see
         `UsageMeter`). Never raises: what is not understood is skipped.
         """
-        # Two thirds of all lines, which say nothing but that the program is alive. The order of
-        # keys varies, so other lines of this kind exist, and are found by parsing.
-        if line.startswith(_BLOCK_EVENT):
+        # Many lines say nothing but that the program is alive. The order of keys varies, so other
+        # lines of this kind exist, and are found by parsing.
+        if line.startswith(_BLOCK_EVENT) and not any(word in line for word in _WITH_TEXT):
             return [PingEvent(timestamp=now)]
         raw = parse_json_line(line)
         if raw is None:
@@ -135,11 +197,15 @@ class ClaudeSession:
         if self._guard:
             events = [*self._guard.read(raw, hook_answer(raw)), *events]
         match raw.get("type"):
+            case "stream_event":
+                events += self._writing.read(_with_surrogates(line, raw))
             case "system" if raw.get("subtype") == "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
                 self.version = text_or_none(raw.get("claude_code_version")) or self.version
-            case "assistant" if raw.get("parent_tool_use_id") is None:
-                self._api_error = raw if is_api_error(raw) else None
+            case "assistant":
+                if raw.get("parent_tool_use_id") is None:
+                    self._api_error = raw if is_api_error(raw) else None
+                events = [*self._unfinished(events), *events]
             case "result":
                 self._add_result(raw)
             case _:
@@ -184,6 +250,11 @@ class ClaudeSession:
             session_id=self.session_id,
         )
         return ended, error
+
+    def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
+        """What belongs to the parts that are complete now, and was not told."""
+        parts = (event for event in events if isinstance(event, AgentMessage))
+        return [delta for part in parts for delta in self._writing.finish(part)]
 
     def _add_result(self, raw: Json) -> None:
         if self._result is None:

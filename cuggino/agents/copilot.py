@@ -18,7 +18,7 @@ from cuggino.agents.copilot_link import Order
 from cuggino.agents.copilot_stream import Program, copilot_session
 from cuggino.agents.guard import Guard, find_bash, make_guard, with_variables
 from cuggino.agents.program import absolute, ask_version, check_version, converse
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.errors import AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.security.policy import Policy
@@ -76,6 +76,19 @@ class CopilotAgent:
         self._path = absolute(path or self._environment().get("COPILOT_CLI_PATH", "copilot"))
         self._version: str | None = None
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """See `DescribedAgent.capabilities`."""
+        return Capabilities(
+            guard="calls",
+            mcp=True,
+            resume=True,
+            cost="tokens",
+            deltas=True,
+            interactive=True,
+            note="a session in its own terminal cannot be guarded",
+        )
+
     def check(self) -> str:
         """The version of the installed program; it is asked once."""
         if self._version is None:
@@ -102,9 +115,8 @@ class CopilotAgent:
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
 
-        Events name tools as Claude Code does (see `copilot_tools`). A message's text comes whole;
-        while it is written there are signs of life. Tokens are told, US dollars are not, so
-        `max_budget_usd` has no effect; nor have `thinking`, `settings` and `sandbox`.
+        Events name tools as Claude Code does (see `copilot_tools`). Tokens are told, US dollars are
+        not, so `max_budget_usd` has no effect; nor have `thinking`, `settings` and `sandbox`.
 
         Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools` given by
         their bare names; all else is denied, as nobody is there to be asked. It cannot ask the user

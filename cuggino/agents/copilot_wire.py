@@ -14,10 +14,12 @@ from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or
 from cuggino.agents.copilot_failure import failure_of
 from cuggino.agents.copilot_tools import Call, common_call
 from cuggino.agents.failures import outcome_of
+from cuggino.agents.pieces import Pieces
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     SessionEnded,
     SystemMessage,
@@ -59,15 +61,18 @@ class CopilotSession:
         self._misread = False
         self._calls: dict[str, str] = {}
         """By sub-agent, the call that started it."""
+        self._pieces = Pieces()
 
     def feed(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
         """The events of this one; `now` is in seconds since the epoch.
 
-        The parts of a streamed message are signs of life; its text comes whole, when it is
-        complete. Never raises.
+        Text that is being written is told by `MessageDelta`s, which are signs of life as well; what
+        is thought meanwhile is not. Never raises.
         """
         data = dict_or_empty(raw.get("data"))
         agent = text_or_none(raw.get("agentId"))
+        if raw.get("type") == "assistant.message_delta":
+            return [*self._delta(data, agent), PingEvent(timestamp=now)]
         events = self._read(str(raw.get("type")), data, agent)
         return events if events is not None else [PingEvent(timestamp=now)]
 
@@ -147,7 +152,18 @@ class CopilotSession:
         if not text:
             return None
         message_id = text_or_none(data.get("messageId"))
-        return [AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)]
+        told: list[LlmAgentEvent] = []
+        if message_id and (left := self._pieces.end(message_id)):
+            told.append(MessageDelta(text=left, message_id=message_id, parent_tool_use_id=parent))
+        return [*told, AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)]
+
+    def _delta(self, data: Json, agent: str | None) -> list[LlmAgentEvent]:
+        message_id, piece = text_or_none(data.get("messageId")), data.get("deltaContent")
+        text = self._pieces.add(message_id, piece) if isinstance(piece, str) else ""
+        if not text or not message_id:
+            return []
+        parent = self._parent(data, agent)
+        return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)]
 
     def _parent(self, data: Json, agent: str | None) -> str | None:
         told = text_or_none(data.get("parentToolCallId"))

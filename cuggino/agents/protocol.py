@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from reactivex import Observable
 
-from cuggino.events import LlmAgentEvent
+from cuggino.events import LlmAgentEvent, PolicyEvent
 from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
 
@@ -157,6 +157,28 @@ class DescribedAgent(LlmAgent, Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """What it can do, on this machine or another; no program is started to find out."""
+
+
+@runtime_checkable
+class RoutingAgent(LlmAgent, Protocol):
+    """An agent that leaves the work to others, to each role its own."""
+
+    def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
+        """All that may work as the role; None is for what has no role."""
+
+    def give_way(self, role: Role | None, error: Exception) -> Observable[PolicyEvent]:
+        """What retries could not mend with the agent that worked as the role last.
+
+        Emits `AgentFellBack` when from now on another one does; else it fails, with the error that
+        is left.
+        """
+
+
+def is_guarded(agent: LlmAgent, role: Role) -> bool:
+    """Whether every agent that may work as the role can be held to a policy."""
+    if isinstance(agent, RoutingAgent):
+        return all(isinstance(each, GuardedAgent) for each in agent.agents_for(role))
+    return isinstance(agent, GuardedAgent)
 
 
 def capabilities_of(agent: LlmAgent) -> Capabilities:

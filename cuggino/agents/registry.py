@@ -28,12 +28,16 @@ GROUP = "cuggino.agents"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "claude": "cuggino.agents.claude:ClaudeAgent",
+        "claude-sdk": "cuggino.agents.claude_sdk:ClaudeSdkAgent",
+        "codex": "cuggino.agents.codex:CodexAgent",
         "copilot": "cuggino.agents.copilot:CopilotAgent",
+        "gemini": "cuggino.agents.gemini:GeminiAgent",
+        "opencode": "cuggino.agents.opencode:OpenCodeAgent",
     }
 )
 """The agents of cuggino that are programs, each with its class."""
 
-_WITH_FILE = ("scripted:FILE",)
+_WITH_FILE = ("scripted:FILE", "replay:FILE")
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
@@ -63,8 +67,9 @@ def agent_entries() -> tuple[AgentEntry, ...]:
 def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
     """The agent of that name; `path` is its program, if it is not the usual one.
 
-    `scripted:FILE` plays a scenario; the file is relative to `cwd`, and so is a `path` that is not
-    a bare name. Import paths are looked up as Python does, which is not in `cwd`.
+    `scripted:FILE` plays a scenario, `replay:FILE` a recording; the file is relative to `cwd`, and
+    so is a `path` that is not a bare name. Import paths are looked up as Python does, which is not
+    in `cwd`.
 
     Raises:
         ConfigError: there is no such agent, or it cannot be made: its scenario cannot be used, its
@@ -75,6 +80,10 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
         from cuggino.agents.scripted import ScriptedAgent
 
         return ScriptedAgent(cwd / argument)
+    if kind == "replay" and argument:
+        from cuggino.agents.replaying import replay_of
+
+        return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path
     given = {"path": program or None, "cwd": cwd, "argument": argument or None}
     if kind in BUILT_IN and not argument:

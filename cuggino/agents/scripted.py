@@ -18,7 +18,7 @@ from cuggino._version import __version__
 from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
 from cuggino.agents.guard import make_guard, with_variables
 from cuggino.agents.guard_watch import GuardWatch
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.scenario import Run, Scenario, Step, load_scenario
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentFailed
@@ -87,6 +87,11 @@ class ScriptedAgent:
         self._taken: Counter[str] = Counter()
         self._turns: dict[tuple[str, str], int] = {}
         self._sessions: dict[str, _Session] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See `DescribedAgent.capabilities`."""
+        return Capabilities(guard="calls", mcp=True, resume=True, cost="dollars")
 
     def check(self) -> str:
         """The version of cuggino: the agent is a part of it."""

@@ -4,6 +4,7 @@ Unlike the original, a file that cannot be used is an error with its place and a
 silent default: a run with other settings than the user believes costs a night.
 """
 
+from cuggino.config.agents import FallbackAgent, RoleAgent
 from cuggino.config.file import (
     CONFIG_FILE,
     changed_config,
@@ -18,7 +19,9 @@ from cuggino.config.model import Config, LoopSettings
 __all__ = [
     "CONFIG_FILE",
     "Config",
+    "FallbackAgent",
     "LoopSettings",
+    "RoleAgent",
     "changed_config",
     "config_path",
     "configured_policy",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from cuggino.config.agents import place_of, words_of
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
 
@@ -81,10 +83,31 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
         if not first["loc"]:
             raise ConfigError(f"{where}: {message}") from error
         key = str(first["loc"][0])
+        if key in _NESTED:
+            raise _nested(first, where) from error
         raise ConfigError(
             f'{where}: "{key}" is {_shown(raw.get(key))}: {message}',
             hint="correct the value, or write a new file with `cuggino setup`",
         ) from error
+
+
+_NESTED = ("agents", "fallback")
+_WRITE = {
+    "dict_type": 'write an object, such as {"reviewing": "claude"}',
+    "list_type": 'write a list, such as ["claude"]',
+}
+"""What belongs there, by the kind of error."""
+
+
+def _nested(error: Mapping[str, Any], where: str) -> ConfigError:
+    """What is wrong within a key that holds more than one value."""
+    if (words := words_of(error)) is not None:
+        return ConfigError(f"{where}: {words[0]}", hint=words[1])
+    message = error["msg"].removeprefix("Value error, ")
+    return ConfigError(
+        f'{where}: "{place_of(error)}" is {_shown(error["input"])}: {message}',
+        hint=_WRITE.get(error["type"], "correct the value"),
+    )
 
 
 def changed_config(config: Config, values: dict[str, Any]) -> Config:
@@ -107,10 +130,11 @@ def save_config(folder: Path, config: Config) -> None:
     """
     always = {"specs_path", "max_iterations", "setup_command", "check_command", "commit", "audit"}
     default = Config()
+    values = config.model_dump()
     kept = {
-        field.alias or name: getattr(config, name)
+        field.alias or name: values[name]
         for name, field in Config.model_fields.items()
-        if getattr(config, name) is not None
+        if values[name] is not None
         and (name in always or getattr(config, name) != getattr(default, name))
     }
     path = config_path(folder)

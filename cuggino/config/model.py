@@ -8,6 +8,7 @@ from typing import Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from cuggino.config.agents import FallbackAgent, RoleAgents
 from cuggino.security.extensions import UnknownProfile, allowed_commands, chosen_profiles
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
@@ -178,6 +179,10 @@ class Config(LoopSettings):
     """The agent: a name, or `scripted:FILE`."""
     agent_path: str | None = None
     """The agent's program, if it is not the one found on PATH."""
+    agents: RoleAgents = Field(default={})
+    """The agents of roles that are to have another than `agent`, or another model."""
+    fallback: list[FallbackAgent] = Field(default=[])
+    """Who takes over when an agent has no usage left or fails for good, in that order."""
 
     @field_validator("notify", mode="after")
     @classmethod

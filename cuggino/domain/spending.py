@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
+    AgentFellBack,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
@@ -33,6 +34,7 @@ from cuggino.events import (
 )
 
 SESSION_BEGINS = (
+    AgentFellBack,
     AgentNudged,
     AgentReplaced,
     AgentRetry,

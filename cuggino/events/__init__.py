@@ -126,6 +126,7 @@ from cuggino.events.plan_build import (
     VerificationEnded as VerificationEnded,
 )
 from cuggino.events.policy import (
+    AgentFellBack as AgentFellBack,
     AgentNudged as AgentNudged,
     AgentReplaced as AgentReplaced,
     AgentRetry as AgentRetry,

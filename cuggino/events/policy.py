@@ -88,6 +88,24 @@ class AgentReplaced(PolicyEvent):
     tool: str | None = None
 
 
+class AgentFellBack(PolicyEvent):
+    """An agent cannot go on with its role; another one begins the session anew, with its prompt.
+
+    What the first one has done in the project stays.
+    """
+
+    role: str
+    """What both work as, such as `reviewing`; empty when nobody said."""
+    from_agent: str
+    to_agent: str
+    reason: str
+    """`quota`, `not_found`, or an `AgentFailure` such as `auth`."""
+    message: str
+    """The words of the agent that cannot go on."""
+    until: datetime | None = None
+    """When the first one is asked again."""
+
+
 class NoProgress(PolicyEvent):
     """Agents work and nothing changes, or the same states come back."""
 

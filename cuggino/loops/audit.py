@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
+from cuggino.agents.protocol import LlmAgent, SpawnOptions, is_guarded
 from cuggino.config import configured_policy, configured_sandbox
 from cuggino.errors import BudgetExceeded, CugginoError
 from cuggino.events import (
@@ -88,7 +88,7 @@ def _session(
         "memory": workspace.read_memory().strip() or "Nothing yet.",
     }
     guard = None
-    if isinstance(agent, GuardedAgent):
+    if is_guarded(agent, "audit"):
         guard = configured_policy(options, "audit", project=options.cwd)
     return SpawnOptions(
         prompt=f"Audit the project against the specifications in {options.specs_path}.",

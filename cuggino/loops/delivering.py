@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, empty, just, operators as ops, timer
 
-from cuggino.agents.protocol import GuardedAgent, SpawnOptions
+from cuggino.agents.protocol import SpawnOptions, is_guarded
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
 from cuggino.errors import BudgetExceeded, CugginoError, QuotaExceeded
 from cuggino.events import (
@@ -176,7 +176,7 @@ class Delivery:
                     options,
                     self._agent_settings,
                     verified=self._verified.path,
-                    is_guarded=isinstance(service.agent, GuardedAgent),
+                    is_guarded=is_guarded(service.agent, instruction),
                 )
             )
         )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from cuggino.agents.protocol import Role
 from cuggino.config import LoopSettings
 from cuggino.stages import LINGER
 
@@ -94,6 +95,13 @@ class DeliverRunOptions(PacedSettings):
     """The agent's name for the journal, as it can be given to `--agent`."""
 
     @property
+    def roles(self) -> tuple[Role, ...]:
+        """What agents are spawned for."""
+        if self.workflow == "sync":
+            return ("sync", "verify")
+        return ("initializer", "coding", "verify") if self.verify else ("initializer", "coding")
+
+    @property
     def has_budget(self) -> bool:
         """Whether what agents may spend is limited."""
         return any(x is not None for x in (self.budget, self.max_tokens, self.max_duration))
@@ -142,3 +150,15 @@ class PlanBuildOptions(PacedSettings):
     """What others are told who want the workspace too, and what the journal calls the run."""
     agent: str = ""
     """The agent's name for the journal, as it can be given to `--agent`."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """What agents are spawned for."""
+        if self.plan_only:
+            return ("plan",)
+        return ("plan", "build", "judge") if self.verify_after_iteration else ("plan", "build")
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether agents are held to a policy, as far as they can be."""
+        return self.guard != "off" or not self.allow_all

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reactivex import operators as ops
 
-from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
+from cuggino.agents.protocol import LlmAgent, SpawnOptions, is_guarded
 from cuggino.config import configured_policy, configured_sandbox
 from cuggino.domain.job_verification import VerificationResult
 from cuggino.errors import CugginoError
@@ -81,7 +81,7 @@ class Judge:
     def _spawn_options(self, prompt: str) -> SpawnOptions:
         options = self._options
         guard = None
-        if isinstance(self._agent, GuardedAgent):
+        if is_guarded(self._agent, "judge"):
             guard = configured_policy(options, "audit", project=options.cwd)
         return SpawnOptions(
             prompt=prompt,

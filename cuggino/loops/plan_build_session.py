@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
+from cuggino.agents.protocol import LlmAgent, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.domain.job_verification import with_findings
 from cuggino.events import (
@@ -53,7 +53,7 @@ def spawn_options(
     go (LOP-112).
     """
     guard = None
-    if is_guarded and (options.guard != "off" or not options.allow_all):
+    if is_guarded and options.is_guarded:
         level: Level = "roles" if options.guard == "roles" and options.allow_all else "full"
         policy = configured_policy(options, "implementing", project=options.cwd, level=level)
         guard = policy._replace(read_only=())
@@ -112,7 +112,7 @@ def phase_session(
         with_findings(text or "", findings),
         options,
         turn=turn,
-        is_guarded=isinstance(service.agent, GuardedAgent),
+        is_guarded=is_guarded(service.agent, phase),
         run_file=run_file,
     )
     session = PlanBuildSession(

@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 from typing import Any, Literal
 
-from cuggino.agents.protocol import GuardedAgent, LlmAgent, SpawnOptions
+from cuggino.agents.protocol import LlmAgent, SpawnOptions, is_guarded
 from cuggino.config import configured_policy, configured_sandbox
 from cuggino.errors import LoopError
 from cuggino.events import (
@@ -186,7 +186,7 @@ class Roles:
 
     def _guard(self, role: CodingRole) -> Policy | None:
         """What the agent's tools may do, when it is an agent that can be held to that."""
-        if not isinstance(self._agent, GuardedAgent):
+        if not is_guarded(self._agent, role):
             return None
         options, session = self._options, self._session
         return configured_policy(

@@ -12,6 +12,7 @@ from cuggino.errors import (
     CugginoError,
     LoopError,
     QuotaExceeded,
+    ReplayDiverged,
     RunNotResumable,
     WorkspaceLocked,
 )
@@ -67,6 +68,12 @@ def is_spent(error: CugginoError) -> bool:
     """Whether a budget is spent, so that no other agent can work either."""
     cause = error.cause if isinstance(error, LoopError) else error
     return isinstance(cause, BudgetExceeded)
+
+
+def is_diverged(error: CugginoError) -> bool:
+    """Whether a replay is not what was recorded; what comes after it cannot be either."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, ReplayDiverged)
 
 
 def lifted_at(

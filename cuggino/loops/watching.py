@@ -40,6 +40,7 @@ from cuggino.loops.audit import audit_stage
 from cuggino.loops.options import LoopRunOptions, PacedSettings, WatchRunOptions
 from cuggino.loops.resuming import latest_run_of, resumed_options
 from cuggino.loops.supervising import (
+    is_diverged,
     is_spent,
     ledger_of,
     lifted_at,
@@ -162,7 +163,7 @@ class Watch:
         try:
             last = yield from self._run_of(name, options)
         except CugginoError as error:
-            if is_spent(error) or _cannot_store(error):
+            if is_spent(error) or _cannot_store(error) or is_diverged(error):
                 raise
             yield from self._failed(name, error, common=hits_every_item(error))
             return

@@ -15,12 +15,13 @@ from cuggino.operators.interrupt_when import interrupt_when
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.on_loop import on_loop
+from cuggino.operators.quota_gate import QuotaGate
 from cuggino.operators.remedies import Remedies
 from cuggino.operators.retry_session import is_outage, is_transient, retry_session
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, serial
 from cuggino.operators.stage_timeout import stage_timeout
 from cuggino.operators.until_terminal import until_terminal
-from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.wait_for_quota import wait_for_quota
 from cuggino.operators.within_budget import Ledger, within_budget
 
 __all__ = [

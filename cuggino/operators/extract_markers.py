@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reactivex import Observable, abc
 
-from cuggino.events import AgentMessage, Event, LlmMarkerEvent, MessageDelta, PingEvent, Thinking
-from cuggino.operators.code_regions import code_regions
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    LlmMarkerEvent,
+    MessageDelta,
+    PingEvent,
+    SessionEnded,
+    Thinking,
+)
+from cuggino.operators.marker_draft import Draft, Piece
+from cuggino.operators.marker_pairs import MarkerPair, find_markers, tag_pattern
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with the maker of its event from the tag's content."""
@@ -24,7 +32,9 @@ def marker_tags(*markers: type[LlmMarkerEvent]) -> MarkerTags:
     return {cls.tag_name(): maker(cls) for cls in markers}
 
 
-def extract_markers(tags: MarkerTags) -> Callable[[Observable[Event]], Observable[Event]]:
+def extract_markers(
+    tags: MarkerTags, *, at_end: Callable[[Event], bool] = lambda _marker: False
+) -> Callable[[Observable[Event]], Observable[Event]]:
     """Cut every `AgentMessage` into text and markers, in reading order (CUG-010 to CUG-015).
 
     ::
@@ -32,32 +42,46 @@ def extract_markers(tags: MarkerTags) -> Callable[[Observable[Event]], Observabl
         source:             ----"Look. <NOTE>n</NOTE> On."----|
         extract_markers:    ----("Look." Note(n) "On.")-------|
 
+        source:             -d(Look. <NO)-d(TE>n</NOTE> On.)---"Look. <NOTE>n</NOTE> On."-|
+        extract_markers:    -d(Look.)-("Look." Note(n) d(On.))-"On."----------------------|
+
     Pieces are trimmed and empty ones dropped; other events pass unchanged. Only the tags given
     are recognised. Text inside Markdown fences and code spans is never a tag. The first closing
     tag closes; of several opening tags of one name the nearest to it counts; a different tag
     inside a marker is its content. A marker lives in one message: parts of one message (the same
     `message_id`, one after the other) are joined, and what is unfinished when the message ends is
     text. A sub-agent's text is never searched. The work is linear in the length of a message.
+
+    Of a message that comes in deltas (`MessageDelta`) as well, a marker is emitted as soon as its
+    closing tag is complete, and the text before it with it; at the `AgentMessage` follows the rest.
+    Texts and markers are the same in the same order as without deltas, however the text is split,
+    and none comes later. A marker waits where what follows could still make it text or the content
+    of another one, at most for the end of its part: while an earlier tag of another name is open;
+    behind backticks without their counterpart, until it comes or the paragraph ends; in a line
+    that begins with a fence of backticks, until the line ends. Those that `at_end` accepts wait
+    for the end of the part in any case, and all behind them.
+
+    The deltas that come out are those of the text: without markers, cut and trimmed like the
+    pieces, with the end of a piece at its `AgentMessage` at the latest. What may be the beginning
+    of a marker is held back.
+
+    A message that was taken back (another one begins before its `AgentMessage` has come) keeps
+    what was emitted of it; a marker that is said again, word for word, in the message that replaces
+    it is not emitted again.
     """
 
     def operator(source: Observable[Event]) -> Observable[Event]:
         def subscribe(
             observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
-            reader = _Reader(tags)
+            reader = _Reader(tags, at_end)
 
             def on_next(event: Event) -> None:
-                if isinstance(event, AgentMessage) and event.parent_tool_use_id is None:
-                    found = reader.read(event)
-                elif isinstance(event, PingEvent | MessageDelta | Thinking):
-                    found = [event]
-                else:
-                    found = [*reader.end_message(), event]
-                for item in found:
+                for item in reader.read(event):
                     observer.on_next(item)
 
             def end(then: Callable[[], None]) -> None:
-                for item in reader.end_message():
+                for item in reader.end():
                     observer.on_next(item)
                 then()
 
@@ -76,108 +100,145 @@ def extract_markers(tags: MarkerTags) -> Callable[[Observable[Event]], Observabl
 class _Reader:
     """Keeps the undecided end of the present message: an opening tag or fence still open."""
 
-    def __init__(self, tags: MarkerTags) -> None:
+    def __init__(self, tags: MarkerTags, at_end: Callable[[Event], bool]) -> None:
         self._tags = tags
-        self._pattern = re.compile(f"<(/?)({'|'.join(map(re.escape, tags)) or '(?!)'})>")
+        self._pattern = tag_pattern(tags)
+        self._at_end = at_end
         self._message: AgentMessage | None = None
         self._held = ""
+        self._shown = 0
+        """How many characters of that came out as deltas."""
+        self._draft: Draft | None = None
+        """The part that is being written."""
+        self._taken_back: Counter[Piece] = Counter()
+        """The markers that were emitted of messages that were taken back, until one is complete."""
+        self._is_complete = False
+        """The present message has a complete part."""
 
-    def read(self, part: AgentMessage) -> list[Event]:
+    def read(self, event: Event) -> list[Event]:
+        """What is to be emitted for the event."""
+        match event:
+            case AgentMessage(parent_tool_use_id=None):
+                return self._read_part(event)
+            case MessageDelta(parent_tool_use_id=None):
+                return self._read_delta(event)
+            case PingEvent() | MessageDelta() | Thinking():
+                return [event]
+            case SessionEnded():
+                return [*self.end(), event]
+            case _ if self._draft is not None:
+                return [event]  # of somebody else, or the part was taken back: that will show
+            case _:
+                return [*self._end_message(), event]
+
+    def end(self) -> list[Event]:
+        """What is left when nothing follows."""
+        return [*self._take_back(), *self._end_message()]
+
+    def _read_delta(self, delta: MessageDelta) -> list[Event]:
         before: list[Event] = []
-        if self._message is None or part.message_id is None or not self._continues(part):
-            before = self.end_message()
-        self._message = part
+        if self._draft is not None and self._draft.message_id != delta.message_id:
+            before = self._take_back()
+        if self._draft is None:
+            if self._message is None or self._message.message_id != delta.message_id:
+                before += self._end_message()
+            self._message = AgentMessage(text="", message_id=delta.message_id)
+            self._draft = Draft(
+                delta.message_id,
+                self._tags,
+                lambda piece: self._events([piece]),
+                lambda marker: self._at_end(self._tags[marker.tag](marker.text)),
+                held=self._held,
+                shown=self._shown,
+            )
+        return before + self._draft.write(delta.text)
+
+    def _read_part(self, part: AgentMessage) -> list[Event]:
+        before: list[Event] = []
+        if self._draft is not None and self._draft.message_id != part.message_id:
+            before = self._take_back()
+        if part.message_id is None or not self._continues(part):
+            before += self._end_message()
+        draft, self._draft = self._draft, None
+        self._message, self._is_complete = part, True
         text = self._held + part.text
         pairs, undecided = find_markers(text, self._pattern)
         # A part without an id is a whole message: nothing can follow that would finish it.
         keep = undecided if part.message_id is not None else len(text)
-        self._held = text[keep:]
-        return [*before, *self._cut(text[:keep], [pair for pair in pairs if pair.start < keep])]
+        shown = self._held[: self._shown]
+        self._held, self._shown = text[keep:], 0
+        pieces = _cut(text[:keep], [pair for pair in pairs if pair.start < keep])
+        if draft is None:
+            before += self._left(shown, pieces)
+        else:
+            pieces = _without(pieces, draft.early)
+            if draft.wrote(text):
+                self._shown = max(0, draft.seen - keep)
+                before += draft.finish(pieces[0]) if pieces else []
+        return before + self._events(pieces)
 
-    def end_message(self) -> list[Event]:
-        text, self._held = self._held, ""
-        return self._cut(text, find_markers(text, self._pattern)[0]) if text else []
+    def _end_message(self, early: Counter[Piece] | None = None) -> list[Event]:
+        if self._is_complete:
+            self._is_complete = False
+            self._taken_back.clear()
+        text, shown = self._held, self._held[: self._shown]
+        self._held, self._shown = "", 0
+        pieces = _cut(text, find_markers(text, self._pattern)[0]) if text else []
+        if early is None:
+            return self._left(shown, pieces) + self._events(pieces)
+        return self._events(_without(pieces, early))
+
+    def _left(self, shown: str, pieces: Sequence[Piece]) -> list[Event]:
+        """What is left to be shown of the first piece, whose beginning was shown as held text."""
+        shown = shown.strip()
+        if not shown or not pieces or self._message is None or self._message.message_id is None:
+            return []
+        left = pieces[0].text.removeprefix(shown) if not pieces[0].tag else ""
+        return [MessageDelta(text=left, message_id=self._message.message_id)] if left else []
+
+    def _take_back(self) -> list[Event]:
+        """The part that was being written will not be complete."""
+        draft, self._draft = self._draft, None
+        if draft is None:
+            return []
+        told = self._end_message(draft.early)
+        self._taken_back.update({piece: n for piece, n in draft.early.items() if piece.tag})
+        return told
 
     def _continues(self, part: AgentMessage) -> bool:
         return self._message is not None and part.message_id == self._message.message_id
 
-    def _cut(self, text: str, pairs: list[MarkerPair]) -> list[Event]:
+    def _events(self, pieces: Iterable[Piece]) -> list[Event]:
         found: list[Event] = []
-        position = 0
-        for pair in pairs:
-            found += self._text(text[position : pair.start])
-            found.append(self._tags[pair.tag](text[pair.content_start : pair.content_end].strip()))
-            position = pair.end
-        return found + self._text(text[position:])
-
-    def _text(self, piece: str) -> list[Event]:
-        piece = piece.strip()
-        if not piece or self._message is None:
-            return []
-        return [self._message.model_copy(update={"text": piece})]
+        for piece in pieces:
+            if self._taken_back[piece] > 0:
+                self._taken_back[piece] -= 1
+            elif piece.tag:
+                found.append(self._tags[piece.tag](piece.text))
+            elif self._message is not None:
+                found.append(self._message.model_copy(update={"text": piece.text}))
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerPair:
-    """An opening and a closing tag that belong together, as offsets into the text."""
-
-    tag: str
-    start: int
-    content_start: int
-    content_end: int
-    end: int
-
-
-def find_markers(text: str, pattern: re.Pattern[str]) -> tuple[list[MarkerPair], int]:
-    """The outermost tag pairs in order, and from where on the text is still undecided.
-
-    Undecided is the text from the first opening tag without a closing one, or from an unclosed
-    code fence or a half-written tag at the very end; without any of these it is the text's length.
-    """
-    opened: dict[str, re.Match[str]] = {}
-    candidates: list[MarkerPair] = []
-    for tag in _tags_outside_code(text, pattern):
-        name = tag.group(2)
-        if not tag.group(1):
-            opened[name] = tag
-        elif name in opened:
-            opening = opened.pop(name)
-            candidates.append(
-                MarkerPair(name, opening.start(), opening.end(), tag.start(), tag.end())
-            )
-    candidates.sort(key=lambda pair: pair.start)
-    pairs: list[MarkerPair] = []
-    for pair in candidates:
-        if not pairs or pair.start >= pairs[-1].end:
-            pairs.append(pair)
-    undecided = _open_end(text)
-    for opening in opened.values():
-        if not any(pair.start < opening.start() < pair.end for pair in pairs):
-            undecided = min(undecided, opening.start())
-    return pairs, undecided
+def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:
+    """The text as pieces, trimmed, without empty ones."""
+    pieces: list[Piece] = []
+    position = 0
+    for pair in pairs:
+        pieces.append(Piece("", text[position : pair.start].strip()))
+        pieces.append(Piece(pair.tag, text[pair.content_start : pair.content_end].strip()))
+        position = pair.end
+    pieces.append(Piece("", text[position:].strip()))
+    return [piece for piece in pieces if piece.tag or piece.text]
 
 
-def _tags_outside_code(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    matches = pattern.finditer(text)
-    tag = next(matches, None)
-    if tag is None:
-        return
-    for start, end, _ in code_regions(text):
-        while tag is not None and tag.start() < start:
-            yield tag
-            tag = next(matches, None)
-        while tag is not None and tag.start() < end:
-            tag = next(matches, None)
-    while tag is not None:
-        yield tag
-        tag = next(matches, None)
-
-
-_HALF_TAG = re.compile(r"</?[A-Z_]{0,64}$")
-
-
-def _open_end(text: str) -> int:
-    """Where an unclosed fence or a half-written tag begins; the length of the text without one."""
-    half = _HALF_TAG.search(text, max(0, len(text) - 70))
-    end = half.start() if half else len(text)
-    return min([end, *(region.start for region in code_regions(text) if not region.closed)])
+def _without(pieces: Iterable[Piece], early: Counter[Piece]) -> list[Piece]:
+    """Those that were not told early."""
+    told = Counter(early)
+    left: list[Piece] = []
+    for piece in pieces:
+        if told[piece] > 0:
+            told[piece] -= 1
+        else:
+            left.append(piece)
+    return left

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any, assert_never
 
 from cuggino.events import (
+    AgentFellBack,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
@@ -15,7 +16,10 @@ from cuggino.events import (
     ToolResult,
 )
 
-_SESSION_OVER = (SessionEnded, AgentRetry, QuotaWaiting, AgentNudged, AgentReplaced)
+_SESSION_OVER = (
+    *(SessionEnded, AgentRetry, QuotaWaiting),
+    *(AgentNudged, AgentReplaced, AgentFellBack),
+)
 """After these no tool of before is running: the session ended, or another policy ended it."""
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from cuggino.events import (
+    AgentFellBack,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
@@ -120,6 +121,11 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Agent nudged", "warning", _stall(idle, tool)
         case AgentReplaced(idle=idle, tool=tool):
             return "Agent replaced", "warning", _stall(idle, tool)
+        case AgentFellBack() as fallen:
+            took_over = f"{fallen.to_agent} took over from {fallen.from_agent}"
+            why = f"{fallen.reason.replace('_', ' ')}: {fallen.message}"
+            role = f"{fallen.role}: " if fallen.role else ""
+            return "Another agent", "warning", f"{role}{took_over}; {why}"
         case NoProgress(kind=kind, agents=agents, action=action):
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"

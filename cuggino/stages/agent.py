@@ -51,7 +51,8 @@ def agent_stage(
 ) -> Observable[LlmAgentEvent | LlmMarkerEvent | PolicyEvent]:
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
-    Each marker is given to `on_marker` as it is emitted. After the terminal marker the agent has
+    Each marker is given to `on_marker` as it is emitted: of a message that comes in deltas as soon
+    as it is complete, a terminal one with its message. After the terminal marker the agent has
     `linger` seconds to end by itself (its cost comes with its result), then its processes are
     ended. An agent that ends without a terminal marker is asked once more, in the same session
     if the agent can resume one, for exactly one of its terminal markers. `StageCost` comes before
@@ -117,7 +118,10 @@ class _AgentStage:
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
         )
-        return session.pipe(extract_markers(self._tags), ops.do_action(self._note), ending)
+        # The last word counts when its message is complete: a message that is taken back, and
+        # written anew, was never said; and its end brings what the session took.
+        markers = extract_markers(self._tags, at_end=is_llm_terminal_marker_event)
+        return session.pipe(markers, ops.do_action(self._note), ending)
 
     def _note(self, event: Event) -> None:
         if is_llm_terminal_marker_event(event) and self._sessions.outcome is None:

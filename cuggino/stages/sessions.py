@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import cast
 
-from reactivex import Observable, defer, just, operators as ops
+from reactivex import Observable, defer, just, operators as ops, throw
 
-from cuggino.agents.protocol import LlmAgent, SpawnOptions
+from cuggino.agents.protocol import LlmAgent, RoutingAgent, SpawnOptions
 from cuggino.errors import AgentFailed
-from cuggino.events import Event, SessionEnded
+from cuggino.events import AgentFellBack, Event, PolicyEvent, SessionEnded
 
 _LONGEST_REASON = 300
 
@@ -44,6 +44,13 @@ class Sessions:
     def can_resume(self) -> bool:
         """Whether the agent can go on with a session at all."""
         return self._agent.can_resume
+
+    @property
+    def account(self) -> Hashable | None:
+        """Who may work in them, when not all agents are the same; a usage limit is theirs alone."""
+        if not isinstance(self._agent, RoutingAgent):
+            return None
+        return tuple(id(agent) for agent in self._agent.agents_for(self._options.role))
 
     @property
     def can_be_resumed(self) -> bool:
@@ -84,6 +91,12 @@ class Sessions:
         options = replace(self._options, prompt=prompt, session_id=None, resume_session_id=self._id)
         return self._spawn(options)
 
+    def give_way(self, error: Exception) -> Observable[PolicyEvent]:
+        """`AgentFellBack` when another agent is to begin anew after this failure, else an error."""
+        if isinstance(self._agent, RoutingAgent):
+            return self._agent.give_way(self._options.role, error)
+        return throw(error)
+
     def _refused(self, error: Exception, _source: Observable[Event]) -> Observable[Event]:
         """A session that the agent does not know any more cannot be gone on with."""
         if isinstance(error, AgentFailed) and error.reason == "bad_request" and not self._begun:
@@ -96,7 +109,12 @@ class Sessions:
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))
-            return events.pipe(ops.do_action(self._seen), self._read)
+            return events.pipe(
+                # Behind the last word of one agent another one has nothing to do.
+                ops.take_while(lambda e: self.outcome is None or not isinstance(e, AgentFellBack)),
+                ops.do_action(self._seen),
+                self._read,
+            )
 
         return defer(start)
 

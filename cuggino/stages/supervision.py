@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
 from cuggino.domain.spending import Budget
 from cuggino.events import Event
+from cuggino.operators.flow import Flow, flow, forward
 from cuggino.operators.idle_timeout import idle_timeout
+from cuggino.operators.quota_gate import QuotaGate
 from cuggino.operators.remedies import Remedies
 from cuggino.operators.retry_session import is_transient, retry_session
 from cuggino.operators.stage_timeout import stage_timeout
-from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.wait_for_quota import wait_for_quota
 from cuggino.operators.within_budget import Ledger, within_budget
 from cuggino.stages.sessions import Sessions
 
@@ -26,7 +28,7 @@ class Supervision:
     """What is done about an agent that fails, waits, is silent or spends too much.
 
     The defaults do nothing. `ledger` and `gate` are shared by all agents that they are given to:
-    what one spends counts for all, and a usage limit that one meets holds for all.
+    what one spends counts for all, and a usage limit that one meets holds for all of its account.
     """
 
     max_retries: int = 0
@@ -49,7 +51,8 @@ class Supervision:
 
         Liveness is inside of retries, so that neither a pause nor a wait counts as silence; the
         wait for a usage limit is outside of them, so that it costs no retry. A session that comes
-        in the place of another has the same policies around it.
+        in the place of another has the same policies around it. When the retries are used up,
+        another agent begins anew, if there is one, with retries of its own.
         """
         remedies = Remedies()
         again, fresh = sessions.again, sessions.fresh
@@ -80,10 +83,18 @@ class Supervision:
                 transient=self.transient,
                 again=lambda error: in_time(again(error)),
             )
-            return retry(in_time(agent))
+            return retry(in_time(agent)).pipe(
+                ops.catch(lambda error, _source: flow(lambda: elsewhere(error)))
+            )
+
+        def elsewhere(error: Exception) -> Flow[None]:
+            if not self.transient(error):
+                raise error
+            yield from forward(sessions.give_way(error))
+            yield from forward(retried(fresh()))
 
         waiting: Policy = wait_for_quota(
-            gate=self.gate,
+            gate=self.gate.of(sessions.account),
             wait=self.wait_for_quota,
             margin=self.quota_margin,
             again=lambda error: retried(again(error)),

@@ -9,7 +9,7 @@ from typing import Any
 
 from reactivex import Observable, abc, from_iterable
 
-from cuggino.agents.protocol import InteractiveOptions, Role, SpawnOptions
+from cuggino.agents.protocol import Capabilities, InteractiveOptions, Role, SpawnOptions
 from cuggino.events import LlmAgentEvent
 
 
@@ -38,6 +38,11 @@ class InMemoryAgent:
     can_resume: bool = False
     spawned: list[SpawnOptions] = field(default_factory=list)
     _queues: dict[str, Iterator[AgentRun | Observable[Any]]] = field(default_factory=dict)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Nothing but what its streams hold, and to be gone on with if it is said to be so."""
+        return Capabilities(resume=self.can_resume)
 
     def check(self) -> str:
         """Always there."""

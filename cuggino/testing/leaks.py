@@ -32,7 +32,7 @@ def no_leaks(*, within: float = 5.0) -> Iterator[None]:
 def _held() -> dict[str, int]:
     me = psutil.Process()
     children = me.children(recursive=True)
-    guardians = [c for c in children if _is_guardian(c)]
+    guardians = [c for c in children if is_guardian(c)]
     held = {f"process {c.pid} {c.name()}": 1 for c in children if c not in guardians}
     held |= {
         f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name != "cuggino-loop"
@@ -46,7 +46,8 @@ def _left(before: dict[str, int], after: dict[str, int]) -> list[str]:
     return [name for name, count in after.items() if count > before.get(name, 0)]
 
 
-def _is_guardian(process: psutil.Process) -> bool:
+def is_guardian(process: psutil.Process) -> bool:
+    """Whether it watches over the children of this process; so it is said of one that is gone."""
     try:
         return any(part.endswith("guardian.py") for part in process.cmdline())
     except psutil.Error:

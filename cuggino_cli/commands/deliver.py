@@ -21,7 +21,14 @@ from cuggino_cli.deliver_options import (
     thinking_tokens,
 )
 from cuggino_cli.follow import OutputOptions, output_options
-from cuggino_cli.policies import policy_options_but_retries, warn_if_loose, with_policies
+from cuggino_cli.policies import (
+    AGENT_HELP,
+    MODEL_HELP,
+    policy_options_but_retries,
+    warn_if_loose,
+    with_policies,
+)
+from cuggino_cli.recording_options import recording_options
 
 if TYPE_CHECKING:
     from cuggino.config import Config
@@ -70,7 +77,7 @@ _OF_THE_RUN = {
     callback=read_by(max_retries),
     help="How many sessions in a row may fail and be followed by another.",
 )
-@click.option("--model", "-m", metavar="M", help="The model, in place of the configured one.")
+@click.option("--model", "-m", metavar="M", help=MODEL_HELP)
 @click.option("--plan-model", "-P", metavar="M", help="The model of sessions that plan.")
 @click.option(
     THINKING,
@@ -98,15 +105,17 @@ _OF_THE_RUN = {
     flag_value=_LATEST,
     help="Go on with an unfinished run: the latest, or the one whose id begins so.",
 )
-@click.option("--agent", "-a", metavar="NAME", help="claude, copilot, or scripted:FILE.")
+@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP)
 @click.option("--debug", "-d", is_flag=True, help="Show what is sent and received.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
+@recording_options
 @output_options
 def command(
     folder: Path,
     agent: str | None,
     resume: str | None,
     output: OutputOptions,
+    recording: dict[str, Any],
     debug: bool,
     compat_exit_codes: bool,
     **given: Any,
@@ -133,9 +142,9 @@ def command(
     run_id = resume or None
     if resume is not None and agent is None:
         agent = _agent_of(folder, run_id)
-    runtime = Runtime.live(cwd=folder, config=config, agent=agent)
-    warn_if_loose(config, runtime.agent)
+    runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     chosen = {name: value for name, value in options.items() if value}
+    warn_if_loose(config, runtime.agent, roles=runtime.deliver_options(**chosen).roles)
     begins = "Resuming" if resume is not None else "Starting"
     opening = () if output.quiet else _opening(begins, folder, config, chosen)
     ways = Ways(

@@ -12,7 +12,14 @@ from cuggino_cli.commands import loop_configure, setup
 from cuggino_cli.deliver_options import COMPAT, max_iterations, max_retries, read_by
 from cuggino_cli.follow import INTERRUPTED, OutputOptions, output_options
 from cuggino_cli.loop_settings import agent_of, load_settings, loop_options, model_of
-from cuggino_cli.policies import policy_options_but_retries, warn_if_loose, with_policies
+from cuggino_cli.policies import (
+    AGENT_HELP,
+    MODEL_HELP,
+    policy_options_but_retries,
+    warn_if_loose,
+    with_policies,
+)
+from cuggino_cli.recording_options import recording_options
 
 if TYPE_CHECKING:
     from cuggino import Runtime
@@ -84,7 +91,7 @@ class LoopGroup(click.Group):
     callback=read_by(max_retries),
     help="How many sessions in a row may fail and be followed by another.",
 )
-@click.option("--model", "-m", metavar="M", help="The model, in place of the configured one.")
+@click.option("--model", "-m", metavar="M", help=MODEL_HELP)
 @policy_options_but_retries
 @click.option(
     "--resume",
@@ -93,8 +100,9 @@ class LoopGroup(click.Group):
     flag_value=_LATEST,
     help="Go on with an unfinished run: the latest, or the one whose id begins so.",
 )
-@click.option("--agent", metavar="NAME", help="claude, copilot, or scripted:FILE.")
+@click.option("--agent", metavar="NAME", help=AGENT_HELP)
 @click.option(COMPAT, is_flag=True, help="End with Lopen's exit codes, 0 when interrupted.")
+@recording_options
 @output_options
 def command(
     auto: bool,
@@ -103,6 +111,7 @@ def command(
     model: str | None,
     resume: str | None,
     output: OutputOptions,
+    recording: dict[str, Any],
     compat_exit_codes: bool,
     **given: Any,
 ) -> int:
@@ -134,9 +143,9 @@ def command(
     if (retries := given.pop("max_retries")) is not None:
         options["max_retries"] = retries
     config = with_policies(config, given)
-    runtime = Runtime.live(cwd=folder, config=config, agent=name)
-    runtime.agent.check()
-    warn_if_loose(config, runtime.agent)
+    runtime = Runtime.live(cwd=folder, config=config, agent=name, **recording)
+    checked = runtime.checked_building(runtime.plan_build_options(**options))
+    warn_if_loose(config, runtime.agent, roles=checked.roles)
     if resume is None:
         is_asking = not auto and not output.json and setup.on_terminal()
         begin = _beginning(runtime, options, output, is_asking=is_asking, is_told=auto)

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
-from cuggino_cli.policies import policy_options, warn_if_loose, with_policies
+from cuggino_cli.policies import (
+    AGENT_HELP,
+    CODING_ROLES,
+    policy_options,
+    warn_if_loose,
+    with_policies,
+)
+from cuggino_cli.recording_options import recording_options
 
 _LATEST = ""
 
@@ -28,8 +35,9 @@ _LATEST = ""
 )
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
-@click.option("--agent", "-a", metavar="NAME", help="claude, copilot, or scripted:FILE.")
+@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP)
 @policy_options
+@recording_options
 @output_options
 def command(
     focus: str | None,
@@ -38,6 +46,7 @@ def command(
     slow: bool,
     agent: str | None,
     output: OutputOptions,
+    recording: dict[str, Any],
     **policies: Any,
 ) -> int:
     """Plan, implement and review until the work matches the specs.
@@ -56,11 +65,13 @@ def command(
     config = with_policies(load_config(folder), policies)
     if resume is not None:
         run_id = resume or None
-        runtime = Runtime.live(cwd=folder, config=config, agent=agent or _agent_of(folder, run_id))
-        warn_if_loose(config, runtime.agent)
+        runtime = Runtime.live(
+            cwd=folder, config=config, agent=agent or _agent_of(folder, run_id), **recording
+        )
+        warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
         return follow(runtime.resume(run_id), output, journaled=config.journal)
-    runtime = Runtime.live(cwd=folder, config=config, agent=agent)
-    warn_if_loose(config, runtime.agent)
+    runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
+    warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
     text = read_text_file(folder / review, what="--review") if review else None
     run = runtime.run(focus=focus or "", review=text, slow=slow)
     return follow(run, output, journaled=config.journal)

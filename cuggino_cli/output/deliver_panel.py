@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from cuggino.events import (
+    AgentFellBack,
     AgentMessage,
     AgentRetry,
     DeliverablesListed,
@@ -117,6 +118,8 @@ class Panel:
             case ToolCall(name=name):
                 running = f"Running {name.rpartition('__')[2] or name}"
                 return replace(self, activity=running, tools=self.tools + 1, until=None)
+            case AgentFellBack():
+                return replace(self, activity="Starting", until=None)
             case AgentRetry():
                 return replace(self, activity="Retrying", until=None)
             case QuotaWaiting(remaining=remaining, resets_at=resets_at):

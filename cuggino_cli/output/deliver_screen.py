@@ -26,6 +26,7 @@ from cuggino_cli.output.deliver import Line, deliver_lines, waiting_lines
 from cuggino_cli.output.deliver_debug import debug_line, sent_line
 from cuggino_cli.output.deliver_panel import Panel
 from cuggino_cli.output.format import format_event
+from cuggino_cli.output.partial import Partial
 from cuggino_cli.output.render import Screen, shown_on
 from cuggino_cli.output.spinner import Ticker
 from cuggino_cli.output.terminal import Terminal
@@ -64,6 +65,7 @@ class Wording:
         self._opening = tuple(opening)
         self._instruction = instruction
         self._waits = False
+        self._partial = Partial()
         self._listed: DeliverablesListed | None = None
 
     def pieces(self, event: Event) -> Iterator[Piece]:
@@ -87,9 +89,14 @@ class Wording:
         for line in lines:
             yield Piece(line.fragments, line.is_complaint)
         if not isinstance(event, QuotaWaiting | DeliverEvent) and not _is_told_later(event):
-            fragments = format_event(event, verbosity=self._verbosity)
+            fragments = self._fragments(event)
             if fragments is not None:
                 yield Piece(fragments, any(f.label in _COMPLAINTS for f in fragments))
+
+    def _fragments(self, event: Event) -> list[Fragment] | None:
+        """The event as everywhere; messages line by line while they are being written."""
+        shown = self._partial.read(event) if self._verbosity >= Verbosity.VERBOSE else event
+        return None if shown is None else format_event(shown, verbosity=self._verbosity)
 
     def _received(self, event: Event) -> list[Line]:
         line = debug_line(event) if self._instruction is not None else None

@@ -28,6 +28,7 @@ from cuggino.events import (
     ToolCall,
 )
 from cuggino_cli.output.format import format_event
+from cuggino_cli.output.partial import Partial
 from cuggino_cli.output.plan_build import Weight, plan_build_lines
 from cuggino_cli.output.plan_build_words import Words
 from cuggino_cli.output.render import Screen, shown_on
@@ -114,6 +115,7 @@ class _LoopScreen:
         self._terminal = terminal
         self._view = view
         self._words = Words(terminal, stream=view.stream)
+        self._partial = Partial()
         self._is_verifying = False
         self._waits = False
         self._counted: JobsCounted | None = None
@@ -125,8 +127,8 @@ class _LoopScreen:
     def show(self, event: Event) -> None:
         if isinstance(event, SessionEnded | PlanBuildEvent):
             self._end_words(event)
-        if isinstance(event, AgentMessage) and self._is_answer(event):
-            self._words.add(event)
+        if isinstance(event, AgentMessage | MessageDelta):
+            self._add_words(event)
         for piece in self._pieces(event):
             if self._view.shows(piece.weight):
                 is_complaint = piece.weight in ("warning", "error")
@@ -146,6 +148,15 @@ class _LoopScreen:
         ends = SessionEnded | PlanBuildPhaseStarted | PlanBuildSessionRetry | PlanBuildEnded
         if isinstance(event, ends):
             self._words.end()
+
+    def _add_words(self, event: AgentMessage | MessageDelta) -> None:
+        """With `--verbose` a message is written line by line while it is being written."""
+        part: Event | None = event
+        if self._shows_all and self._view.stream:
+            part = self._partial.read(event)
+        if isinstance(part, AgentMessage) and self._is_answer(part):
+            newline = "\n" if isinstance(event, MessageDelta) else ""
+            self._words.add(part.model_copy(update={"text": part.text + newline}))
 
     def _is_answer(self, event: AgentMessage) -> bool:
         """Whether it is what the loop's own agent says to the person (LOP-081)."""

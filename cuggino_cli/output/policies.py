@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cuggino.events import (
+    AgentFellBack,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
@@ -60,12 +61,21 @@ def policy_line(event: PolicyEvent) -> PolicyLine | None:
         case AgentReplaced(idle=float(idle), tool=tool):
             silent = f"silent for {format_duration(idle)}{_while(tool)}"
             return PolicyLine("warning", f"[Agent] {silent}: a fresh agent begins anew")
+        case AgentFellBack():
+            return PolicyLine("warning", _fallen_back(event))
         case NoProgress():
             return PolicyLine("caution", _standstill(event))
         case RunResumed():
             return PolicyLine("round", _resumed(event))
         case _:
             return None
+
+
+def _fallen_back(event: AgentFellBack) -> str:
+    until = f" until {event.until:%Y-%m-%d %H:%M %Z}".rstrip() if event.until else ""
+    what = f"{event.to_agent} takes over from {event.from_agent}"
+    role = f" as {event.role}" if event.role else ""
+    return f"[Agent] {what}{role} ({event.reason.replace('_', ' ')}{until}): {event.message}"
 
 
 def countdown(seconds: float) -> str:

@@ -19,8 +19,10 @@ from cuggino.events import (
     WatchSpecIssueWaiting,
 )
 from cuggino_cli.output.format import format_event
+from cuggino_cli.output.partial import Partial
 from cuggino_cli.output.spinner import Spinner
 from cuggino_cli.output.terminal import Terminal
+from cuggino_cli.output.theme import Fragment
 from cuggino_cli.output.verbosity import Verbosity
 
 E = TypeVar("E", bound=Event)
@@ -30,6 +32,9 @@ def with_cli_output(
     terminal: Terminal, *, verbosity: Verbosity, bell: bool = True
 ) -> Callable[[Observable[E]], Observable[E]]:
     """Prints each event, then passes it on unchanged; completion and errors pass too (CUG-130).
+
+    Where the agent's messages are shown (`VERBOSE`), they are shown line by line while they are
+    being written, as far as the agent tells them so.
 
     On an interactive terminal a spinner is drawn below the lines, by the scheduler given at
     `subscribe`; without one there is no spinner. It shows the time since the last event that is
@@ -128,13 +133,14 @@ class _LoopScreen:
         self._verbosity = verbosity
         self._bell = bell
         self._waits = False
+        self._partial = Partial()
         self._spinner: Spinner | None = None
         if terminal.interactive and scheduler is not None:
             self._spinner = Spinner(terminal, scheduler, on_error=on_error)
             self._spinner.start()
 
     def show(self, event: Event) -> None:
-        fragments = format_event(event, verbosity=self._verbosity)
+        fragments = self._fragments(event)
         # A wait is told once; how it goes on is the spinner's.
         told = self._waits and isinstance(event, QuotaWaiting)
         self._waits = isinstance(event, QuotaWaiting)
@@ -143,6 +149,10 @@ class _LoopScreen:
             self._terminal.print(silenced)
         if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
             self._follow(event, self._spinner)
+
+    def _fragments(self, event: Event) -> list[Fragment] | None:
+        shown = self._partial.read(event) if self._verbosity >= Verbosity.VERBOSE else event
+        return None if shown is None else format_event(shown, verbosity=self._verbosity)
 
     def _follow(self, event: Event, spinner: Spinner) -> None:
         spinner.restart_time()

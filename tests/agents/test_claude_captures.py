@@ -7,12 +7,13 @@ from typing import NamedTuple
 import pytest
 
 from cuggino.agents.claude_wire import ClaudeSession
-from cuggino.events import LlmAgentEvent
+from cuggino.events import AgentMessage, LlmAgentEvent, MessageDelta
 from tests.agents.claude_lines import kind
 from tests.vectors import DATA
 
 LETTER = {
     "AgentMessage": "A",
+    "MessageDelta": "",
     "PingEvent": "",
     "RateLimited": "L",
     "SystemMessage": "S",
@@ -34,7 +35,7 @@ class Capture(NamedTuple):
     """An agent's reason, or the name of another error."""
     cost: float | None
     letters: str
-    """The events without pings and counts of tokens, a letter each, as in `LETTER`."""
+    """The events without deltas, pings and counts of tokens, a letter each, as in `LETTER`."""
 
 
 CAPTURES = [
@@ -72,6 +73,12 @@ CAPTURES = [
 ]
 
 
+STREAMED = {"subagent": 2}
+"""Of a sub-agent's messages nothing is told while they are being written."""
+
+TAKEN_BACK = {"cut_after_tooluse_block", "cut_mid_message_forever"}
+
+
 def replay(name: str) -> tuple[ClaudeSession, list[LlmAgentEvent]]:
     session = ClaudeSession()
     lines = (DATA / "claude" / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
@@ -90,6 +97,21 @@ def test_captures(capture: Capture) -> None:
     assert capture.cost == pytest.approx(ended.cost_usd)
     assert ended.session_id is not None
     assert ended.duration == 2.5
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
+def test_deltas_make_up_their_message(capture: Capture) -> None:
+    """Joined, the deltas before a message with its id are its text; what is left was taken back."""
+    written: dict[str, str] = {}
+    streamed = 0
+    for event in replay(capture.name)[1]:
+        if isinstance(event, MessageDelta):
+            written[event.message_id] = written.get(event.message_id, "") + event.text
+        elif isinstance(event, AgentMessage) and event.message_id in written:
+            assert event.text == written.pop(event.message_id)
+            streamed += 1
+    assert STREAMED.get(capture.name, capture.letters.count("A")) == streamed
+    assert (capture.name in TAKEN_BACK) == bool(written)
 
 
 def test_every_capture_is_replayed() -> None:

@@ -16,6 +16,7 @@ from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     RateLimited,
     SessionEnded,
@@ -50,7 +51,7 @@ class Run:
 
     @property
     def tags(self) -> list[str]:
-        unseen = PingEvent | UsageUpdate
+        unseen = PingEvent | MessageDelta | UsageUpdate
         return [event.tag for event in self.events if not isinstance(event, unseen)]
 
 

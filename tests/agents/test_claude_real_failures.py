@@ -21,6 +21,7 @@ from cuggino.events import (
     AgentMessage,
     Done,
     Event,
+    MessageDelta,
     PingEvent,
     RateLimited,
     SessionEnded,
@@ -72,7 +73,9 @@ class Session:
 
     @property
     def tags(self) -> list[str]:
-        return [event.tag for event in self.events if not isinstance(event, PingEvent)]
+        return [
+            event.tag for event in self.events if not isinstance(event, PingEvent | MessageDelta)
+        ]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     SystemMessage,
     Thinking,
@@ -91,6 +92,32 @@ START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={
 def test_one_event(event: dict[str, Any], expected: LlmAgentEvent) -> None:
     """Each of the SDK's events has its meaning, and what has none is a sign of life."""
     assert [expected] == fed(event)
+
+
+def test_text_while_it_is_written() -> None:
+    """Deltas have the id of their message and its sub-agent, and make up its text."""
+    events = fed(
+        raw("subagent.started", "a1", toolCallId="task"),
+        raw("assistant.message_delta", messageId="m", deltaContent="Hel"),
+        raw("assistant.message_delta", "a1", messageId="s", deltaContent="sub"),
+        raw("assistant.message_delta", messageId="m", deltaContent="lo \ud83d"),
+        raw("assistant.message_delta", messageId="m", deltaContent="\ude00"),
+        raw("assistant.message_delta", messageId="m", deltaContent=""),
+        raw("assistant.message_delta", messageId="m", deltaContent=7),
+        raw("assistant.message_delta", messageId="m", deltaContent="!\ud83d"),
+        raw("assistant.message", messageId="m", content="Hello \U0001f600!\ufffd"),
+    )
+    told = [event for event in events[1:] if not isinstance(event, PingEvent)]
+    assert [
+        MessageDelta(text="Hel", message_id="m"),
+        MessageDelta(text="sub", message_id="s", parent_tool_use_id="task"),
+        MessageDelta(text="lo ", message_id="m"),
+        MessageDelta(text="\U0001f600", message_id="m"),
+        MessageDelta(text="!", message_id="m"),
+        MessageDelta(text="\ufffd", message_id="m"),
+        AgentMessage(text="Hello \U0001f600!\ufffd", message_id="m"),
+    ] == told
+    assert [PingEvent(timestamp=NOW)] * 7 == [e for e in events if isinstance(e, PingEvent)]
 
 
 def test_tokens() -> None:

@@ -10,6 +10,7 @@ import pytest
 from cuggino.errors import AgentFailed
 from cuggino.events import (
     AgentMessage,
+    MessageDelta,
     PingEvent,
     SystemMessage,
     Thinking,
@@ -72,6 +73,11 @@ def test_a_session(copilot: Copilot) -> None:
         "Now <NOTE>I begin</NOTE>, in more than one delta.",
         "<DONE>done</DONE>",
     ] == [message.text for message in done.of(AgentMessage)]
+    written: dict[str, str] = {}
+    for delta in done.of(MessageDelta):
+        written[delta.message_id] = written.get(delta.message_id, "") + delta.text
+    assert written == {message.message_id: message.text for message in done.of(AgentMessage)}
+    assert len(done.of(MessageDelta)) > len(written)
     assert ["Hm."] == [thought.text for thought in done.of(Thinking)]
     calls = done.of(ToolCall)
     assert ["Bash", "Write", "Bash"] == [call.name for call in calls]

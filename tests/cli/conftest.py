@@ -11,10 +11,12 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput, Output
 
 from cuggino.config import Config, save_config
+from cuggino.events import parse_event
 from cuggino_cli.commands import setup
 from cuggino_cli.main import main
 from tests.cli import loops
 from tests.cli.deliveries import Loop, project_of
+from tests.cli.falling import Lines
 from tests.cli.keyboard import Setup
 
 SCENARIO = """\
@@ -123,3 +125,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
             return main(list(args))
 
     return run
+
+
+@pytest.fixture
+def said(capfd: pytest.CaptureFixture[str]) -> Lines:
+    """The events that `--json` has printed."""
+    return lambda: [parse_event(line) for line in capfd.readouterr().out.splitlines()]

@@ -74,6 +74,7 @@ _OF_POLICIES: dict[str, Any] = {
     "tasks": 3,
     "total_cost": 1.5,
     "total_usage": _USAGE,
+    "until": datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
     "usage": _USAGE,
     "waited": 60.0,
 }

@@ -105,7 +105,7 @@ def test_a_file_that_is_no_configuration(tmp_path: Path, text: str | bytes, word
         ("specspath", "specsPath"),
         ("checkcommand", "checkCommand"),
         ("check", "checkCommand"),
-        ("agents", "agent"),
+        ("agnts", "agents"),
         ("Commit", "commit"),
     ],
 )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cuggino.events import QuotaLifted, RateLimited, SessionEnded
-from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.quota_gate import QuotaGate
+from cuggino.operators.wait_for_quota import wait_for_quota
 from tests.operators.quotas import (
     HI,
     HOUR,

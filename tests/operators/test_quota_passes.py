@@ -11,7 +11,8 @@ from reactivex.disposable import Disposable
 from reactivex.testing import TestScheduler
 
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.quota_gate import QuotaGate
+from cuggino.operators.wait_for_quota import wait_for_quota
 from tests.operators.quotas import (
     HI,
     HOUR,

@@ -16,7 +16,8 @@ from reactivex.testing import TestScheduler
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted
-from cuggino.operators.wait_for_quota import QuotaGate, wait_for_quota
+from cuggino.operators.quota_gate import QuotaGate
+from cuggino.operators.wait_for_quota import wait_for_quota
 from cuggino.testing import Marbles
 from tests.operators.quotas import (
     DONE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuggino.events import (
+    AgentFellBack,
     AgentMessage,
     AgentNudged,
     AgentReplaced,
@@ -46,6 +47,11 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     (AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
     (AgentReplaced(), "Agent replaced", "its time ran out"),
     (AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),
+    (
+        AgentFellBack(role="r", from_agent="a", to_agent="b", reason="not_found", message="why"),
+        "Another agent",
+        "r: b took over from a; not found: why",
+    ),
     (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
     (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
     (RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),

@@ -1,0 +1,101 @@
+"""Which agent works as which role, and which ones take over: `agents` and `fallback`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
+from pydantic.functional_serializers import model_serializer
+from pydantic.functional_validators import model_validator
+
+RoleName: TypeAlias = Literal[
+    "planning",
+    "implementing",
+    "reviewing",
+    "audit",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
+    "plan",
+    "build",
+    "judge",
+]
+"""What an agent works as: the roles of `cuggino.agents`."""
+
+ROLES: tuple[RoleName, ...] = get_args(RoleName)
+
+
+class _Choice(BaseModel):
+    """An agent with what is special about it; in the file a name, or an object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    agent: str | None = Field(default=None, pattern=r"\S")
+    """A name, as `agent` of the configuration; absent means that one."""
+    model: str | None = Field(default=None, pattern=r"\S")
+    """The model that it is asked to use."""
+    path: str | None = Field(default=None, pattern=r"\S")
+    """Its program, if it is not the one found on PATH."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"agent": value}
+        if not isinstance(value, Mapping | BaseModel):
+            raise ValueError("must be the name of an agent, or an object with that name in it")
+        return value
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> object:
+        given = {key: value for key, value in handler(self).items() if value is not None}
+        return given["agent"] if given.keys() == {"agent"} else given
+
+
+class FallbackAgent(_Choice):
+    """An agent that takes over."""
+
+    agent: str = Field(pattern=r"\S")
+
+
+class RoleAgent(_Choice):
+    """The agent of a role."""
+
+    fallback: list[FallbackAgent] | None = None
+    """Who takes over in this role, in that order; absent means those of the configuration."""
+
+
+RoleAgents: TypeAlias = dict[RoleName, RoleAgent]
+
+
+def place_of(error: Mapping[str, Any]) -> str:
+    """Where it is in the file: `agents.planning.fallback[0].model`."""
+    place = ""
+    for part in error["loc"]:
+        if isinstance(part, int):
+            place += f"[{part}]"
+        elif part != "[key]":
+            place += f".{part}" if place else part
+    return place
+
+
+def words_of(error: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What is wrong with a key of an object, and what to do; None when it is a value."""
+    *around, key = [part for part in error["loc"] if part != "[key]"]
+    holder = place_of({**error, "loc": tuple(around)})
+    if error["loc"][-1] == "[key]":
+        return f'unknown role "{key}" in "{holder}"', _proposal(str(key), ROLES, "roles")
+    if error["type"] == "extra_forbidden":
+        kind = FallbackAgent if isinstance(around[-1], int) else RoleAgent
+        return f'unknown key "{key}" in "{holder}"', _proposal(str(key), kind.model_fields, "keys")
+    if error["type"] == "missing":
+        return f'"{holder}" has no "{key}"', 'give the name of an agent, such as "claude"'
+    return None
+
+
+def _proposal(key: str, known: Any, what: str) -> str:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f'did you mean "{near[0]}"?' if near else f"valid {what}: " + ", ".join(known)

@@ -1,0 +1,84 @@
+"""A recorded run as a test of your prompts and policies: no agent, no tokens, no network.
+
+`pytest examples/10_recorded.py` runs the tests; so does the file by itself. The recording would be
+of your agent, made once (`cuggino run --record tests/greeting.jsonl ...`) and kept with the tests;
+here a scripted agent is recorded.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cuggino
+from cuggino.errors import ReplayDiverged
+from cuggino.testing import replay
+
+FOCUS = "the greeting"
+
+
+@contextmanager
+def project() -> Iterator[Path]:
+    """A project as it was when the run was recorded."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / ".specs").mkdir()
+        (Path(folder) / ".specs" / "greeting.md").write_text("greeting.txt greets the world.\n")
+        yield Path(folder)
+
+
+PLACE = tempfile.TemporaryDirectory()
+CASSETTE = Path(PLACE.name) / "greeting.jsonl"
+
+with project() as folder:
+    agent = cuggino.ScriptedAgent(Path(__file__).with_name("recorded.toml"))
+    runtime = cuggino.Runtime.live(cwd=folder, agent=agent, record=CASSETTE)
+    cuggino.run(runtime.run(focus=FOCUS))
+
+
+def test_prompts_and_policies_are_as_they_were() -> None:
+    """The run is the recorded one to its end, and leaves the same file."""
+    with project() as folder:
+        events = replay(CASSETTE, lambda runtime: runtime.run(focus=FOCUS), cwd=folder)
+        assert isinstance(events[-1], cuggino.LoopTerminalEvent)
+        assert (folder / "greeting.txt").read_text() == "Hello, world!\n"
+
+
+def test_a_prompt_that_was_changed_is_told() -> None:
+    """Whoever changes a template learns which session is told something else, and where."""
+    with project() as folder:
+        prompts = folder / ".cuggino" / "prompts"
+        prompts.mkdir(parents=True)
+        (prompts / "planning.md").write_text("Plan {{focus}}, and be brief.\n")
+        told = ""
+        try:
+            replay(CASSETTE, lambda runtime: runtime.run(focus=FOCUS), cwd=folder)
+        except ReplayDiverged as error:
+            told = error.message
+        assert "the system prompt of session 1 (planning 1) is another in line 1" in told
+
+
+def test_a_policy_that_was_tightened_is_told() -> None:
+    """A stricter guard would have denied what the agent did."""
+    with project() as folder:
+        config = cuggino.Config(guard="full", profile=["node"])
+        told = ""
+        try:
+            replay(CASSETTE, lambda runtime: runtime.run(focus=FOCUS), cwd=folder, config=config)
+        except ReplayDiverged as error:
+            told = error.message
+        assert "ran in the recording, and is denied now" in told
+
+
+if __name__ == "__main__":
+    for test in (
+        test_prompts_and_policies_are_as_they_were,
+        test_a_prompt_that_was_changed_is_told,
+        test_a_policy_that_was_tightened_is_told,
+    ):
+        test()
+        print("passed:", test.__doc__)
+
+# prints:
+# passed: The run is the recorded one to its end, and leaves the same file.
+# passed: Whoever changes a template learns which session is told something else, and where.
+# passed: A stricter guard would have denied what the agent did.

@@ -1,0 +1,49 @@
+"""The program of 11_own_agent.py: does what `lines.jsonl` says, and prints what it does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Read the lines, the prompt, and go; `--act` gives leave to use tools."""
+    heard = sys.stdin.read()
+    place = next(
+        folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "lines.jsonl").exists()
+    )
+    note = place / "heard.tmp"
+    note.write_text(heard)
+    note.rename(place / "heard.json")
+    tell({"awake": True})
+    for number, line in enumerate((place / "lines.jsonl").read_text().splitlines()):
+        act = json.loads(line)
+        if "fail" in act:
+            print(act["fail"], file=sys.stderr)
+            return 3
+        tell({key: act[key] for key in ("say", "run", "write") if key in act} | {"id": str(number)})
+        if "say" not in act:
+            output, ok = use(act) if "--act" in sys.argv else ("not without leave", False)
+            tell({"result": output, "of": str(number), "ok": ok})
+    tell({"end": "well"})
+    return 0
+
+
+def use(act: dict[str, str]) -> tuple[str, bool]:
+    """Run a command, or write a file; gives what came of it."""
+    if "write" in act:
+        Path(act["write"]).write_text(act["text"])
+        return "written", True
+    env = {"PATH": os.defpath, **os.environ}
+    done = subprocess.run(["/bin/sh", "-c", act["run"]], env=env, capture_output=True, text=True)
+    return done.stdout, done.returncode == 0
+
+
+def tell(what: dict[str, object]) -> None:
+    """Print it, at once."""
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

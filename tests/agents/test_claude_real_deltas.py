@@ -1,0 +1,161 @@
+"""The real Claude Code CLI while its model is writing: text and markers come before the end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from reactivex import Observable
+
+import cuggino
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.protocol import SpawnOptions
+from cuggino.events import AgentMessage, Event, MessageDelta, Note, SessionEnded, ToolCall
+from cuggino.operators import extract_markers, marker_tags
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from cuggino_cli.commands.demo import make_project
+from tests.model_script import Hang, Message, Script, Text, Thought, Tool, always, replies
+from tests.model_server import ModelServer
+from tests.real_claude import clean_env
+
+pytestmark = pytest.mark.real_agent
+
+SAID = "Look, <NOTE>this is new</NOTE> and the message goes on for a good while after that."
+NOTED = 5
+"""So many events of the stream hold the whole marker, and not the whole message."""
+
+
+def spawned(server: ModelServer, program: Path, folder: Path) -> Observable[Event]:
+    env = {**clean_env(folder / "home", server.url), "CLAUDE_CODE_MAX_RETRIES": "1"}
+    agent = ClaudeAgent(path=program, env=env)
+    options = SpawnOptions(prompt="Go.", cwd=folder, dangerously_skip_permissions=True)
+    session = cast("Observable[Event]", agent.spawn(options))
+    return session.pipe(extract_markers(marker_tags(Note)))
+
+
+def seen_of(script: Script, program: Path, folder: Path) -> list[Event]:
+    seen: list[Event] = []
+    with ModelServer(script) as server:
+        cuggino.run(spawned(server, program, folder), seen.append)
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+def first(wanted: Callable[[Event], bool], stream: Observable[Event]) -> list[Event]:
+    """The events up to the first that is wanted, for which the session is ended."""
+    seen: list[Event] = []
+    found = threading.Event()
+
+    def keep(event: Event) -> None:
+        if not found.is_set():
+            seen.append(event)
+            if wanted(event):
+                found.set()
+
+    subscription = stream.subscribe(keep)
+    assert found.wait(30)
+    subscription.dispose()
+    return seen
+
+
+def test_a_marker_comes_while_its_message_is_written(claude_cli: Path, tmp_path: Path) -> None:
+    """While the model has not ended its message, its text and its marker are there already."""
+    with ModelServer(always(Hang(message=Message([Text(SAID)]), after_events=NOTED))) as server:
+        stream = spawned(server, claude_cli, tmp_path)
+        seen = first(lambda event: isinstance(event, Note), stream)
+    told = [event for event in seen if isinstance(event, MessageDelta | AgentMessage | Note)]
+    assert isinstance(told[0], MessageDelta)
+    message_id = told[0].message_id
+    assert [AgentMessage(text="Look,", message_id=message_id), Note(content="this is new")] == [
+        event for event in told if not isinstance(event, MessageDelta)
+    ]
+    assert "Look," == "".join(event.text for event in told if isinstance(event, MessageDelta))
+
+
+def test_deltas_make_up_each_message(claude_cli: Path, tmp_path: Path) -> None:
+    """Thoughts, calls and several texts: the deltas before each text are that text."""
+    call = Tool("Bash", {"command": "echo 1", "description": "one"})
+    emoji = "Then 👍🏽 漢字, \\ud83d, `code`\n\n- a list " * 5
+    seen = seen_of(
+        replies(
+            Message([Thought("Hm <NOTE>no</NOTE>."), Text(SAID), call]),
+            then=Message([Text(emoji)]),
+        ),
+        claude_cli,
+        tmp_path,
+    )
+    written, pieces = "", list[str]()
+    for event in seen:
+        match event:
+            case MessageDelta(text=text):
+                written += text
+            case AgentMessage(text=text):
+                assert text == written
+                pieces, written = [*pieces, text], ""
+            case Note() | ToolCall() | SessionEnded():
+                assert written == ""
+            case _:
+                pass
+    tail = "and the message goes on for a good while after that."
+    assert ["Look,", tail, emoji.strip()] == pieces
+    assert [Note(content="this is new")] == [event for event in seen if isinstance(event, Note)]
+
+
+def test_a_message_that_is_written_anew(claude_cli: Path, tmp_path: Path) -> None:
+    """A message that breaks off behind its marker is written anew, and its marker counts once."""
+    broken = Hang(seconds=1.0, message=Message([Text(SAID)]), after_events=NOTED)
+    seen = seen_of(replies(broken, then=Message([Text(SAID)])), claude_cli, tmp_path)
+    texts = [event for event in seen if isinstance(event, AgentMessage)]
+    tail = "and the message goes on for a good while after that."
+    assert ["Look,", "Look,", tail] == [event.text for event in texts]
+    assert texts[0].message_id != texts[1].message_id == texts[2].message_id
+    assert [Note(content="this is new")] == [event for event in seen if isinstance(event, Note)]
+    assert seen.index(texts[1]) > seen.index(Note(content="this is new"))
+    assert isinstance(seen[-1], SessionEnded)
+    assert "completed" == seen[-1].outcome
+
+
+def test_the_command_line_shows_text_as_it_comes(claude_cli: Path, tmp_path: Path) -> None:
+    """`cuggino run --verbose` shows a line while its message is being written."""
+    folder = make_project(str(tmp_path / "demo"))
+    config = cuggino.load_config(folder)
+    cuggino.save_config(folder, config.model_copy(update={"agent_path": str(claude_cli)}))
+    said = Message([Text("The first line of a plan,\nand a second one that is not complete.")])
+    with ModelServer(always(Hang(message=said, after_events=NOTED))) as server:
+        env = {**clean_env(tmp_path / "home", server.url), "CUGGINO_PYTHON": sys.executable}
+        command = [sys.executable, "-m", "cuggino_cli", "run", "--focus", "it", "--verbose"]
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as running:
+            assert running.stdout is not None
+            ended = threading.Timer(60, running.kill)
+            ended.start()
+            lines: list[str] = []
+            for line in running.stdout:
+                lines.append(line.rstrip("\n"))
+                if "first line" in line:
+                    running.send_signal(signal.SIGINT)
+                    break
+            rest = running.stdout.read()
+            ended.cancel()
+    assert "The first line of a plan," == lines[-1]
+    assert "second" not in rest
+    assert running.returncode == 130

@@ -1,0 +1,149 @@
+"""Agents by name: those of cuggino, of packages that are installed beside it, and import paths."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuggino.agents import LlmAgent, make_agent
+from cuggino.agents.registry import BUILT_IN, agent_entries, agent_names
+from cuggino.errors import ConfigError
+from tests.third_party import AGENT, install
+
+ALL = """\
+from theirs import Agent
+
+
+class Everything(Agent):
+    def __init__(self, **given):
+        self.given = given
+
+
+def make(cwd):
+    agent = Agent()
+    agent.cwd = cwd
+    return agent
+
+
+class Nothing:
+    pass
+
+
+class Refuses(Agent):
+    def __init__(self):
+        from cuggino.errors import ConfigError
+
+        raise ConfigError("theirs needs a licence", hint="buy one")
+
+
+class Fails(Agent):
+    def __init__(self):
+        raise KeyError("licence")
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for packages, among the places for modules."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def given(agent: LlmAgent, *names: str) -> list[object]:
+    """What the agent was made with."""
+    return [vars(agent)[name] for name in names]
+
+
+def test_a_package_adds_an_agent(packages: Path) -> None:
+    """An entry point of the group is an agent, behind those of cuggino."""
+    install(packages, "theirs", AGENT)
+    agent = make_agent("theirs", cwd=packages)
+    assert ("theirs", "7.1") == (agent.name, agent.check())
+    assert (*BUILT_IN, "theirs") == tuple(entry.name for entry in agent_entries())
+    assert "theirs" == agent_entries()[-1].origin
+    assert "theirs" == agent_names()[-1]
+
+
+def test_what_an_agent_is_given(packages: Path) -> None:
+    """It is made with its program and what stands behind a colon, as far as it takes that."""
+    install(packages, "theirs", AGENT)
+    agent = make_agent("theirs:fast", cwd=packages, path="bin/theirs")
+    assert [str(packages / "bin/theirs"), "fast"] == given(agent, "path", "argument")
+    agent = make_agent("theirs", cwd=packages, path="theirs")
+    assert ["theirs", None] == given(agent, "path", "argument")
+
+
+def test_whoever_makes_it(packages: Path) -> None:
+    """An entry point can be a function, and a class that takes all keywords gets all."""
+    install(packages, "theirs", AGENT)
+    points = {"all": "more:Everything", "made": "more:make"}
+    install(packages, "more", ALL, agents=points)
+    made = make_agent("made", cwd=packages, path="x")
+    assert [packages] == given(made, "cwd")
+    everything = make_agent("all:words", cwd=packages, path="x")
+    expected = {"path": "x", "cwd": packages, "argument": "words"}
+    assert [expected] == given(everything, "given")
+
+
+def test_an_import_path(packages: Path) -> None:
+    """An agent needs no entry point: its module and class name it, and are what is in it."""
+    install(packages, "theirs", AGENT, agents={"x": "theirs:Agent"})
+    agent = make_agent("theirs:Agent", cwd=packages, path="theirs")
+    assert ["theirs", None] == given(agent, "path", "argument")
+
+
+def test_an_entry_point_comes_before_an_import_path(packages: Path) -> None:
+    """Where a name is both, the installed agent is meant, with an argument."""
+    install(packages, "theirs", AGENT)
+    assert ["Agent"] == given(make_agent("theirs:Agent", cwd=packages), "argument")
+
+
+def test_the_names_of_cuggino_are_its_own(packages: Path) -> None:
+    """A package cannot put its agent in the place of one of cuggino."""
+    install(packages, "theirs", AGENT, agents={"claude": "theirs:Agent"})
+    assert "theirs" != make_agent("claude", cwd=packages).name
+    assert len(BUILT_IN) == len(agent_entries())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nobody", 'unknown agent "nobody"'),
+        ("claude:x", 'the agent "claude:x" cannot be imported'),
+        ("no_such_module:Agent", "No module named 'no_such_module'"),
+        ("theirs:Nothing", "has no attribute 'Nothing'"),
+        ("json:dumps", "cannot be made: TypeError"),
+        ("more:Nothing", "makes a Nothing, which is no agent"),
+        ("more:Refuses", "theirs needs a licence"),
+        ("more:Fails", "cannot be made: KeyError: 'licence'"),
+        ("absent", 'the agent "absent" of broken cannot be loaded: ModuleNotFoundError'),
+        ("raises", 'the agent "raises" of broken cannot be loaded: OSError: not today'),
+        ("../theirs:Agent", 'unknown agent "../theirs:Agent"'),
+        ("", 'unknown agent ""'),
+    ],
+)
+def test_what_is_no_agent(packages: Path, name: str, words: str) -> None:
+    """A name that is none, and a package that is broken, is one sentence."""
+    install(packages, "theirs", AGENT, agents={"x": "theirs:Agent"})
+    install(packages, "more", ALL, agents={"y": "more:make"})
+    points = {"absent": "no_such_module:Agent", "raises": "broken:Agent"}
+    install(packages, "broken", "raise OSError('not today')\n", agents=points)
+    with pytest.raises(ConfigError) as failed:
+        make_agent(name, cwd=packages)
+    assert words in failed.value.message
+    assert "\n" not in failed.value.message
+
+
+def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
+    """The project's folder is no place for modules: what is in it is not run."""
+    (tmp_path / "evil.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="No module named 'evil'"):
+        make_agent("evil:Agent", cwd=tmp_path)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,207 @@
+"""`RoutedAgent`: who works as which role, and who takes over, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.agents import (
+    RoutedAgent,
+)
+from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive
+from cuggino.events import AgentFellBack, AgentMessage, SessionEnded, Usage
+from cuggino.testing import AgentRun, InMemoryAgent
+from tests.agents.routed import FULL, Drawn, candidate, chain, fell, memory, options, values
+from tests.loops.policed import HOUR, failed, limited, second
+
+
+class TestRoles:
+    def test_each_role_has_its_agent(self) -> None:
+        """A session goes to the agent of its role; the default one has the rest."""
+        one, other = memory(), memory()
+        routed = RoutedAgent([candidate(one)], {"reviewing": [candidate(other)]})
+        t = Drawn()
+        for role in ("reviewing", "planning", None):
+            values(t, routed.spawn(options(role=role)))
+        assert ["planning", None] == [spawned.role for spawned in one.spawned]
+        assert ["reviewing"] == [spawned.role for spawned in other.spawned]
+
+    def test_the_model_is_for_the_usual_agent(self) -> None:
+        """An agent's own model counts; that of the options is for the usual agent alone."""
+        agents = [memory() for _ in range(3)]
+        routed = RoutedAgent(
+            [candidate(agents[0])],
+            {
+                "planning": [candidate(agents[1], model="own")],
+                "reviewing": [candidate(agents[2], is_default=False)],
+            },
+        )
+        for role in ("coding", "planning", "reviewing"):
+            Drawn().record(routed.spawn(options(role=role, model="given")))
+        assert ["given", "own", None] == [agent.spawned[0].model for agent in agents]
+
+    def test_what_they_can_together(self) -> None:
+        """Sessions can be gone on with if any can; nothing else that not all can."""
+        both = RoutedAgent([candidate(memory())], {"judge": [candidate(memory(can_resume=True))]})
+        assert (True, True) == (both.can_resume, both.capabilities.resume)
+        assert "none" == both.capabilities.guard
+        assert not RoutedAgent([candidate(memory())]).can_resume
+        assert "memory" == both.name
+
+    def test_a_role_without_anybody(self) -> None:
+        """Each role has at least one."""
+        with pytest.raises(ValueError, match="each role needs a candidate"):
+            RoutedAgent([])
+        with pytest.raises(ValueError, match="each role needs a candidate"):
+            RoutedAgent([candidate(memory())], {"audit": []})
+
+
+class TestFallingBack:
+    def test_the_next_one_begins_anew(self) -> None:
+        """What was said stays; then it is told, and the next does the same from the beginning."""
+        t = Drawn(F=fell())
+        one = memory(t.agent("-alx#", limited(HOUR)))
+        other = memory(t.agent("--bs|"))
+        routed = RoutedAgent(chain(one, other))
+        t.check(routed.spawn(options()), "-alxF-bs|")
+        assert ["Do it."] == [spawned.prompt for spawned in other.spawned]
+
+    @pytest.mark.parametrize(
+        "error",
+        [AgentNotFound("gone"), failed("auth"), failed("billing")],
+        ids=["not_found", "auth", "billing"],
+    )
+    def test_what_does_not_pass(self, error: AgentFailed | AgentNotFound) -> None:
+        """An agent that is not there, or has no account, is not asked for a quarter of an hour."""
+        reason = error.reason if isinstance(error, AgentFailed) else "not_found"
+        t = Drawn(F=fell(reason, error.message, 900))
+        routed = RoutedAgent(chain(memory(t.agent("#", error)), memory(t.agent("-s|"))))
+        t.check(routed.spawn(options()), "Fs|")
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            *(failed("overloaded"), failed("crash"), failed("connection")),
+            *(failed("prompt_too_long"), failed("bad_request"), failed("aborted")),
+            *(GuardNotLive("no"), RuntimeError("bug")),
+        ],
+        ids=repr,
+    )
+    def test_what_is_no_reason(self, error: Exception) -> None:
+        """What may pass, and what another would meet too, is the session's own error."""
+        t = Drawn()
+        other = memory()
+        routed = RoutedAgent(chain(memory(t.agent("-a#", error)), other))
+        t.check(routed.spawn(options()), "-a#")
+        assert [] == other.spawned
+
+    def test_a_good_end_is_one(self) -> None:
+        """An error behind a session that has ended well is no reason to begin it anew."""
+        t = Drawn()
+        other = memory()
+        routed = RoutedAgent(chain(memory(t.agent("-s#", limited(HOUR))), other))
+        t.check(routed.spawn(options()), "-s#")
+        assert [] == other.spawned
+
+    def test_it_is_released_first(self) -> None:
+        """The one that failed is over before it is told, and one runs at a time."""
+        t = Drawn(F=fell())
+        t.error = limited(HOUR)
+        first, then = t.cold("-#"), t.cold("--s|")
+        seen = t.record(RoutedAgent(chain(memory(first), memory(then))).spawn(options()))
+        assert [(0, 1)] == first.subscriptions
+        assert [(1, 4)] == then.subscriptions
+        assert "completed" == seen[-1][1]
+
+    def test_disposal_ends_who_works(self) -> None:
+        """Disposal in the second agent's session ends that one."""
+        t = Drawn()
+        then = t.cold("-b---")
+        routed = RoutedAgent(chain(memory(t.agent("-#", limited(HOUR))), memory(then)))
+        t.record(routed.spawn(options()), dispose_at=3)
+        assert [(1, 3)] == then.subscriptions
+
+    def test_it_goes_down_the_row(self) -> None:
+        """From the second it goes to the third; each is told."""
+        t = Drawn(F=fell(), G=fell("auth", "it was auth", 1 + 900, by="BC"))
+        routed = RoutedAgent(
+            chain(
+                memory(t.agent("#", limited(HOUR))),
+                memory(t.agent("-#", failed("auth"))),
+                memory(t.agent("-s|")),
+            )
+        )
+        t.check(routed.spawn(options()), "FGs|")
+
+    def test_what_is_left_to_spend(self) -> None:
+        """The next one may spend what the first has left; with nothing left nobody begins."""
+        t = Drawn()
+        other = memory(t.agent("-s|"))
+        routed = RoutedAgent(chain(memory(t.agent("x#", limited(HOUR))), other))
+        values(t, routed.spawn(options(max_budget_usd=1.0)))
+        assert 0.75 == other.spawned[0].max_budget_usd
+        t, broke = Drawn(), memory()
+        routed = RoutedAgent(chain(memory(t.agent("x#", limited(HOUR))), broke))
+        t.check(routed.spawn(options(max_budget_usd=0.25)), "x#")
+        assert [] == broke.spawned
+
+
+class TestSticking:
+    def test_until_the_limit_is_lifted(self) -> None:
+        """Further sessions go to the next at once, unsaid; after the time to the first again."""
+        t = Drawn()
+        one = memory(t.agent("#", limited(HOUR)), t.agent("s|"))
+        other = memory(*(t.cold("s|") for _ in range(3)))
+        routed = RoutedAgent(chain(one, other))
+        told = [
+            values(t, routed.spawn(options()), seconds) for seconds in (100, HOUR - 101, 1, 100)
+        ]
+        assert [[fell(), FULL], [FULL], [FULL], [FULL]] == told
+        assert (2, 3) == (len(one.spawned), len(other.spawned))
+
+    def test_a_limit_holds_in_all_roles(self) -> None:
+        """One candidate in two roles is one account."""
+        t = Drawn()
+        one = InMemoryAgent({"plan": [t.agent("#", limited(HOUR))]})
+        other = InMemoryAgent({"plan": [t.cold("s|")], "build": [t.cold("s|")]})
+        shared, rest = chain(one, other)
+        routed = RoutedAgent([shared], {"plan": [shared, rest], "build": [shared, rest]})
+        assert [fell(role="plan"), FULL] == values(t, routed.spawn(options(role="plan")))
+        assert [FULL] == values(t, routed.spawn(options(role="build")))
+        assert 1 == len(one.spawned)
+
+    def test_who_was_served_begins_anew(self) -> None:
+        """After a session that ended well the first pause is a quarter of an hour again."""
+        t = Drawn()
+        one = memory(t.agent("#", failed("auth")), t.cold("s|"), t.cold("#"))
+        routed = RoutedAgent(chain(one, memory(t.cold("s|"), t.cold("s|"))))
+        told = [values(t, routed.spawn(options()), 1000) for _ in range(3)]
+        until = [event.until for said in told for event in said if isinstance(event, AgentFellBack)]
+        assert [second(900), second(2900)] == until
+
+    def test_only_one_agent(self) -> None:
+        """A role without another agent asks its own each time, and has its error as it is."""
+        t = Drawn()
+        error = limited(HOUR)
+        one = memory(*(t.agent("a#", error) for _ in range(2)))
+        routed = RoutedAgent(chain(one))
+        for _ in range(2):
+            assert [AgentMessage(text="a"), error] == values(t, routed.spawn(options()))
+        assert 2 == len(one.spawned)
+
+
+def test_each_session_is_told_with_what_it_took() -> None:
+    """The cost of both is told, each by its own session, once."""
+    spent = Usage(input_tokens=10, output_tokens=1)
+    t = Drawn(u=SessionEnded(outcome="quota", cost_usd=0.25, usage=spent))
+    routed = RoutedAgent(chain(memory(t.agent("u#", limited(HOUR))), memory(t.cold("s|"))))
+    ended = [e for e in values(t, routed.spawn(options())) if isinstance(e, SessionEnded)]
+    assert [0.25, 0.5] == [event.cost_usd for event in ended]
+
+
+def test_a_run_may_leave_files() -> None:
+    """What the first has done in the project is there when the next one begins."""
+    t = Drawn()
+    plan = AgentRun(t.agent("#", limited(HOUR)))
+    other = memory(t.cold("s|"))
+    values(t, RoutedAgent(chain(memory(plan), other)).spawn(options(env={"X": "1"})))
+    assert {"X": "1"} == other.spawned[0].env

@@ -1,0 +1,108 @@
+"""`RoutedAgent`: sessions that are gone on with by their id."""
+
+from __future__ import annotations
+
+from cuggino.agents import (
+    RoutedAgent,
+)
+from cuggino.errors import AgentFailed
+from cuggino.events import AgentMessage
+from cuggino.testing import AgentRun
+from tests.agents.routed import Drawn, chain, memory, options, values
+from tests.loops.policed import HOUR, failed, limited
+
+
+class TestGoingOn:
+    """Sessions that are gone on with by their id."""
+
+    def test_it_goes_to_who_has_it(self) -> None:
+        """The owner gets its own id and the new prompt, though another is asked first."""
+        t = Drawn()
+        one = memory(t.agent("#", limited(HOUR)), can_resume=True)
+        other = memory(t.cold("s|"), t.cold("s|"), can_resume=True)
+        routed = RoutedAgent(chain(one, other))
+        values(t, routed.spawn(options(session_id="first")), HOUR + 9)
+        values(t, routed.spawn(options(prompt="On.", resume_session_id="own")))
+        begun, resumed = other.spawned
+        assert begun.session_id not in (None, "first")
+        assert ("On.", "own", None) == (
+            resumed.prompt,
+            resumed.resume_session_id,
+            resumed.session_id,
+        )
+
+    def test_an_id_is_never_given_to_another(self) -> None:
+        """While the owner is out of work the next one begins anew, with the first prompt."""
+        t = Drawn()
+        one = memory(t.agent("-a#", limited(HOUR)), can_resume=True)
+        other = memory(t.agent("-b#", failed("crash")), t.cold("s|"), can_resume=True)
+        routed = RoutedAgent(chain(one, other))
+        values(t, routed.spawn(options(session_id="first")))
+        # As whoever ordered it knows it, the session has gone on in the other agent.
+        values(t, routed.spawn(options(prompt="On.", resume_session_id="first")))
+        begun, resumed = other.spawned
+        assert "first" != begun.session_id
+        assert begun.session_id == resumed.resume_session_id
+        assert 1 == len(one.spawned)
+
+    def test_the_owner_meets_a_limit(self) -> None:
+        """A session that cannot be gone on with is begun anew with all that it was told first."""
+        t = Drawn()
+        one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
+        other = memory(t.cold("s|"), can_resume=True)
+        routed = RoutedAgent(chain(one, other))
+        values(t, routed.spawn(options(session_id="first", system_prompt="You are.")))
+        values(t, routed.spawn(options(prompt="On.", resume_session_id="own")))
+        (anew,) = other.spawned
+        assert ("Do it.", "You are.", None) == (
+            anew.prompt,
+            anew.system_prompt,
+            anew.resume_session_id,
+        )
+        assert anew.session_id not in (None, "first", "own")
+
+    def test_the_owner_is_out_of_work(self) -> None:
+        """So it is when the owner's limit is known already."""
+        t = Drawn()
+        one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
+        other = memory(t.cold("s|"), t.cold("s|"), can_resume=True)
+        routed = RoutedAgent(chain(one, other))
+        values(t, routed.spawn(options(session_id="first")))
+        values(t, routed.spawn(options(session_id="second", prompt="Else.")))
+        values(t, routed.spawn(options(prompt="On.", resume_session_id="first")))
+        assert ["Else.", "Do it."] == [spawned.prompt for spawned in other.spawned]
+        assert [None, None] == [spawned.resume_session_id for spawned in other.spawned]
+
+    def test_an_owner_that_cannot(self) -> None:
+        """An agent that cannot go on with sessions begins anew."""
+        t = Drawn()
+        one = memory(t.cold("s|"), t.cold("s|"))
+        routed = RoutedAgent(chain(one, memory(can_resume=True)))
+        values(t, routed.spawn(options(session_id="first")))
+        values(t, routed.spawn(options(prompt="On.", resume_session_id="first")))
+        assert ["Do it.", "Do it."] == [spawned.prompt for spawned in one.spawned]
+        assert [None, None] == [spawned.resume_session_id for spawned in one.spawned]
+
+    def test_an_unknown_id(self) -> None:
+        """An id that nobody here gave is a bad request, before any event."""
+        t = Drawn()
+        one = memory(can_resume=True)
+        (error,) = values(t, RoutedAgent(chain(one)).spawn(options(resume_session_id="who")))
+        assert isinstance(error, AgentFailed)
+        assert ("bad_request", "no agent has the session who") == (error.reason, error.message)
+        assert [] == one.spawned
+
+    def test_old_sessions_are_forgotten(self) -> None:
+        """After many more a session cannot be gone on with, so that memory does not grow."""
+        t = Drawn()
+        spoken = AgentRun([AgentMessage(text="a")])
+        one = memory(*[spoken] * 200, can_resume=True)
+        routed = RoutedAgent(chain(one))
+        for number in range(150):
+            values(t, routed.spawn(options(session_id=f"id{number}")))
+        assert [AgentMessage(text="a")] == values(
+            t, routed.spawn(options(resume_session_id="id149"))
+        )
+        assert "id149" == one.spawned[-1].resume_session_id
+        (error,) = values(t, routed.spawn(options(resume_session_id="id1")))
+        assert isinstance(error, AgentFailed)

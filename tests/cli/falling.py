@@ -1,0 +1,74 @@
+"""Scripted agents that meet a usage limit, and the configuration in which others take over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cuggino.events import AgentFellBack, Event
+from cuggino.testing import InMemoryAgent
+
+LIMIT = """
+[[{role}.steps]]
+limit = {{ status = "rejected", resets_in = 3600 }}
+[[{role}.steps]]
+fail = {{ status = 429, text = "You've hit your limit" }}
+"""
+PLANS = """
+[[planning]]
+cost_usd = 0.01
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan\\n\\n- [ ] one\\n"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
+"""
+IMPLEMENTS = """
+[[implementing]]
+cost_usd = 0.03
+[[implementing.steps]]
+write = "whole.txt"
+text = "by b"
+[[implementing.steps]]
+say = "<DONE>all of it</DONE>"
+"""
+REVIEWS = """
+[[reviewing]]
+[[reviewing.steps]]
+say = "<APPROVED>fine</APPROVED>"
+"""
+HALF = """
+[[implementing]]
+cost_usd = 0.02
+[[implementing.steps]]
+write = "half.txt"
+text = "by a"
+""" + LIMIT.format(role="implementing")
+
+Lines = Callable[[], list[Event]]
+"""Gives the events that `--json` has printed since."""
+
+
+def scenarios(folder: Path, **texts: str) -> None:
+    for name, text in texts.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+
+
+def typed(folder: Path, text: str) -> None:
+    """What a person has typed into the configuration."""
+    (folder / ".cuggino.json").write_text(text, encoding="utf-8")
+
+
+def fallen(events: list[Event]) -> list[tuple[str, str, str, str]]:
+    return [
+        (event.role, event.from_agent, event.to_agent, event.reason)
+        for event in events
+        if isinstance(event, AgentFellBack)
+    ]
+
+
+class Loose(InMemoryAgent):
+    """An agent that cannot be held to anything, by import path."""
+
+    def __init__(self) -> None:
+        super().__init__({}, name="loose")

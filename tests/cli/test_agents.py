@@ -1,0 +1,294 @@
+"""`cuggino agents`: what is listed, in whose words, and how it looks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cuggino.agents import Capabilities
+from cuggino.agents.registry import BUILT_IN
+from cuggino.config import Config, save_config
+from cuggino_cli.agent_look import Look, look_at, look_at_all
+from cuggino_cli.main import main
+from cuggino_cli.output.agents import agents_fragments
+from cuggino_cli.output.theme import paint
+from cuggino_cli.output.widths import width
+from tests.third_party import AGENT, install
+
+READY = Look(
+    name="claude",
+    origin="cuggino",
+    configured=True,
+    state="ready",
+    version="2.1.329",
+    capabilities=Capabilities(
+        guard="calls", mcp=True, resume=True, cost="dollars", sandbox=True, deltas=True
+    ),
+    sandbox_unavailable="bubblewrap is missing",
+)
+MISSING = Look(
+    name="copilot",
+    origin="cuggino",
+    state="missing",
+    problem="the agent program copilot was not found",
+    hint="install it with `npm install -g @github/copilot`",
+    capabilities=Capabilities(guard="files", resume=True, cost="tokens", note="not shown now"),
+)
+OLD = Look(
+    name="codex",
+    origin="cuggino",
+    state="old",
+    problem="codex 0.1 is too old",
+    hint="update it",
+    capabilities=Capabilities(),
+)
+BROKEN = Look(
+    name="theirs",
+    origin="theirs-package",
+    problem='the agent "theirs"\ncannot be loaded: \x1b[31mValueError',
+    hint="install it anew",
+)
+THEIRS = Look(
+    name="other",
+    origin="other-package",
+    state="ready",
+    version="1",
+    capabilities=Capabilities(note="of a small house"),
+)
+LOOKS = (READY, MISSING, OLD, BROKEN, THEIRS)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for packages, seen by this process and by those it starts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+def table(looks: Sequence[Look] = LOOKS, columns: int | None = None) -> list[str]:
+    return paint(agents_fragments(looks, columns=columns), color=False).splitlines()
+
+
+def test_the_table() -> None:
+    """An agent is a line: what it can do, and in the note what is to be done or known."""
+    install_it = "install it with `npm install -g @github/copilot`"
+    cannot = 'the agent "theirs" cannot be loaded: ␛[31mValueError'
+    assert [
+        "AGENT    VERSION        GUARD  MCP  RESUME  COST     SANDBOX   DELTAS  NOTE",
+        "claude*  2.1.329        calls  yes  yes     dollars  not here  yes",
+        f"copilot  not installed  files  no   yes     tokens   no        no      {install_it}",
+        "codex    too old        no     no   no      no       no        no      update it",
+        f"theirs   broken         ?      ?    ?       ?        ?         ?       {cannot}; "
+        "install it anew; from theirs-package",
+        "other    1              no     no   no      no       no        no      of a small house; "
+        "from other-package",
+    ] == table()
+
+
+def test_a_wide_terminal() -> None:
+    """On a terminal the note is cut, and nothing else."""
+    lines = table(columns=100)
+    assert len(LOOKS) + 1 == len(lines)
+    assert all(width(line) < 100 for line in lines)
+    assert lines[2].endswith("install it with `npm inst...")
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 90])
+def test_a_narrow_terminal(columns: int) -> None:
+    """On a narrow terminal each agent takes some lines, and its whole note is there."""
+    lines = table(columns=columns)
+    assert all(width(line) < columns for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "claude*" in text
+    assert "guard calls, MCP yes, resume yes, cost dollars, sandbox not here, deltas yes" in text
+    if columns > 30:
+        assert "install it with `npm install -g @github/copilot`" in text
+
+
+def test_colours() -> None:
+    """What is there is green, what is missing yellow, what is broken red."""
+    lines = paint(agents_fragments(LOOKS, columns=None), color=True).splitlines()
+    assert "\x1b[1m\x1b[32m2.1.329" in lines[1]
+    assert "\x1b[1m\x1b[33mnot installed" in lines[2]
+    assert "\x1b[1;31mbroken" in lines[4]
+
+
+def test_json(packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json each agent is an object a line, those of cuggino first."""
+    install(packages, "theirs", AGENT)
+    save_config(project, Config(agent="theirs"))
+    assert 0 == main(["agents", "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [*BUILT_IN, "theirs"] == [row["name"] for row in rows]
+    assert {"cuggino"} == {row["origin"] for row in rows[:-1]}
+    assert {
+        "name": "theirs",
+        "origin": "theirs",
+        "configured": True,
+        "state": "ready",
+        "version": "7.1",
+        "problem": None,
+        "hint": None,
+        "sandbox_unavailable": "",
+        "guard": "none",
+        "mcp": True,
+        "resume": False,
+        "cost": "tokens",
+        "sandbox": False,
+        "deltas": False,
+        "interactive": False,
+        "note": "of a small house",
+    } == rows[-1]
+
+
+def test_without_a_terminal(
+    packages: Path,
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Into a pipe goes the whole table, without colours unless they are asked for."""
+    install(packages, "theirs", AGENT.replace("a small house", "a very small house " * 20))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert 0 == main(["agents"])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert len(BUILT_IN) + 2 == len(out.splitlines())
+    assert "a very small house " * 19 in out
+    assert 0 == main(["agents", "--color", "always"])
+    assert "\x1b[1m\x1b[33mnot installed" in capsys.readouterr().out
+
+
+def test_broken_packages(packages: Path, project: Path) -> None:
+    """A package that fails, prints, ends its process or is no agent is one look, and no more."""
+    install(packages, "absent", "", agents={"absent": "no_such_module:Agent"})
+    install(packages, "ends", "import os\nos._exit(3)\n")
+    install(packages, "loud", "print('x' * 100_000)\n" + AGENT)
+    install(packages, "raises", "raise OSError('not today')\n")
+    install(packages, "strange", "class Agent:\n    pass\n")
+    install(packages, "unsure", AGENT.replace('return "7.1"', "raise KeyError('version')"))
+    looks = {look.name: look for look in look_at_all(project)}
+    assert ("ready", "7.1") == (looks["loud"].state, looks["loud"].version)
+    words = {
+        "absent": "No module named 'no_such_module'",
+        "ends": "its code ended the process that looked at it",
+        "raises": "OSError: not today",
+        "strange": "which is no agent",
+        "unsure": "its check failed: KeyError: 'version'",
+    }
+    for name, part in words.items():
+        assert "broken" == looks[name].state
+        assert part in (looks[name].problem or "")
+
+
+def test_one_that_does_not_answer(packages: Path, project: Path) -> None:
+    """Whoever takes too long is left, and ended with all that it has started."""
+    hangs = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '31417'])\ntime.sleep(600)\n"
+    install(packages, "hangs", hangs)
+    began = time.monotonic()
+    looks = {look.name: look for look in look_at_all(project, seconds=4.0)}
+    assert time.monotonic() - began < 30
+    assert "it did not tell its version in time" == looks["hangs"].problem
+    assert [] == [p.pid for p in psutil.process_iter() if _words(p) == ["sleep", "31417"]]
+    assert [] == psutil.Process().children(recursive=True)
+
+
+def test_the_projects_own(packages: Path, project: Path) -> None:
+    """An agent that only the project names is listed as well, and its program is the one named."""
+    install(packages, "theirs", AGENT, agents={})
+    save_config(project, Config(agent="theirs:Agent", agent_path="nowhere"))
+    look = look_at_all(project)[-1]
+    assert ("theirs:Agent", "", True) == (look.name, look.origin, look.configured)
+    assert ("missing", "install it by hand") == (look.state, look.hint)
+
+
+def test_a_broken_configuration(project: Path) -> None:
+    """A configuration that cannot be read hides no agent."""
+    (project / ".cuggino.json").write_text("{", encoding="utf-8")
+    assert [*BUILT_IN] == [look.name for look in look_at_all(project) if look.origin == "cuggino"]
+
+
+def test_modules_of_the_project_are_not_run(project: Path) -> None:
+    """A file of the project with the name of a module is not imported."""
+    for name in ("click", "reactivex", "cuggino_cli"):
+        (project / f"{name}.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
+    assert len(look_at_all(project)) >= len(BUILT_IN)
+    assert not (project / "run").exists()
+
+
+def test_an_unknown_agent(tmp_path: Path) -> None:
+    """A name that is none says which there are."""
+    look = look_at("nobody", folder=tmp_path, path=None)
+    assert 'unknown agent "nobody"' == look.problem
+    assert "claude" in (look.hint or "")
+
+
+def test_an_agent_that_is_too_old(tmp_path: Path) -> None:
+    """A program that is too old is told apart from one that is not there."""
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\necho '1.0.0 (Claude Code)'\n", encoding="utf-8")
+    program.chmod(0o755)
+    look = look_at("claude", folder=tmp_path, path=str(program))
+    assert "old" == look.state
+    assert "claude 1.0.0 is too old" in (look.problem or "")
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_on_a_terminal(project: Path, packages: Path, no_color: str) -> None:
+    """A terminal gets colours, unless NO_COLOR is set, and lines that fit."""
+    install(packages, "theirs", AGENT)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+    env = {**os.environ, "PATH": "/nowhere", "TERM": "xterm", "NO_COLOR": no_color}
+    with subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "agents"], cwd=project, env=env, stdout=slave
+    ) as process:
+        os.close(slave)
+        said = b""
+        with contextlib.suppress(OSError):  # so Linux tells the end of a terminal
+            while piece := os.read(master, 4096):
+                said += piece
+        os.close(master)
+    assert 0 == process.returncode
+    assert ("\x1b[1m\x1b[32m7.1" in said.decode()) == (not no_color)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.decode())
+    assert all(width(line) < 50 for line in plain.split("\r\n"))
+    assert "guard no, MCP yes, resume no, cost tokens" in plain
+
+
+def test_as_a_program(project: Path, packages: Path) -> None:
+    """The command ends with 0, whatever is missing, and writes nothing to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cuggino_cli", "agents"],
+        cwd=project,
+        env={**os.environ, "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "not installed" in done.stdout
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

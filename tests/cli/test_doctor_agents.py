@@ -1,0 +1,47 @@
+"""What `cuggino doctor` says of agents of roles, and of those that take over."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from cuggino._version import __version__
+from cuggino_cli import checks
+from tests.cli.test_doctor import fake_claude
+
+
+def test_all_agents_of_the_configuration(ready: Path) -> None:
+    """Agents of roles and those that take over are looked at too, with what each is for."""
+    raw = {
+        "agent": "scripted:scenario.toml",
+        "agents": {"audit": "nobody", "judge": {"model": "m"}},
+        "fallback": [{"agent": "claude", "path": fake_claude(ready, "1.0.0")}, "nobody"],
+    }
+    (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
+    agents = [(finding.status, finding.what) for finding in found if "agent" in finding.what[:6]]
+    assert [
+        ("ok", f"agent: scripted:scenario.toml {__version__}"),
+        ("problem", 'agent (audit, fall-back): unknown agent "nobody"'),
+    ] == agents[:2]
+    ((status, what),) = agents[2:]
+    assert "problem" == status
+    assert what.startswith("agent (fall-back): ")
+    only = checks.diagnose(ready, agent="scripted:scenario.toml", env=os.environ, uid=1)
+    assert 1 == sum(finding.what.startswith("agent") for finding in only)
+
+
+def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
+    """The guard of an agent is told with its role; one that has none is a problem."""
+    raw = {
+        "agent": "scripted:scenario.toml",
+        "agents": {"audit": "scripted:scenario.toml", "judge": "tests.cli.falling:Loose"},
+        "fallback": [{"agent": "scripted:scenario.toml", "path": "x"}],
+    }
+    (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
+    guards = [finding for finding in found if finding.what.startswith("guard")]
+    assert ["ok", "problem", "ok"] == [finding.status for finding in guards]
+    assert guards[1].what.startswith("guard (judge): there is none for tests.cli.falling")
+    assert guards[2].what.startswith("guard (fall-back): roles (")

@@ -1,0 +1,117 @@
+"""The other loops with agents of roles, and others that take over, from the file a user typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reactivex import operators as ops
+
+from cuggino import Runtime, run
+from cuggino.events import (
+    Event,
+    WatchAuditEnded,
+    WatchItemCompleted,
+    WatchTbdItemFound,
+)
+from cuggino.storage import Workspace
+from cuggino.testing import no_leaks
+from cuggino_cli.main import main
+from tests.cli import deliveries, loops
+from tests.cli.falling import (
+    HALF,
+    IMPLEMENTS,
+    LIMIT,
+    PLANS,
+    REVIEWS,
+    Lines,
+    fallen,
+    scenarios,
+    typed,
+)
+
+
+def test_watch(ready: Path) -> None:
+    """The watch works off an item with two agents, and audits with a third."""
+    scenarios(
+        ready,
+        a=PLANS + HALF,
+        b=IMPLEMENTS + REVIEWS,
+        c='[[audit]]\nsteps = [{ say = "<TO_BE_DISCUSSED>odd</TO_BE_DISCUSSED>" }]',
+    )
+    typed(
+        ready,
+        """{
+          "audit": true,
+          "settleSeconds": 0.2,
+          "agent": "scripted:a.toml",
+          "agents": {"audit": "scripted:c.toml"},
+          "fallback": ["scripted:b.toml"]
+        }""",
+    )
+    item = Workspace(ready).backlog / "010-x.md"
+    seen: list[Event] = []
+
+    def note(event: Event) -> None:
+        seen.append(event)
+        if isinstance(event, WatchAuditEnded):
+            item.write_text("Do it.")
+
+    watch = Runtime.live(cwd=ready).watch()
+    with no_leaks():
+        run(watch.pipe(ops.take_while(lambda e: not isinstance(e, WatchItemCompleted))), note)
+    assert 1 == sum(isinstance(event, WatchTbdItemFound) for event in seen)
+    assert [("implementing", "scripted:a.toml", "scripted:b.toml", "quota")] == fallen(seen)
+
+
+def test_deliver(delivered: Path, said: Lines) -> None:
+    """A session of the deliverables loop goes on with another agent, whose tools work as well."""
+    first, _, rest = deliveries.SCENARIO.partition("[[coding]]")
+    scenarios(
+        delivered,
+        a=f"{first}[[coding]]\n{LIMIT.format(role='coding')}",
+        b=f"[[coding]]{rest}",
+    )
+    typed(
+        delivered,
+        """{
+          "agent": "nobody",
+          "agents": {"initializer": "scripted:a.toml"},
+          "fallback": ["scripted:b.toml"]
+        }""",
+    )
+    assert 0 == main(["deliver", "--json", "--agent", "scripted:a.toml"])
+    names = ("scripted:a.toml", "scripted:b.toml")
+    assert [("coding", *names, "quota")] == fallen(said())
+
+
+def test_loop(looping: Path, said: Lines) -> None:
+    """The plan/build loop plans with one agent, builds with the next, and has its own judge."""
+    plan, _, rest = loops.SCENARIO.partition("[[build]]")
+    build, _, judge = rest.partition("[[judge]]")
+    scenarios(
+        looping,
+        a=f"{plan}[[build]]\n{LIMIT.format(role='build')}",
+        b=f"[[build]]{build}",
+        c=f"[[judge]]{judge}",
+    )
+    typed(
+        looping,
+        """{
+          "agent": "scripted:a.toml",
+          "agents": {"judge": {"agent": "scripted:c.toml", "fallback": []}},
+          "fallback": ["scripted:b.toml"]
+        }""",
+    )
+    assert 0 == main(["loop", "--auto", "--json"])
+    assert [("build", "scripted:a.toml", "scripted:b.toml", "quota")] == fallen(said())
+
+
+@pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
+def test_the_help_says_whom_the_option_is_for(
+    command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The help of `--agent` says that roles keep the agents of the file."""
+    main([command, "--help"])
+    said = " ".join(capfd.readouterr().out.split())
+    assert 'Roles keep the agent that "agents" in .cuggino.json names' in said

@@ -1,0 +1,196 @@
+"""Which failure lets another agent take over, and until when an agent is not asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.domain.fallback import Moment, Roster, reason_of, until_of, when_to_fall_back
+from cuggino.errors import (
+    AgentFailed,
+    AgentFailure,
+    AgentNotFound,
+    AgentStalled,
+    BudgetExceeded,
+    GuardNotLive,
+    LoopError,
+    QuotaExceeded,
+    StorageError,
+)
+from cuggino.operators import is_transient
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+REASONS: tuple[AgentFailure, ...] = get_args(AgentFailure)
+CHAIN = ("a", "b", "c")
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def quota(seconds: float | None = None, message: str = "limit") -> QuotaExceeded:
+    return QuotaExceeded(message, resets_at=None if seconds is None else at(seconds))
+
+
+def failed(reason: AgentFailure = "auth") -> AgentFailed:
+    return AgentFailed(f"it was {reason}", reason=reason)
+
+
+class TestWhen:
+    @pytest.mark.parametrize(
+        ("error", "moment"),
+        [
+            (quota(60), "at_once"),
+            (quota(), "at_once"),
+            (AgentNotFound("gone"), "at_once"),
+            (failed("auth"), "at_once"),
+            (failed("billing"), "at_once"),
+            (failed("overloaded"), "after_retries"),
+            (failed("crash"), "after_retries"),
+            (failed("prompt_too_long"), "never"),
+            (failed("bad_request"), "never"),
+            (failed("aborted"), "never"),
+            (failed("max_turns"), "never"),
+            (GuardNotLive("no"), "never"),
+            (BudgetExceeded("spent"), "never"),
+            (AgentStalled("silent"), "never"),
+            (LoopError("planning", "no marker"), "never"),
+            (StorageError("read", "no"), "never"),
+            (RuntimeError("bug"), "never"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else reason_of(value),
+    )
+    def test_each_failure(self, error: Exception, moment: Moment) -> None:
+        """What stays as it is lets another take over at once, what another meets too never."""
+        assert moment == when_to_fall_back(error)
+
+    @pytest.mark.parametrize("reason", REASONS)
+    def test_what_is_retried_is_retried_first(self, reason: AgentFailure) -> None:
+        """Another agent takes over after retries from exactly those that are retried."""
+        error = failed(reason)
+        assert is_transient(error) == (when_to_fall_back(error) == "after_retries")
+
+    @pytest.mark.parametrize(
+        ("error", "reason"),
+        [
+            (quota(), "quota"),
+            (AgentNotFound("gone"), "not_found"),
+            (failed("billing"), "billing"),
+            (RuntimeError(), "RuntimeError"),
+        ],
+    )
+    def test_how_it_is_called(self, error: Exception, reason: str) -> None:
+        """The reason is `quota`, `not_found`, or the one of the failure."""
+        assert reason == reason_of(error)
+
+
+class TestRoster:
+    def test_the_first_is_asked_until_it_fails(self) -> None:
+        """Without a failure it is the first; then the next, until the limit is lifted."""
+        roster: Roster[str] = Roster()
+        assert "a" == roster.chosen(CHAIN, NOW)
+        hold = roster.hold("a", quota(3600), NOW)
+        assert (at(3600), at(3600), True) == (hold.until, hold.resets_at, hold.is_quota)
+        assert "b" == roster.chosen(CHAIN, at(3599))
+        assert "a" == roster.chosen(CHAIN, at(3600))
+
+    def test_without_a_time_the_pauses_grow(self) -> None:
+        """A quarter of an hour, doubled with each failure in a row, up to five hours."""
+        roster: Roster[str] = Roster()
+        pauses = [
+            (roster.hold("a", failed(), NOW).until - NOW).total_seconds() / 60 for _ in range(7)
+        ]
+        assert [15, 30, 60, 120, 240, 300, 300] == pauses
+
+    def test_a_session_that_ends_well_begins_anew(self) -> None:
+        """An agent that was served is asked at once, and its pauses begin with the first."""
+        roster: Roster[str] = Roster()
+        roster.hold("a", failed(), NOW)
+        roster.hold("a", failed(), NOW)
+        roster.served("a")
+        assert "a" == roster.chosen(CHAIN, NOW)
+        assert at(900) == roster.hold("a", failed(), NOW).until
+
+    def test_a_time_that_is_past_says_nothing(self) -> None:
+        """A limit that should have been lifted already is one without a time."""
+        hold = Roster[str]().hold("a", quota(-1), NOW)
+        assert (at(900), None) == (hold.until, hold.resets_at)
+
+    def test_the_same_clock_time_is_not_tomorrow(self) -> None:
+        """`resets 3pm`, said again after 3 pm, is a pause; another message, or a day later, not."""
+        day = 24 * 3600.0
+        for said, later, until in (
+            ("resets 3pm", 3660.0, 3660.0 + 1800),
+            ("other words", 3660.0, 3600.0 + day),
+            ("resets 3pm", 8 * 3600.0, 3600.0 + day),
+        ):
+            roster: Roster[str] = Roster()
+            roster.hold("a", quota(3600, "resets 3pm"), NOW)
+            again = roster.hold("a", quota(3600 + day, said), at(later))
+            assert at(until) == again.until
+
+    def test_when_none_is_free_the_soonest_is_asked(self) -> None:
+        """The one whose time comes first knows best itself; of several the first."""
+        roster: Roster[str] = Roster()
+        for name, seconds in (("a", 300), ("b", 100), ("c", 100)):
+            roster.hold(name, quota(seconds), NOW)
+        assert roster.free(CHAIN, NOW) is None
+        assert "b" == roster.chosen(CHAIN, NOW)
+        assert "b" == roster.chosen(CHAIN, at(100))
+        assert "a" == roster.chosen(CHAIN, at(300))
+
+    def test_the_limit_that_is_over_first(self) -> None:
+        """It is that of an agent with a usage limit; there is none while one is free."""
+        roster: Roster[str] = Roster()
+        roster.hold("a", quota(3600), NOW)
+        roster.hold("b", quota(1800), NOW)
+        assert roster.limit(CHAIN, NOW) is None
+        roster.hold("c", failed(), NOW)
+        limit = roster.limit(CHAIN, NOW)
+        assert limit is not None
+        assert at(1800) == limit.resets_at
+        assert roster.limit(("c",), NOW) is None
+
+    def test_a_limit_without_a_time_may_be_over_first(self) -> None:
+        """One that nobody knows the end of comes before one that ends in an hour."""
+        roster: Roster[str] = Roster()
+        roster.hold("a", quota(3600), NOW)
+        roster.hold("b", quota(), NOW)
+        limit = roster.limit(("a", "b"), NOW)
+        assert limit is not None
+        assert limit.resets_at is None
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(CHAIN),
+                st.none() | st.floats(-1e5, 1e5),
+                st.floats(0, 1e4),
+                st.booleans(),
+            )
+        )
+    )
+    def test_somebody_is_always_chosen(
+        self, story: list[tuple[str, float | None, float, bool]]
+    ) -> None:
+        """Whatever fails when: one is chosen, a free one if there is any; who failed waits."""
+        roster: Roster[str] = Roster()
+        now = 0.0
+        for name, resets, later, served in story:
+            hold = roster.hold(name, quota(resets), at(now))
+            assert hold.until > at(now)
+            if served:
+                roster.served(name)
+            now += later
+            free = [each for each in CHAIN if roster.held(each, at(now)) is None]
+            chosen = roster.chosen(CHAIN, at(now))
+            assert (chosen in free) == bool(free)
+            assert (free[0] if free else None) == roster.free(CHAIN, at(now))
+
+
+def test_pauses_do_not_overflow() -> None:
+    """However often it fails, a pause has an end."""
+    assert at(5 * 3600) == until_of(None, NOW, 10**6)

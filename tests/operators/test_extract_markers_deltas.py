@@ -1,0 +1,289 @@
+"""`extract_markers`, of messages that come in deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import example, given, settings, strategies as st
+from reactivex import Subject
+
+from cuggino.events import (
+    AgentMessage,
+    Done,
+    Event,
+    LlmMarkerEvent,
+    MessageDelta,
+    Note,
+    PingEvent,
+    SessionEnded,
+    SystemMessage,
+    ToolCall,
+)
+from cuggino.operators import extract_markers, marker_tags
+
+TAGS = marker_tags(Note, Done)
+PING = PingEvent(timestamp=0)
+RETRY = SystemMessage(text="Retrying")
+
+WORDS = st.sampled_from(
+    [
+        *("<NOTE>", "</NOTE>", "<DONE>", "</DONE>", "<DO", "NE>", "<", "</", "<X>", ">", "> "),
+        *("`", "``", "```", "````", "```py", "~~~", "~~~~", "\\", "\n```\n", "\n~~~\n"),
+        *("\n", "\n\n", "\n \n", "\r\n", "\r", " ", "\t", "a", "bc", "ü👍🏽", "\u2028"),
+    ]
+)
+TEXTS = st.lists(WORDS, max_size=24).map("".join) | st.text(max_size=40)
+
+
+def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:
+    return MessageDelta(text=text, message_id=message_id, **fields)
+
+
+def message(text: str, message_id: str | None = "m", **fields: Any) -> AgentMessage:
+    return AgentMessage(text=text, message_id=message_id, **fields)
+
+
+def steps(events: Sequence[Event], **options: Any) -> list[list[Event]]:
+    """What comes out at each event, and at the end."""
+    source: Subject[Event] = Subject()
+    seen: list[list[Event]] = []
+    source.pipe(extract_markers(TAGS, **options)).subscribe(lambda event: seen[-1].append(event))
+    for event in events:
+        seen.append([])
+        source.on_next(event)
+    seen.append([])
+    source.on_completed()
+    assert not source.observers
+    return seen
+
+
+def flat(steps: Iterable[list[Event]]) -> list[Event]:
+    return [*chain.from_iterable(steps)]
+
+
+def cut(*events: Event, **options: Any) -> list[Event]:
+    return flat(steps(events, **options))
+
+
+def shown(events: Sequence[Event]) -> list[str]:
+    """Markers as `Tag(content)`, deltas as `+text`, texts as they are, others as their tag."""
+    return [
+        f"{e.tag}({e.content})"
+        if isinstance(e, LlmMarkerEvent)
+        else f"+{e.text}"
+        if isinstance(e, MessageDelta)
+        else e.text
+        if isinstance(e, AgentMessage)
+        else e.tag
+        for e in events
+    ]
+
+
+def split(text: str, places: Sequence[int]) -> list[str]:
+    """The text in pieces, the places reckoned from its length."""
+    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
+    return [text[a:b] for a, b in pairwise(ends)]
+
+
+def said(events: Sequence[Event]) -> list[Event]:
+    return [e for e in events if isinstance(e, AgentMessage | LlmMarkerEvent)]
+
+
+def other(events: Sequence[Event]) -> list[Event]:
+    return [e for e in events if not isinstance(e, AgentMessage | LlmMarkerEvent | MessageDelta)]
+
+
+PARTS = st.lists(
+    st.tuples(st.sampled_from("aaab"), TEXTS, st.lists(st.integers(0, 99), max_size=30)),
+    max_size=3,
+)
+"""Message id, text, and where it is split."""
+
+
+@settings(max_examples=400)
+@given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]))
+@example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None)
+@example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None)
+def test_deltas_change_nothing_but_the_time(
+    parts: list[tuple[str, str, list[int]]], between: Event | None
+) -> None:
+    """However it is split, texts and markers are those without deltas, in order, never later."""
+    source: list[Event] = []
+    for message_id, text, places in parts:
+        for piece in split(text, places):
+            source += [delta(piece, message_id), *([PING] if piece == "a" else [])]
+        source += [message(text, message_id), *([between] if between else [])]
+    whole = [event for event in source if not isinstance(event, MessageDelta)]
+    seen, expected = steps(source), steps(whole)
+    assert said(flat(expected)) == said(flat(seen))
+    assert other(flat(expected)) == other(flat(seen))
+    later = iter(expected)
+    with_deltas = without = 0
+    for event, step in zip([*source, None], seen, strict=True):
+        with_deltas += len(said(step))
+        if not isinstance(event, MessageDelta):
+            without += len(said(next(later)))
+        assert with_deltas >= without
+
+
+@settings(max_examples=4000)
+@given(TEXTS, st.lists(st.integers(0, 99), max_size=30))
+@example("```<NOTE>", [])
+@example("a\n```\n<NO", [3])
+def test_the_deltas_that_come_out_are_the_pieces(text: str, places: list[int]) -> None:
+    """Joined, the deltas before a piece of text are the piece, or there are none."""
+    open_text = ""
+    for event in cut(*map(delta, split(text, places)), message(text)):
+        match event:
+            case MessageDelta():
+                assert event.text
+                open_text += event.text
+            case AgentMessage():
+                # A fence that is open at the end is a piece of its own: another part may go on.
+                assert open_text in (event.text, "") or open_text.startswith(event.text)
+                open_text = open_text[len(event.text) :].lstrip()
+            case _:
+                assert open_text == ""
+    assert open_text == ""
+
+
+def test_a_marker_comes_with_its_closing_tag() -> None:
+    """The marker and the text before it come with the delta that closes it, and only then."""
+    text = "Look. <NOTE>n</NOTE> On."
+    seen = steps([*map(delta, text), message(text)])
+    closing = text.index("</NOTE>") + len("</NOTE>") - 1
+    assert ["Look.", "Note(n)"] == shown(seen[closing])
+    assert ["On."] == shown(seen[-2])
+    assert ["Look.", "Note(n)", "On."] == shown(said(flat(seen)))
+    assert "Look." == "".join(e.text for e in flat(seen[:closing]) if isinstance(e, MessageDelta))
+
+
+@pytest.mark.parametrize(
+    ("begin", "decides", "expected"),
+    [
+        ("a ` b <NOTE>n</NOTE> ", "`", []),
+        ("a ` b <NOTE>n</NOTE>\n", "\n", ["Note(n)"]),
+        ("a `` ` <NOTE>n</NOTE>\n", "~~~ ", ["Note(n)"]),
+        ("```py <NOTE>n</NOTE>", "\n", []),
+        ("```py <NOTE>n</NOTE>", "`\n\n", ["Note(n)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "\n<DONE>d</DONE>", ["Done(d)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "x\n<DONE>d</DONE>", []),
+        ("~~~~ x\n<NOTE>n</NOTE>\n~~~", "~ \r\n<DONE>d</DONE>", ["Done(d)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "</DONE>", ["Done(d <NOTE>n</NOTE>)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "<DONE>", ["Note(n)"]),
+        ("<NOTE>x ` y</NOTE> ", "` z</NOTE>", ["Note(x ` y</NOTE> ` z)"]),
+        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
+    ],
+)
+def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
+    """No marker is told that the whole text would not hold, and each as soon as that is known."""
+    first, second, *_ = steps([delta(begin), delta(decides)])
+    assert [] == said(first)
+    assert expected == [item for item in shown(said(second)) if item.endswith(")")]
+
+
+def test_parts_of_one_message_are_joined() -> None:
+    """A marker that begins in one part is told when the deltas of the next one close it."""
+    seen = steps(
+        [delta("<NOTE>a"), message("<NOTE>a"), delta("b</NOTE> c"), message("b</NOTE> c", "m")]
+    )
+    assert [[], [], ["Note(ab)", "+c"], ["c"], []] == [shown(step) for step in seen]
+
+
+def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
+    """A tag that nothing closes comes as text, when the message is over or the session is."""
+    begun = [delta("a <NOTE>b"), message("a <NOTE>b")]
+    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ToolCall(name="Bash")))
+    assert ["+a", "a", "<NOTE>b"] == shown(cut(*begun))
+    ended = SessionEnded(outcome="completed")
+    unfinished = delta("</NOT", "m")
+    assert ["+a", "a", "<NOTE>b", "SessionEnded"] == shown(cut(*begun, unfinished, ended))
+
+
+def test_a_message_that_is_taken_back() -> None:
+    """What it said stays, what it had not finished is gone, and its repetition adds only news."""
+    again = "Hm. <NOTE>n</NOTE> <NOTE>n</NOTE> <DONE>d</DONE>"
+    seen = cut(
+        delta("<NOTE>n</NOTE> So <DONE>d</"),
+        RETRY,
+        delta("Well. <NOTE>", "m2"),
+        RETRY,
+        *(delta(again, "m3"), message(again, "m3")),
+        *(delta("<NOTE>n</NOTE>", "m4"), message("<NOTE>n</NOTE>", "m4")),
+    )
+    told = [item for item in shown(seen) if not item.startswith("+")]
+    assert [
+        "Note(n)",
+        "SystemMessage",
+        "SystemMessage",
+        "Hm.",
+        "Note(n)",
+        "Done(d)",
+        "Note(n)",
+    ] == (told)
+
+
+def test_a_message_that_is_said_anew_without_deltas() -> None:
+    """A retry that does not stream gives what is new, and no marker twice."""
+    seen = cut(
+        delta("<NOTE>n</NOTE> and <NO"), RETRY, message("<NOTE>n</NOTE><NOTE>o</NOTE>", "m2")
+    )
+    assert ["Note(n)", "+and", "SystemMessage", "Note(o)"] == shown(seen)
+
+
+def test_markers_that_wait_for_the_end() -> None:
+    """Those of `at_end` and all behind them come with the complete part, or never."""
+    text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
+    source = [*map(delta, text), message(text)]
+    seen = steps(source, at_end=lambda marker: isinstance(marker, Done))
+    early = [item for item in shown(flat(seen[:-2])) if not item.startswith("+")]
+    assert ["a", "Note(1)"] == early
+    assert ["b", "Done(d)", "c", "Note(2)"] == shown(said(seen[-2]))
+    taken_back = cut(*source[:-1], at_end=lambda marker: isinstance(marker, Done))
+    assert ["a", "Note(1)"] == shown(said(taken_back))
+
+
+@given(TEXTS, TEXTS)
+def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
+    """The part counts: each of its markers comes once, whatever its deltas said."""
+    early = said(cut(delta(written)))
+    seen = said(cut(delta(written), message(text)))
+    assert early == seen[: len(early)]
+    markers = [e for e in said(cut(message(text))) if isinstance(e, LlmMarkerEvent)]
+    left = [e for e in seen if isinstance(e, LlmMarkerEvent)]
+    for marker in markers:
+        assert marker in left
+        left.remove(marker)
+    assert all(marker in early for marker in left)
+
+
+def test_a_sub_agent_at_the_same_time() -> None:
+    """What a sub-agent writes or does passes as it is, and parts nothing of the main agent."""
+    inner = delta("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
+    whole = message("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
+    call = ToolCall(name="Bash")
+    seen = cut(delta("<NOTE>a"), inner, call, whole, delta("b</NOTE>"), message("<NOTE>ab</NOTE>"))
+    assert [inner, call, whole, Note(content="ab")] == seen
+
+
+def test_nothing_is_held_after_disposal() -> None:
+    """Disposal in the midst of a message lets go of the source, and nothing more is emitted."""
+    source: Subject[Event] = Subject()
+    seen: list[Event] = []
+    subscription = source.pipe(extract_markers(TAGS)).subscribe(seen.append)
+    source.on_next(delta("<NOTE>a"))
+    subscription.dispose()
+    assert ([], []) == (source.observers, seen)
+
+
+def test_an_error_in_the_midst_of_a_message() -> None:
+    """A part that is not complete is not text; the error passes on."""
+    errors: list[Exception] = []
+    seen: list[Event] = []
+    failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
+    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
+    assert (["Note(n)"], 1) == (shown(seen), len(errors))

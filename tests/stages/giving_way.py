@@ -1,0 +1,81 @@
+"""A stage that two agents may do, drawn in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable
+
+from cuggino.agents import Candidate, RoutedAgent, SpawnOptions
+from cuggino.events import (
+    AgentMessage,
+    Done,
+    Note,
+    PolicyEvent,
+    RateLimited,
+    SessionEnded,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.operators import QuotaGate, marker_tags
+from cuggino.stages import Supervision, agent_stage
+from cuggino.testing import InMemoryAgent, Marbles, Seen
+from tests.loops.policed import HOUR, second
+
+TAGS = marker_tags(Note, Done)
+
+
+class Stage(Marbles):
+    """A stage that two agents may do, A and B; each session of one is the next of its diagrams.
+
+    `x` ends a session at a limit, `l` tells of the limit, `d` says the last word, `s` ends well.
+    """
+
+    def __init__(self, *, can_resume: bool = False) -> None:
+        super().__init__(
+            a=AgentMessage(text="working"),
+            d=AgentMessage(text="<DONE>all</DONE>"),
+            t=ToolCall(name="Bash", id="1"),
+            u=UsageUpdate(usage=Usage(input_tokens=500)),
+            x=SessionEnded(outcome="quota", cost_usd=0.25),
+            s=SessionEnded(outcome="completed", cost_usd=0.5),
+            l=RateLimited(status="rejected", resets_at=second(HOUR)),
+            m=RateLimited(status="rejected", resets_at=second(2 * HOUR)),
+        )
+        self.a = InMemoryAgent({}, name="a", can_resume=can_resume)
+        self.b = InMemoryAgent({}, name="b", can_resume=can_resume)
+        self.routed = RoutedAgent(
+            [Candidate(agent=self.a, name="A"), Candidate(agent=self.b, name="B")]
+        )
+        self.gate = QuotaGate()
+
+    def drawn(self, diagram: str, error: Exception | None = None) -> Observable[Any]:
+        self.error = error or self.error
+        return self.cold(diagram)
+
+    def run(
+        self, a: list[Observable[Any]], b: list[Observable[Any]], **policies: Any
+    ) -> list[Seen]:
+        self.a.runs, self.b.runs = {"implementing": a}, {"implementing": b}
+        stream = agent_stage(
+            self.routed,
+            SpawnOptions(prompt="Do it.", cwd=Path(), role="implementing", session_id="s-1"),
+            phase="implementing",
+            tags=TAGS,
+            on_marker=lambda _marker: None,
+            linger=5,
+            supervision=Supervision(gate=self.gate, **policies),
+        )
+        return self.record(stream)
+
+
+def course(seen: list[Seen]) -> list[str]:
+    """What the policies said, the marker, and how it ended."""
+    said = [
+        value.tag
+        for _, kind, value in seen
+        if kind == "next" and isinstance(value, PolicyEvent | Done)
+    ]
+    return [*said, "completed" if seen[-1][1] == "completed" else type(seen[-1][2]).__name__]

@@ -1,0 +1,1 @@
+"""Tests of the doubles and of the suite for agents."""
