@@ -17,7 +17,7 @@ import click
 if TYPE_CHECKING:
     from reactivex import Observable
 
-    from cuggino.events import WatchEvent
+    from cuggino.events import Event, WatchEvent
     from cuggino_cli.output.terminal import ColorMode, Terminal
     from cuggino_cli.output.verbosity import Verbosity
 
@@ -46,6 +46,15 @@ class OutputOptions:
             return Verbosity.QUIET
         return Verbosity.VERBOSE if self.verbose else Verbosity.NORMAL
 
+    def write_json(self, event: Event) -> None:
+        """The event as a line; text that is still being written only when all is to be shown."""
+        from cuggino import dump_event
+        from cuggino.events import MessageDelta
+
+        if self.verbose or not isinstance(event, MessageDelta):
+            sys.stdout.write(dump_event(event) + "\n")
+            sys.stdout.flush()
+
 
 def output_options(command: Command) -> Command:
     """Add `--verbose`, `--quiet`, `--json` and `--color`, given as one `output` argument."""
@@ -60,9 +69,17 @@ def output_options(command: Command) -> Command:
 
     decorated: Command = collected
     for option in (
-        click.option("--verbose", is_flag=True, help="Show agent texts and tool results too."),
+        click.option(
+            "--verbose",
+            is_flag=True,
+            help="Show agent texts as they come, and tool results too.",
+        ),
         click.option("--quiet", is_flag=True, help="Show phases and endings only."),
-        click.option("--json", is_flag=True, help="Print one event per line, nothing else."),
+        click.option(
+            "--json",
+            is_flag=True,
+            help="Print one event per line, nothing else; deltas only with --verbose.",
+        ),
         click.option(
             "--color",
             type=click.Choice(["auto", "always", "never"]),
@@ -115,7 +132,7 @@ def follow(
     """
     if output.json:
         with _second_interrupt_leaves():
-            return _follow_as_json(stream)
+            return _follow_as_json(stream, output)
     terminal = stdout_terminal(output)
     with _second_interrupt_leaves(_stopping(over_spinner=terminal.interactive)):
         return _follow_as_text(stream, output, terminal, bell, journaled)
@@ -197,12 +214,8 @@ def _follow_as_text(
     return EXIT_CODES.get(last.tag if last else "", 1)
 
 
-def _follow_as_json(stream: Observable[WatchEvent]) -> int:
-    from cuggino import dump_event, run
+def _follow_as_json(stream: Observable[WatchEvent], output: OutputOptions) -> int:
+    from cuggino import run
 
-    def write(event: WatchEvent) -> None:
-        sys.stdout.write(dump_event(event) + "\n")
-        sys.stdout.flush()
-
-    last = run(stream, write)
+    last = run(stream, output.write_json)
     return EXIT_CODES.get(last.tag if last else "", 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -133,11 +132,8 @@ class _Following(Generic[Last]):
             self._ended = event
 
     def _write(self, event: Any) -> None:
-        from cuggino import dump_event
-
         self._note(event)
-        sys.stdout.write(dump_event(event) + "\n")
-        sys.stdout.flush()
+        self._ways.output.write_json(event)
 
     def _say_how_to_go_on(self, error: CugginoError | None = None) -> None:
         """Once, at the very end; what ended the run has been told."""

@@ -57,6 +57,8 @@ _NOTE = (
     "somebody kills the hook of an MCP call; a session in its own terminal cannot be guarded"
 )
 
+_RULES = "rules.toml"
+
 _NO_TERMINAL = "the Gemini CLI is not held to a policy in its own terminal"
 
 
@@ -205,13 +207,13 @@ class GeminiAgent:
             guard=guard,
             allowed_tools=options.allowed_tools,
         )
-        _rules_file(home).write_text(made, encoding="utf-8")
+        home.keep(_RULES, made)
 
     def arguments(self, options: SpawnOptions, home: Home) -> list[str]:
         """The command line of a session."""
         mode = "yolo" if options.dangerously_skip_permissions else "default"
         argv = [self._path, "--output-format", "stream-json", "--skip-trust"]
-        argv += ["--approval-mode", mode, "--admin-policy", str(_rules_file(home))]
+        argv += ["--approval-mode", mode, "--admin-policy", str(home.path / _RULES)]
         if options.model is not None:
             argv += ["--model", options.model]
         if options.resume_session_id is not None:
@@ -266,10 +268,6 @@ class _Lines:
             return []
         self._at += len(text) + 1
         return text.decode("utf-8", "replace").split("\n")
-
-
-def _rules_file(home: Home) -> Path:
-    return home.path / "rules.toml"
 
 
 def _clean(text: str) -> str:

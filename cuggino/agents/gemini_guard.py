@@ -126,8 +126,7 @@ def prepare_guard(
     guard = make_guard(with_variables(policy, env))
     marked = (*WRITERS, *READERS) if policy.scoped_reads else WRITERS
     token = secrets.token_hex(16)
-    log = folder / "verdicts.jsonl"
-    log.touch(0o600)
+    log, path, script = (folder / name for name in ("verdicts.jsonl", "orders.json", "guard.sh"))
     orders = {
         **guard.orders(),
         "token": token,
@@ -136,11 +135,12 @@ def prepare_guard(
         "marked": list(marked),
         "readable": [str(folder / ".gemini" / "tmp")],
     }
-    path = folder / "orders.json"
-    path.touch(0o600)
-    path.write_text(json.dumps(orders))
-    script = folder / "guard.sh"
-    script.write_text(_script(guard, path))
+    try:
+        log.touch()
+        path.write_text(json.dumps(orders))
+        script.write_text(_script(guard, path))
+    except OSError as error:
+        raise not_live(f"its files cannot be written: {error}") from error
     bash = Path(find_bash({**env, "CLAUDE_CODE_SHELL": ""}))
     held = {**env, **dict.fromkeys(_PINNED, "")}
     if shutil.which("bash", path=env.get("PATH")) != str(bash):

@@ -75,10 +75,8 @@ class Home:
 
         It takes `security.folderTrust.enabled` and `--skip-trust`, which counts from then on.
         """
-        folders = self.path / "trusted.json"
-        folders.write_text("{}")
         return {
-            "GEMINI_CLI_TRUSTED_FOLDERS_PATH": str(folders),
+            "GEMINI_CLI_TRUSTED_FOLDERS_PATH": str(self.keep("trusted.json", "{}")),
             "GEMINI_CLI_TRUST_WORKSPACE": "",
         }
 
@@ -100,6 +98,19 @@ class Home:
             if (first := self.gemini / Path(name).parts[0]).is_symlink():
                 first.unlink()
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise _cannot(error) from error
+        return path
+
+    def keep(self, name: str, text: str) -> Path:
+        """Write this file beside the session's `.gemini`.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        path = self.path / name
+        try:
             path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise _cannot(error) from error

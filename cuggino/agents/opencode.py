@@ -25,6 +25,7 @@ from cuggino.agents.opencode_guard import (
     OpenCodeWatch,
     guard_of,
     judge_words,
+    no_plugins,
     project_rules,
     try_out,
 )
@@ -82,8 +83,8 @@ class OpenCodeAgent:
             cost="dollars",
             deltas=True,
             interactive=True,
-            note="a guarded session leaves out the project's own OpenCode configuration and "
-            "trusts the user's plugins; one in its own terminal cannot be guarded",
+            note="a guarded session leaves out the project's OpenCode configuration, refuses its "
+            "plugins and trusts the user's; one in its own terminal cannot be guarded",
         )
 
     def check(self) -> str:
@@ -103,6 +104,7 @@ class OpenCodeAgent:
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
         self.check()
+        no_plugins(Path(policy.project), self._environment())
         guard, _ = guard_of(policy, self._environment())
         try_out(guard)
 
@@ -137,6 +139,7 @@ class OpenCodeAgent:
         guard: Guard | None = None
         if options.guard is not None:
             guard, env = guard_of(options.guard, env)
+            no_plugins(options.cwd, env)
             rules = project_rules(options.cwd)
         env = {**ENVIRONMENT, **env, "OPENCODE_PERMISSION": _NOTHING}
         drop: list[str] = []

@@ -3,9 +3,10 @@
 Each call is judged by `opencode_judge`, which our plugin runs from OpenCode's `tool.execute.before`
 (see `opencode_plugin`); that holds in sub-agents and for MCP. As seen on the real program:
 
-- What the project brings along (`opencode.json`, `.opencode` with its plugins, tools and agents)
-  runs in OpenCode's own process, where nothing could hold it: a guarded session is run without it
-  (`OPENCODE_DISABLE_PROJECT_CONFIG`). Its AGENTS.md or CLAUDE.md is given as an instruction.
+- What the project brings along (`opencode.json`, `.opencode` with its tools, agents and servers)
+  could run in OpenCode's own process, where nothing could hold it: a guarded session is run
+  without it (`OPENCODE_DISABLE_PROJECT_CONFIG`). Its AGENTS.md or CLAUDE.md is given as an
+  instruction. Plugins of the project are loaded in spite of that: with them no session is begun.
 - A `bunfig.toml` in the folder where the program is started runs code in it as well, before all
   else: it is started in a private folder, and told where to work.
 - The plugins of the user's own configuration are loaded, in front of ours, and are trusted. What
@@ -34,6 +35,7 @@ from cuggino.security.policy import Policy
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
 """What OpenCode would run in its next session, if an agent could write it."""
 
+_CONFIGS = ("opencode.json", "opencode.jsonc")
 _RULES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _UNGUARDED = ("BASH_ENV", "ENV", "BUN_OPTIONS", "NODE_OPTIONS", "OPENCODE_PURE")
 """Variables that would run something in front of each command or in the program, or leave out
@@ -52,6 +54,51 @@ def guard_of(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, s
     chosen = {**env, "CLAUDE_CODE_SHELL": env.get("SHELL", "")}
     held |= {"SHELL": find_bash(chosen), "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
     return guard, held
+
+
+def no_plugins(cwd: Path, env: Mapping[str, str]) -> None:
+    """See that the project brings no plugin along, which would run in OpenCode's process.
+
+    Raises:
+        GuardNotLive: it does, or it cannot be told.
+    """
+    here = Path(os.path.realpath(cwd))
+    for folder in (here, *here.parents):
+        if str(folder) == os.path.realpath(env.get("HOME") or "/"):
+            continue  # the user's own
+        for place in (folder, folder / ".opencode"):
+            found = [place / name for name in _CONFIGS if _names_plugins(place / name)]
+            if place.name == ".opencode":
+                found += [place / name for name in ("plugin", "plugins") if _holds(place / name)]
+            if found:
+                raise GuardNotLive(
+                    f"{found[0]} brings a plugin, which would run beside the guard",
+                    hint='move it to your own configuration of OpenCode, or set "guard": "off"',
+                )
+
+
+def _holds(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _names_plugins(file: Path) -> bool:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        # With comments, or broken: then a word that looks like it is enough.
+        return "plugin" in text or "\\u" in text
+    return isinstance(value, dict) and bool(value.get("plugin") or value.get("plugins"))
 
 
 def judge_words(guard: Guard) -> list[str]:

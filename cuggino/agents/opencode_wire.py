@@ -89,7 +89,7 @@ class OpenCodeSession:
         raw = parse_json_line(line)
         if raw is None:
             return []
-        kind = raw.get("type")
+        kind = text_or_none(raw.get("type"))
         events: list[LlmAgentEvent] = []
         if kind == "cuggino":
             events = self._told_by_plugin(raw, now)

@@ -155,7 +155,8 @@ class _LoopScreen:
         if self._shows_all and self._view.stream:
             part = self._partial.read(event)
         if isinstance(part, AgentMessage) and self._is_answer(part):
-            newline = "\n" if isinstance(event, MessageDelta) else ""
+            # A carriage return at the end of the line is none of the newline's.
+            newline = "\r\n" if isinstance(event, MessageDelta) else ""
             self._words.add(part.model_copy(update={"text": part.text + newline}))
 
     def _is_answer(self, event: AgentMessage) -> bool:

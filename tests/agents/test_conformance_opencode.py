@@ -25,6 +25,7 @@ class OpenCodeArena(ModelArena):
 
     server = OpenAiServer
     cut_after = 3
+    patience = 100.0  # it asks again for a minute before it gives up
     other_model = "mock/other-model"
     unknown_session = "ses_0123456789abcdefghijklmnop"
 
@@ -38,7 +39,7 @@ class OpenCodeArena(ModelArena):
             case Run(command):
                 return bash(command)
             case Write(path, text):
-                return write(str(self.folder / path), text)
+                return write(path, text)
 
 
 class TestOpenCode(AgentConformance):

@@ -145,6 +145,19 @@ def test_a_hostile_project(gemini: Gemini, tmp_path: Path) -> None:
     assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
 
 
+def test_a_hook_of_the_user(gemini: Gemini) -> None:
+    """What a hook of the user's makes of a call is what is judged, whatever it allows."""
+    rewrite = {"hookSpecificOutput": {"tool_input": {"command": "echo no > .specs/task.md"}}}
+    entry = {"type": "command", "command": f"echo '{json.dumps(rewrite)}'", "name": "mine"}
+    settings = {"hooks": {"BeforeTool": [{"sequential": True, "hooks": [entry]}]}}
+    (gemini.home / ".gemini").mkdir(parents=True)
+    (gemini.home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    done = gemini.run(bash("echo yes > new.txt"), guard=gemini.policy())
+    assert done.error is None
+    assert (None, SPEC) == (gemini.read("new.txt"), gemini.read(".specs/task.md"))
+    assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
+
+
 def test_hooks_switched_off(gemini: Gemini) -> None:
     """Settings of the project that switch hooks off are not read."""
     gemini.write(".gemini/settings.json", json.dumps({"hooksConfig": {"enabled": False}}))

@@ -113,7 +113,7 @@ def test_a_session_is_resumed(opencode: OpenCode, tmp_path: Path) -> None:
 
 
 def test_sub_agents_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
-    """A sub-agent's text, calls and tokens are told, and to whom they belong; servers' tools run."""
+    """A sub-agent's text, calls and tokens are told, and whose they are; servers' tools run."""
     program = tmp_path / "server.py"
     program.write_text(MCP_SERVER)
     servers = {

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from reactivex import Observable, Subject
 from reactivex.testing import TestScheduler
 
@@ -107,6 +107,8 @@ def test_without_verbose_deltas_show_nothing(kind: str, verbosity: Verbosity) ->
     st.lists(st.text(alphabet="ab \n\r\t\x1b\u202e\x9b漢👍🏽", max_size=5), max_size=8),
     st.sampled_from([20, 40]),
 )
+@example(["\r\r\n"], 20)
+@example(["a\r", "\n"], 20)
 def test_a_message_in_deltas_is_the_message(kind: str, pieces: list[str], columns: int) -> None:
     """However a text is split, the same is seen in the end, and nothing in it can act."""
     text = "".join(pieces) + "."

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
 
-import pytest
 import reactivex as rx
 from hypothesis import example, given, settings, strategies as st
 from reactivex import Subject
@@ -23,9 +21,9 @@ from cuggino.events import (
     SystemMessage,
     ToolCall,
 )
-from cuggino.operators import extract_markers, marker_tags
+from cuggino.operators import extract_markers
+from tests.operators.written import TAGS, cut, delta, flat, message, said, shown, steps
 
-TAGS = marker_tags(Note, Done)
 PING = PingEvent(timestamp=0)
 RETRY = SystemMessage(text="Retrying")
 
@@ -39,58 +37,10 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS, max_size=24).map("".join) | st.text(max_size=40)
 
 
-def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:
-    return MessageDelta(text=text, message_id=message_id, **fields)
-
-
-def message(text: str, message_id: str | None = "m", **fields: Any) -> AgentMessage:
-    return AgentMessage(text=text, message_id=message_id, **fields)
-
-
-def steps(events: Sequence[Event], **options: Any) -> list[list[Event]]:
-    """What comes out at each event, and at the end."""
-    source: Subject[Event] = Subject()
-    seen: list[list[Event]] = []
-    source.pipe(extract_markers(TAGS, **options)).subscribe(lambda event: seen[-1].append(event))
-    for event in events:
-        seen.append([])
-        source.on_next(event)
-    seen.append([])
-    source.on_completed()
-    assert not source.observers
-    return seen
-
-
-def flat(steps: Iterable[list[Event]]) -> list[Event]:
-    return [*chain.from_iterable(steps)]
-
-
-def cut(*events: Event, **options: Any) -> list[Event]:
-    return flat(steps(events, **options))
-
-
-def shown(events: Sequence[Event]) -> list[str]:
-    """Markers as `Tag(content)`, deltas as `+text`, texts as they are, others as their tag."""
-    return [
-        f"{e.tag}({e.content})"
-        if isinstance(e, LlmMarkerEvent)
-        else f"+{e.text}"
-        if isinstance(e, MessageDelta)
-        else e.text
-        if isinstance(e, AgentMessage)
-        else e.tag
-        for e in events
-    ]
-
-
 def split(text: str, places: Sequence[int]) -> list[str]:
     """The text in pieces, the places reckoned from its length."""
     ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
     return [text[a:b] for a, b in pairwise(ends)]
-
-
-def said(events: Sequence[Event]) -> list[Event]:
-    return [e for e in events if isinstance(e, AgentMessage | LlmMarkerEvent)]
 
 
 def other(events: Sequence[Event]) -> list[Event]:
@@ -162,30 +112,6 @@ def test_a_marker_comes_with_its_closing_tag() -> None:
     assert "Look." == "".join(e.text for e in flat(seen[:closing]) if isinstance(e, MessageDelta))
 
 
-@pytest.mark.parametrize(
-    ("begin", "decides", "expected"),
-    [
-        ("a ` b <NOTE>n</NOTE> ", "`", []),
-        ("a ` b <NOTE>n</NOTE>\n", "\n", ["Note(n)"]),
-        ("a `` ` <NOTE>n</NOTE>\n", "~~~ ", ["Note(n)"]),
-        ("```py <NOTE>n</NOTE>", "\n", []),
-        ("```py <NOTE>n</NOTE>", "`\n\n", ["Note(n)"]),
-        ("```\n<NOTE>n</NOTE>\n```", "\n<DONE>d</DONE>", ["Done(d)"]),
-        ("```\n<NOTE>n</NOTE>\n```", "x\n<DONE>d</DONE>", []),
-        ("~~~~ x\n<NOTE>n</NOTE>\n~~~", "~ \r\n<DONE>d</DONE>", ["Done(d)"]),
-        ("<DONE>d <NOTE>n</NOTE> ", "</DONE>", ["Done(d <NOTE>n</NOTE>)"]),
-        ("<DONE>d <NOTE>n</NOTE> ", "<DONE>", ["Note(n)"]),
-        ("<NOTE>x ` y</NOTE> ", "` z</NOTE>", ["Note(x ` y</NOTE> ` z)"]),
-        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
-    ],
-)
-def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
-    """No marker is told that the whole text would not hold, and each as soon as that is known."""
-    first, second, *_ = steps([delta(begin), delta(decides)])
-    assert [] == said(first)
-    assert expected == [item for item in shown(said(second)) if item.endswith(")")]
-
-
 def test_parts_of_one_message_are_joined() -> None:
     """A marker that begins in one part is told when the deltas of the next one close it."""
     seen = steps(
@@ -225,6 +151,17 @@ def test_a_message_that_is_taken_back() -> None:
         "Done(d)",
         "Note(n)",
     ] == (told)
+
+
+def test_what_was_taken_back_can_be_said_later() -> None:
+    """Once a message is complete, what one before it had said is news again."""
+    note = "<NOTE>n</NOTE>"
+    seen = cut(
+        delta(note),
+        *(delta("Well.", "m2"), message("Well.", "m2")),
+        *(delta(note, "m3"), message(note, "m3")),
+    )
+    assert ["Note(n)", "+Well.", "Well.", "Note(n)"] == shown(seen)
 
 
 def test_a_message_that_is_said_anew_without_deltas() -> None:

@@ -1,0 +1,62 @@
+"""Messages that come in deltas, and what `extract_markers` makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from reactivex import Subject
+
+from cuggino.events import AgentMessage, Done, Event, LlmMarkerEvent, MessageDelta, Note
+from cuggino.operators import extract_markers, marker_tags
+
+TAGS = marker_tags(Note, Done)
+
+
+def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:
+    return MessageDelta(text=text, message_id=message_id, **fields)
+
+
+def message(text: str, message_id: str | None = "m", **fields: Any) -> AgentMessage:
+    return AgentMessage(text=text, message_id=message_id, **fields)
+
+
+def steps(events: Sequence[Event], **options: Any) -> list[list[Event]]:
+    """What comes out at each event, and at the end."""
+    source: Subject[Event] = Subject()
+    seen: list[list[Event]] = []
+    source.pipe(extract_markers(TAGS, **options)).subscribe(lambda event: seen[-1].append(event))
+    for event in events:
+        seen.append([])
+        source.on_next(event)
+    seen.append([])
+    source.on_completed()
+    assert not source.observers
+    return seen
+
+
+def flat(steps: Iterable[list[Event]]) -> list[Event]:
+    return [*chain.from_iterable(steps)]
+
+
+def cut(*events: Event, **options: Any) -> list[Event]:
+    return flat(steps(events, **options))
+
+
+def shown(events: Sequence[Event]) -> list[str]:
+    """Markers as `Tag(content)`, deltas as `+text`, texts as they are, others as their tag."""
+    return [
+        f"{e.tag}({e.content})"
+        if isinstance(e, LlmMarkerEvent)
+        else f"+{e.text}"
+        if isinstance(e, MessageDelta)
+        else e.text
+        if isinstance(e, AgentMessage)
+        else e.tag
+        for e in events
+    ]
+
+
+def said(events: Sequence[Event]) -> list[Event]:
+    return [e for e in events if isinstance(e, AgentMessage | LlmMarkerEvent)]
