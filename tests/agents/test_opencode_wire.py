@@ -66,11 +66,8 @@ def test_a_run_without_the_plugin() -> None:
     results = [event for event in events if isinstance(event, ToolResult)]
     assert [call.id for call in calls] == [result.name for result in results]
     assert Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600) == ended.usage
-    assert ("completed", pytest.approx(0.00396), 3) == (
-        ended.outcome,
-        ended.cost_usd,
-        ended.num_turns,
-    )
+    assert ("completed", 3) == (ended.outcome, ended.num_turns)
+    assert pytest.approx(0.00396) == ended.cost_usd
     assert "ses_e03f7220effeHwU0HL8JE9uXNX" == ended.session_id
 
 
