@@ -28,6 +28,9 @@ Json: TypeAlias = dict[str, Any]
 PATIENCE_SECONDS = 300.0
 """The program waits as long as a server tells it to, days if need be; this much is let pass."""
 
+MOST_RETRIES = 3
+"""So often the program may ask again by itself, which takes it 14 s; the loop does so anyway."""
+
 START_ANEW = "the session cannot be resumed: start a new one"
 
 _HINTS: Mapping[AgentFailure, str] = {
@@ -47,6 +50,11 @@ _WORDS: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
     (re.compile(r"[Cc]annot connect|[Uu]nable to connect|socket|fetch failed"), "connection"),
     (re.compile(r"[Mm]odel not found|[Nn]o (?:models?|providers?) "), "bad_request"),
     (re.compile(r"API key|[Uu]nauthori[sz]ed"), "auth"),
+)
+_OUTAGES: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
+    (re.compile(r"[Oo]verloaded"), "overloaded"),
+    (re.compile(r"[Ss]erver error|[Bb]ad gateway|[Uu]navailable|[Gg]ateway time"), "server"),
+    *(known for known in _WORDS if known[1] == "connection"),
 )
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -69,16 +77,23 @@ def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
 
 
 def waits_too_long(
-    message: str, until: datetime, *, now: datetime, zone: tzinfo
+    message: str, until: datetime, *, attempt: int, now: datetime, zone: tzinfo
 ) -> LlmSessionError | None:
-    """The error instead of a wait before the next try, if waiting is of no use."""
+    """The error instead of a wait before the next try, if waiting is of no use.
+
+    The program tells its waits by their words alone. What is no outage is a limit of usage, when
+    the wait is a long one.
+    """
     is_far = until - now > timedelta(seconds=PATIENCE_SECONDS)
-    told = api_failure(cut(message), "rate_limit", now=now, zone=zone)
+    reason = next((reason for pattern, reason in _OUTAGES if pattern.search(message)), None)
+    told = api_failure(cut(message), reason or "rate_limit", now=now, zone=zone, hints=_HINTS)
     if isinstance(told, QuotaExceeded):
         return (
             told if told.resets_at or not is_far else QuotaExceeded(told.message, resets_at=until)
         )
-    return QuotaExceeded(cut(message), resets_at=until) if is_far else None
+    if is_far and reason is None:
+        return QuotaExceeded(cut(message), resets_at=until)
+    return told if is_far or attempt > MOST_RETRIES else None
 
 
 def says_nothing(error: Json) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
@@ -18,6 +19,18 @@ from cuggino.events import (
 )
 
 
+@dataclass(slots=True)
+class _Text:
+    """A part of text that is being written."""
+
+    message: str | None
+    parent: str | None
+    waiting: str = ""
+    """What of it no message has told yet."""
+    told: int = 0
+    """How many characters of it messages have told."""
+
+
 class Parts:
     """Each part gives its events once, however often it is told. Never raises.
 
@@ -32,7 +45,7 @@ class Parts:
         self._done: set[str] = set()
         self._calls: set[str] = set()
         self._results: set[str] = set()
-        self._texts: set[str] = set()
+        self._texts: dict[str, _Text] = {}
         """Parts of text that are being written."""
         self._unread: set[str] = set()
         """Messages that the model does not say: the user's, and summaries of the session so far."""
@@ -70,14 +83,16 @@ class Parts:
                     return []
                 if not dict_or_empty(part.get("time")).get("end"):
                     if kind == "text":
-                        self._texts.add(name)
+                        self._texts.setdefault(name, _Text(message, parent))
                     return []
                 self._done.add(name)
                 if kind == "reasoning":
                     return [Thinking(text=text)] if text else []
-                if not text:
+                told = self._texts.pop(name, None)
+                rest = text[told.told :] if told else text
+                if not rest:
                     return []
-                return [AgentMessage(text=text, message_id=message, parent_tool_use_id=parent)]
+                return [AgentMessage(text=rest, message_id=message, parent_tool_use_id=parent)]
             case "tool":
                 return self._tool(part, parent)
             case _:
@@ -87,8 +102,10 @@ class Parts:
         """The next piece of a text."""
         text, message = text_or_none(given.get("delta")), text_or_none(given.get("messageID"))
         name = text_or_none(given.get("partID"))
-        if not text or message is None or name not in self._texts or name in self._done:
+        written = self._texts.get(name) if name is not None else None
+        if not text or message is None or written is None or name in self._done:
             return []
+        written.waiting += text
         return [MessageDelta(text=text, message_id=message, parent_tool_use_id=parent)]
 
     def call(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
@@ -100,7 +117,21 @@ class Parts:
         call = self._common(part)
         if call.tool == "Task":
             self._tasks.append(call_id)
-        return [ToolCall(name=call.tool, input=_shown(call.input), id=call_id)]
+        said = self._said_before(parent)
+        return [*said, ToolCall(name=call.tool, input=_shown(call.input), id=call_id)]
+
+    def _said_before(self, parent: str | None) -> list[LlmAgentEvent]:
+        """What is written by now: the program ends a text only behind the calls that follow it."""
+        events: list[LlmAgentEvent] = []
+        for text in self._texts.values():
+            if text.parent != parent or not text.waiting:
+                continue
+            events.append(
+                AgentMessage(text=text.waiting, message_id=text.message, parent_tool_use_id=parent)
+            )
+            text.told += len(text.waiting)
+            text.waiting = ""
+        return events
 
     def _common(self, part: Json) -> Call:
         given = dict_or_empty(part.get("state")).get("input")

@@ -210,12 +210,13 @@ class OpenCodeSession:
     def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
         message = text_or_none(status.get("message")) or "no answer from the API"
         moment, until = datetime.fromtimestamp(now, UTC), _time(status.get("next"))
+        attempt = _number(status.get("attempt"))
         self._cut = self._cut or waits_too_long(
-            message, until or moment, now=moment, zone=self._zone()
+            message, until or moment, attempt=attempt, now=moment, zone=self._zone()
         )
         seconds = max(1, round((until - moment).total_seconds())) if until else 1
-        attempt = status.get("attempt") if isinstance(status.get("attempt"), int) else "?"
-        return [SystemMessage(text=f"Retrying (attempt {attempt}, in {seconds}s): {message}")]
+        times = attempt or "?"
+        return [SystemMessage(text=f"Retrying (attempt {times}, in {seconds}s): {message}")]
 
     def _failed(self, error: Any, session: str | None) -> list[LlmAgentEvent]:
         told = dict_or_empty(error)

@@ -92,6 +92,11 @@ class LoopScheduler(EventLoopScheduler):
             )
             return Disposable()
 
+    def run(self) -> None:
+        """What the thread does; that `dispose` ends it is nothing that should be reported."""
+        with suppress(SystemExit):
+            super().run()
+
     def dispose(self) -> None:
         """Abandon what is scheduled and end the thread, from whichever thread.
 

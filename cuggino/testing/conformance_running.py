@@ -47,7 +47,7 @@ class Running:
         self._patience = patience
         self._left: tuple[str, ...] = ()
         self._ended = threading.Event()
-        self._lane = _Lane()
+        self._lane = LoopScheduler()
         self._before: frozenset[int] = frozenset()
 
     def __enter__(self) -> Running:
@@ -114,13 +114,6 @@ class Running:
         left = {pid: p for pid, p in child_processes().items() if pid not in self._before}
         self._left = tuple(f"{process.name()} ({pid})" for pid, process in left.items())
         self._ended.set()
-
-
-class _Lane(LoopScheduler):
-    def run(self) -> None:
-        # pytest takes the end of a thread by `SystemExit`, by which `close` ends it, for a failure.
-        with suppress(SystemExit):
-            super().run()
 
 
 def child_processes(*, direct: bool = False) -> dict[int, psutil.Process]:

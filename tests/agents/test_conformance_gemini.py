@@ -44,8 +44,6 @@ class GeminiArena(ModelArena):
 class TestGemini(AgentConformance):
     """Gemini CLI."""
 
-    exempt = MappingProxyType({"test_a_command_that_fails_is_an_error": "exit codes are not told"})
-
     @pytest.fixture
     def arena(self, gemini_cli: Path, tmp_path: Path) -> GeminiArena:
         """An arena for one rule."""

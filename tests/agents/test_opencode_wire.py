@@ -60,7 +60,7 @@ def test_a_run_without_the_plugin() -> None:
     assert ["AgentMessage", "ToolCall", "ToolResult"] * 2 == tags[:6]
     calls = [event for event in events if isinstance(event, ToolCall)]
     assert ["Bash", "Write"] == [call.name for call in calls]
-    assert {"file_path": "/sandbox/work/oc-ok/hello.txt", "content": "hello from mock\n"} == (
+    assert {"file_path": "/sandbox/oc-ok/hello.txt", "content": "hello from mock\n"} == (
         calls[1].input
     )
     results = [event for event in events if isinstance(event, ToolResult)]
@@ -172,6 +172,66 @@ def test_waiting() -> None:
     ended, error = session.end(exit_code=-9, stderr_tail="", duration=1.0, now=NOW)
     assert isinstance(error, QuotaExceeded)
     assert ("quota", datetime.fromtimestamp(NOW + 3600, UTC)) == (ended.outcome, error.resets_at)
+
+
+@pytest.mark.parametrize(
+    ("message", "attempt", "seconds", "expected"),
+    [
+        ("Overloaded", 1, 5, None),
+        ("Overloaded", 4, 5, "overloaded"),
+        ("Overloaded", 1, 3600, "overloaded"),
+        ("Internal server error", 1, 3600, "server"),
+        ("The socket connection was closed unexpectedly", 3, 5, None),
+        ("The socket connection was closed unexpectedly", 4, 5, "connection"),
+        ("slow down", 4, 5, "rate_limit"),
+    ],
+)
+def test_an_outage_is_no_limit(
+    message: str, attempt: int, seconds: float, expected: str | None
+) -> None:
+    """What the program waits for in vain, or too long, is named by its words, and ends it."""
+    session = OpenCodeSession()
+    next_time = (NOW + seconds) * 1000
+    status = {"type": "retry", "attempt": attempt, "message": message, "next": next_time}
+    session.feed(plugin("session.status", {"status": status}), now=NOW)
+    error = session.breach
+    assert expected == (error.reason if isinstance(error, AgentFailed) else None)
+    assert (error is None) == (expected is None)
+
+
+def test_what_is_said_before_a_call() -> None:
+    """A text comes before the call behind it, and what follows in the same text after it."""
+    session = OpenCodeSession()
+
+    def text(**more: object) -> bytes:
+        part = {"id": "t", "type": "text", "messageID": "m", "sessionID": "s", "text": "", **more}
+        return plugin("message.part.updated", {"part": part})
+
+    def delta(words: str) -> bytes:
+        given = {"delta": words, "messageID": "m", "partID": "t", "sessionID": "s"}
+        return plugin("message.part.delta", {**given, "field": "text"})
+
+    state = {"status": "running", "input": {"command": "ls"}}
+    tool = {"id": "c", "type": "tool", "tool": "bash", "callID": "c", "sessionID": "s"}
+    told_lines = [
+        text(time={"start": 1}),
+        delta("I "),
+        delta("look."),
+        plugin("message.part.updated", {"part": {**tool, "state": state}}),
+        delta(" Well."),
+        text(text="I look. Well.", time={"start": 1, "end": 2}),
+    ]
+    events = [event for one in told_lines for event in session.feed(one, now=NOW)]
+    kinds = (AgentMessage, MessageDelta, ToolCall)
+    told = [(event.tag, getattr(event, "text", "")) for event in events if isinstance(event, kinds)]
+    assert [
+        ("MessageDelta", "I "),
+        ("MessageDelta", "look."),
+        ("AgentMessage", "I look."),
+        ("ToolCall", ""),
+        ("MessageDelta", " Well."),
+        ("AgentMessage", " Well."),
+    ] == told
 
 
 def test_a_summary_is_not_said() -> None:
