@@ -12,34 +12,37 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import NoReturn
 
 import click
 
 from cuggino._version import __version__
 
-COMMANDS = (
-    "run",
-    "watch",
-    "deliver",
-    "loop",
-    "plan",
-    "backlog",
-    "issues",
-    "runs",
-    "report",
-    "demo",
-    "setup",
-    "doctor",
-    "agents",
-    "guard",
-    "mcp",
-    "help",
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "run": "Plan, implement and review until the work matches the specs.",
+        "watch": "Work off the backlog, item by item, for as long as it runs.",
+        "deliver": "Work until every deliverable of SPEC.md has passed.",
+        "loop": "Plan the work into jobs, then build them one by one until all are verified.",
+        "plan": "Talk with a project manager about specs and backlog (also: pm).",
+        "backlog": "Add, look at and take back what `cuggino watch` is to work on.",
+        "issues": "Look at and settle spec issues and findings of the audit.",
+        "runs": "Look at the runs of this project, newest first, and play them again.",
+        "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
+        "demo": "Watch a whole run in a throw-away project; no key needed.",
+        "setup": "Save the settings of this project in .cuggino.json.",
+        "doctor": "Look whether a run could work here, and say what to do if not.",
+        "agents": "List the agents that are installed, and what each can do.",
+        "guard": "Ask what the guard says of what an agent does; nothing is run.",
+        "mcp": "Serve tools to an agent over standard input and output (MCP).",
+        "help": "Explain a command or a topic.",
+    }
 )
-"""The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`."""
+"""The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`, and here
+is what the first line of its own help says, so that no list of them has to import them all."""
 
 ALIASES = {"pm": "plan"}
 """Other names of subcommands."""
@@ -68,6 +71,10 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"cuggino_cli.commands.{name}")
         command: click.Command = module.command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

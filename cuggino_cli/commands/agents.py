@@ -33,9 +33,10 @@ DELTAS   whether text is shown while it is being written
 @click.option("--look", hidden=True, metavar="NAME")
 @click.option("--path", hidden=True, metavar="FILE")
 def command(as_json: bool, color: ColorMode, look: str | None, path: str | None) -> int:
-    """List the agents: those of cuggino, and those of packages that are installed beside it.
+    """List the agents that are installed, and what each can do.
 
-    Each is asked for its version; one that is not installed says how to come by it.
+    They are those of cuggino, and those of packages beside it. Each is asked for its version; one
+    that is not installed says how to come by it.
     """
     from cuggino_cli.agent_look import answer_on_stdout, look_at_all
 

@@ -115,7 +115,7 @@ def command(
     compat_exit_codes: bool,
     **given: Any,
 ) -> int:
-    """Plan the work into jobs, then build them one by one until all are done and verified.
+    """Plan the work into jobs, then build them one by one until all are verified.
 
     What the agents are told stands in PLAN.PROMPT.md and BUILD.PROMPT.md (`cuggino loop init`
     writes them), what is required in docs/requirements/. It asks first whether to plan or to build.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -30,6 +31,13 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
     out = told(capsys)
     assert set(COMMANDS) <= set(re.findall(r"^  (\w+) ", out, re.MULTILINE))
     assert set(TOPICS) <= set(re.findall(r"^  ([\w-]+) ", out, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_commands_say(name: str) -> None:
+    """What is said of a command without importing it is how its own help begins."""
+    command = importlib.import_module(f"cuggino_cli.commands.{name}").command
+    assert command.get_short_help_str(limit=1000) == COMMANDS[name]
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "pm"])
