@@ -49,7 +49,7 @@ def test_a_session(opencode: OpenCode) -> None:
     )
     assert done.error is None
     assert "new\n" == opencode.read("new.txt")
-    assert ["Thinking", "ToolCall"] == done.tags[:2]
+    assert ["Thinking", "AgentMessage", "ToolCall"] == done.tags[:3]
     assert [said, "<DONE>done</DONE>"] == [message.text for message in done.of(AgentMessage)]
     (first, last) = [message.message_id for message in done.of(AgentMessage)]
     deltas = [delta.text for delta in done.of(MessageDelta) if delta.message_id == first]
