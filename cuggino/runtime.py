@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from reactivex import Observable
 
 from cuggino.agents import LlmAgent, configured_agent
-from cuggino.agents.recording import cassettes_of, record_to
+from cuggino.agents.protocol import own_files_of
+from cuggino.agents.recording import record_to
 from cuggino.agents.replaying import with_speed
 from cuggino.config import Config, LoopSettings, load_config
 from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
@@ -81,7 +82,7 @@ class Runtime:
             agent = with_speed(agent, speed)
         # What is checked is the agent itself, what works is the one that is recorded.
         worker = agent if record is None else record_to(folder / record, agent)
-        apart = (Path(WORKSPACE_FOLDER), *cassettes_of(worker))
+        apart = (Path(WORKSPACE_FOLDER), *own_files_of(worker))
         workspace = Workspace(folder)
         repository = GitRepository(
             folder, exclude=(Path(config.specs_path), *apart), timeout=config.commit_timeout

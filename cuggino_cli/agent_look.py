@@ -118,7 +118,9 @@ def _configured(folder: Path) -> dict[str, str | None]:
     except ConfigError:
         return {}
     found: dict[str, str | None] = {config.agent: config.agent_path}
-    for choice in (*config.agents.values(), *config.fallback):
+    roles = config.agents.values()
+    others = [other for role in roles for other in role.fallback or ()]
+    for choice in (*roles, *others, *config.fallback):
         if choice.agent is not None:
             found.setdefault(choice.agent, choice.path)
     return found
@@ -140,7 +142,9 @@ def _start(name: str, folder: Path, path: str | None) -> subprocess.Popen[bytes]
 def _answer(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
     """What it printed; None when it did not end in time."""
     try:
-        return process.communicate(timeout=max(seconds, 0.0))[0]
+        # What has ended has answered in time, however late it is asked.
+        left = max(seconds, 0.0) if process.poll() is None else 1.0
+        return process.communicate(timeout=left)[0]
     except subprocess.TimeoutExpired:
         return None
 

@@ -68,10 +68,14 @@ class Tree:
                 states[path] = FileState(gone=True)
         return {self._writing.text(path): state for path, state in states.items()}
 
+    def leaves_out(self, path: str) -> bool:
+        """Whether the file is no part of what a session changes: the recording itself, say."""
+        return path in self._without or path.startswith(_OF_CUGGINO)
+
     def _look(self) -> dict[str, _Seen]:
         found: dict[str, _Seen] = {}
         for path in self._paths():
-            if path in self._without or path.startswith(_OF_CUGGINO):
+            if self.leaves_out(path):
                 continue
             with suppress(OSError, ValueError):
                 state = (self._project / path).lstat()
@@ -126,12 +130,16 @@ def content_state(data: bytes, *, executable: bool, writing: Writing) -> FileSta
         if "\0" not in text:
             return FileState(text=writing.text(text), executable=executable)
     if writing.masker.is_in(data):
-        return FileState(omitted="there is a secret in its bytes", executable=executable)
+        digest = hashlib.sha256(data).hexdigest()
+        why = "there is a secret in its bytes"
+        return FileState(omitted=why, sha256=digest, executable=executable)
     return FileState(base64=base64.b64encode(data).decode(), executable=executable)
 
 
-def put_files(project: Path, files: dict[str, FileState], places: Places) -> list[str]:
-    """Make the files of the project as they were recorded; gives their paths.
+def put_files(
+    project: Path, files: dict[str, FileState], places: Places, *, without: Path | None = None
+) -> list[str]:
+    """Make the files of the project as they were recorded, `without` one; gives their paths.
 
     Raises:
         CassetteError: a path leaves the project or is of its repository, or a content was not
@@ -142,6 +150,8 @@ def put_files(project: Path, files: dict[str, FileState], places: Places) -> lis
     for name, state in sorted(files.items(), key=lambda item: not item[1].gone):
         path = places.filled(name)
         file = _inside(project, path)
+        if without is not None and file.resolve() == without:
+            continue
         try:
             _put(file, state, places.filled, path)
         except (OSError, ValueError) as error:
@@ -199,8 +209,14 @@ def _inside(project: Path, path: str) -> Path:
     parts = Path(path).parts
     refused = not parts or Path(path).is_absolute() or ".." in parts
     refused = refused or any(part.casefold() == ".git" for part in parts)
+    refused = refused or "\0" in path
     file = project / path
-    if refused or not file.parent.resolve().is_relative_to(project.resolve()):
+    if not refused:  # where it leads to counts, not only how it is written
+        real, root = file.parent.resolve(), project.resolve()
+        refused = not real.is_relative_to(root) or any(
+            part.casefold() == ".git" for part in real.relative_to(root).parts
+        )
+    if refused:
         raise CassetteError(
             f"the cassette would write {path}, which is none of the project's files",
             hint="do not use this cassette",

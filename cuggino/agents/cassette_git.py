@@ -60,7 +60,9 @@ def commit_again(project: Path, commit: CommitMade, paths: list[str]) -> None:
         ok = _git(project, "--literal-pathspecs", "add", "-A", "-f", *from_stdin, stdin=given)
     message = commit.message.encode("utf-8", "replace")
     if ok is not None:
-        ok = _git(project, "commit", "--cleanup=verbatim", *words, stdin=message, env=env)
+        # Hooks have done their part when it was recorded.
+        commit_words = ("-c", "core.hooksPath=/dev/null", "commit", "--cleanup=verbatim", *words)
+        ok = _git(project, *commit_words, stdin=message, env=env)
     if ok is None:
         subject = commit.message.strip().partition("\n")[0]
         raise CassetteError(

@@ -23,7 +23,10 @@ def configured_agent(config: Config, *, cwd: Path, agent: str | LlmAgent | None 
         ConfigError: one of them cannot be made; it is told where it is named.
     """
     usual = agent if agent is not None else config.agent
-    made = make_agent(usual, cwd=cwd, path=config.agent_path) if isinstance(usual, str) else usual
+    # A path that stands beside the name of an agent is that agent's.
+    is_its = usual == config.agent or "agent" not in config.model_fields_set
+    path = config.agent_path if is_its else None
+    made = make_agent(usual, cwd=cwd, path=path) if isinstance(usual, str) else usual
     if isinstance(made, RoutingAgent) or not (config.agents or config.fallback):
         return made
     return _Maker(config, cwd, usual if isinstance(usual, str) else made.name, made).routed()

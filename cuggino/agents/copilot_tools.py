@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from cuggino.agents.patches import patched_files
 
 _NAMES = {
     "bash": "Bash",
@@ -51,7 +52,6 @@ _INPUTS = {
 }
 """The names of inputs, where they differ."""
 
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \t\r]*$", re.M)
 _GITHUB = "github-mcp-server"
 """The server that the program brings along for those who are logged in."""
 
@@ -88,7 +88,9 @@ def _own_call(tool: str, arguments: Any) -> Call:
     if not isinstance(arguments, Mapping):
         return Call(tool, arguments, False)
     names = _INPUTS.get(tool, {})
-    return Call(tool, {names.get(key, key): value for key, value in arguments.items()}, True)
+    given = {names.get(key, key): value for key, value in arguments.items()}
+    # Two names for one input: nobody knows which of them counts.
+    return Call(tool, given, len(given) == len(arguments))
 
 
 def _patch_call(arguments: Any) -> Call:
@@ -98,7 +100,7 @@ def _patch_call(arguments: Any) -> Call:
         arguments = "\n".join(texts)
     if not isinstance(arguments, str):
         return Call("MultiEdit", arguments, False)
-    files = list(dict.fromkeys(_PATCHED.findall(arguments)))
+    files = patched_files(arguments)
     edits = [{"file_path": file} for file in files]
     return Call("MultiEdit", {"edits": edits, "patch": arguments}, bool(files))
 

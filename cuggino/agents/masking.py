@@ -22,20 +22,27 @@ SHORTEST = 6
 
 _SECRET_NAME = re.compile(
     r"token(?!s)|secret|passw|passphrase|credential|api_?key|private_?key|access_?key|authtoken"
-    r"|cookie|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)",
+    r"|cookie|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)"
+    r"|_(?:pwd|creds)$|api_?tokens|[a-z]pass$|signing_?key",
     re.IGNORECASE,
 )
 _NO_SECRET = re.compile(r"true|false|\d{1,7}", re.IGNORECASE)
 _LONG_LINE = 20
 """Characters of one line of a secret that is known again by itself."""
 
-_BEFORE = r"(?<![A-Za-z0-9_])"
+_BEFORE = (
+    r"(?:(?<![A-Za-z0-9_])"
+    # Letters of an escape: of a string, of a URL, of a terminal's colours.
+    r"|(?<=\\[nrtfvb])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
+    r"|(?<=\x1b\[[mK])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm)|(?<=;\dm)|(?<=;\d\dm))"
+)
 _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (label, re.compile(pattern, re.DOTALL))
     for label, pattern in (
         (
             "private key",
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?"
+            # With no key behind it, it is a program's words about keys.
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=.{0,300}?[A-Za-z0-9+/]{40}).*?"
             r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
         ),
         ("api key", _BEFORE + r"sk-[A-Za-z0-9_-]{16,}"),
@@ -44,10 +51,11 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("aws key", _BEFORE + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
         (
             "aws secret",
-            r"(?i:aws_?secret_?access_?key)[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9/+]{40})",
+            r"(?i:(?:aws_?)?secret_?access_?key)\\?[\"']?\s*[:=]\s*\\?[\"']?"
+            r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
         ),
         ("google key", _BEFORE + r"(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,})"),
-        ("slack token", _BEFORE + r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("slack token", _BEFORE + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
         ("slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})"),
         ("stripe key", _BEFORE + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
         ("npm token", _BEFORE + r"npm_[A-Za-z0-9]{30,}"),
@@ -57,12 +65,27 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "jwt",
             _BEFORE + r"eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*",
         ),
-        ("bearer token", r"(?i:\bbearer)[ \t]+([A-Za-z0-9._~+/-]{16,}=*)"),
-        ("basic auth", r"(?i:\bauthorization[\"']?\s*:\s*[\"']?basic)[ \t]+([A-Za-z0-9+/]{8,}=*)"),
+        (
+            "provider key",
+            _BEFORE + r"(?:gsk_|xai-|hvs\.|dckr_pat_|whsec_|AGE-SECRET-KEY-1)[A-Za-z0-9_-]{20,}",
+        ),
+        ("bearer token", r"(?i:\bbearer)(?:[ \t]+|%20)([A-Za-z0-9._~+/|:-]{16,}=*)"),
+        (
+            "basic auth",
+            r"(?i:\bauthorization\\?[\"']?\]?\s*[:=,]\s*\\?[\"']?basic)[ \t]+"
+            r"([A-Za-z0-9+/]{8,}=*)",
+        ),
+        (
+            "header",
+            r"(?i:\bauthorization\\?[\"']?\s*:\s*\\?[\"']?token|\bx-api-key\\?[\"']?\s*:)"
+            r"[ \t]*\\?[\"']?([A-Za-z0-9._~+/=-]{16,})",
+        ),
         (
             "url password",
             r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}://"
-            r"[^\s:/@\"'<>]*:([^\s@/\"'<>]+)@",
+            # Not where a template is to fill it in, nor the port of an address.
+            r"[^\s:/@\"'<>]*:(?!\$?\{[^{}\n]*\}@|\$\w+@|%[sdr]@|%\(\w+\)s@|\d{1,5}[?#])"
+            r"([^\s@/\"'<>]+)@",
         ),
     )
 )
@@ -116,8 +139,8 @@ class Masker:
             for encoding in ("utf-8", "utf-16-le", "utf-16-be")
         ):
             return True
-        text = data.decode("latin-1")
-        return any(pattern.search(text) for _, pattern in _FORMATS)
+        texts = [data.decode(name, "ignore") for name in ("latin-1", "utf-16-le", "utf-16-be")]
+        return any(pattern.search(text) for _, pattern in _FORMATS for text in texts)
 
     def _found(self, text: str) -> Iterator[Span]:
         for value, name in self._values.items():

@@ -80,7 +80,7 @@ def no_plugins(cwd: Path, env: Mapping[str, str]) -> None:
 def _holds(folder: Path) -> bool:
     try:
         return any(folder.iterdir())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         return True

@@ -142,6 +142,8 @@ class Parts:
         status = state.get("status")
         if status not in ("running", "completed", "error"):
             return []
+        if dict_or_empty(state.get("time")).get("compacted"):
+            return []  # of an earlier turn: its output was dropped just now
         events = self.call(part, parent)
         call_id = text_or_none(part.get("callID")) or ""
         metadata = dict_or_empty(state.get("metadata"))

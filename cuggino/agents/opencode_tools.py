@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from cuggino.agents.patches import patched_files
+
 _NAMES = {
     "bash": "Bash",
     "read": "Read",
@@ -45,7 +47,6 @@ _INPUTS = {
 }
 """The names of inputs, where they differ."""
 
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \t\r]*$", re.M)
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -72,7 +73,9 @@ def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Ca
     if own is not None:
         if not isinstance(arguments, Mapping):
             return Call(own, arguments, False)
-        return Call(own, {_INPUTS.get(key, key): arguments[key] for key in arguments}, True)
+        given = {_INPUTS.get(key, key): arguments[key] for key in arguments}
+        # Two names for one input: nobody knows which of them counts.
+        return Call(own, given, len(given) == len(arguments))
     for server in sorted(servers, key=len, reverse=True):
         safe = _UNSAFE.sub("_", server)
         if name.startswith(f"{safe}_"):
@@ -85,7 +88,7 @@ def _patch_call(arguments: Any) -> Call:
     if not isinstance(arguments, Mapping):
         return Call("MultiEdit", arguments, False)
     text = "\n".join(value for value in arguments.values() if isinstance(value, str))
-    files = list(dict.fromkeys(_PATCHED.findall(text)))
+    files = patched_files(text)
     edits = [{"file_path": file} for file in files]
     return Call("MultiEdit", {"edits": edits, "patch": text}, bool(files))
 

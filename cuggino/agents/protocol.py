@@ -181,6 +181,20 @@ def is_guarded(agent: LlmAgent, role: Role) -> bool:
     return isinstance(agent, GuardedAgent)
 
 
+@runtime_checkable
+class FiledAgent(LlmAgent, Protocol):
+    """An agent that reads or writes files of its own while it works, such as a recording."""
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        """They may be within the project, and are no part of the work."""
+
+
+def own_files_of(agent: LlmAgent) -> tuple[Path, ...]:
+    """The files of the agent itself, which are no part of the work."""
+    return agent.own_files if isinstance(agent, FiledAgent) else ()
+
+
 def capabilities_of(agent: LlmAgent) -> Capabilities:
     """What the agent can do: as it tells, otherwise as far as its methods show."""
     if isinstance(agent, DescribedAgent):

@@ -27,9 +27,9 @@ from cuggino.agents.protocol import (
     SandboxedAgent,
     SpawnOptions,
     capabilities_of,
+    own_files_of,
 )
 from cuggino.agents.recording_session import Recorded, SessionWriter
-from cuggino.agents.replaying import ReplayAgent
 from cuggino.errors import CugginoError
 from cuggino.events import LlmAgentEvent, PolicyEvent
 from cuggino.operators import serial
@@ -67,13 +67,6 @@ def record_to(
     return kind(agent, path, env=env)
 
 
-def cassettes_of(agent: LlmAgent) -> tuple[Path, ...]:
-    """The files that the agent records to or plays, which are no part of the work."""
-    if isinstance(agent, RecordingAgent):
-        return (agent.path, *cassettes_of(agent.agent))
-    return (agent.path,) if isinstance(agent, ReplayAgent) else ()
-
-
 class RecordingAgent:
     """Does what the other agent does, and writes every session as it goes; made by `record_to`.
 
@@ -104,6 +97,11 @@ class RecordingAgent:
     def name(self) -> str:
         """That of the agent."""
         return self.agent.name
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        """The recording, and those of the agent."""
+        return (self.path, *own_files_of(self.agent))
 
     @property
     def can_resume(self) -> bool:

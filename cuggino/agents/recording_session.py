@@ -167,7 +167,11 @@ class SessionWriter:
                     "message": text(commit.message),
                     "author": text(commit.author),
                     "email": text(commit.email),
-                    "files": {text(path): state for path, state in commit.files.items()},
+                    "files": {
+                        text(path): state
+                        for path, state in commit.files.items()
+                        if not self._tree.leaves_out(path)
+                    },
                 }
                 commits.append(commit.model_copy(update=update))
         self._head = head

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cuggino.agents.cassette import EventTold, RecordedSession
 from cuggino.agents.cassette_text import Places, map_texts
 from cuggino.agents.guard import not_live, with_variables
+from cuggino.agents.masking import MARK
 from cuggino.agents.protocol import SpawnOptions
 from cuggino.errors import ConfigError
 from cuggino.events import ToolCall
@@ -80,7 +81,10 @@ class PolicyCheck:
         data = {
             "hook_event_name": "PreToolUse",
             "tool_name": call.name,
-            "tool_input": call.input if isinstance(call.input, dict) else {},
+            # The mark of a secret has spaces: a command with one would be another command.
+            "tool_input": map_texts(call.input, lambda text: MARK.sub("masked", text))
+            if isinstance(call.input, dict)
+            else {},
             "tool_use_id": call.id,
             "cwd": str(Path(os.path.realpath(self._cwd))),
         }

@@ -15,6 +15,7 @@ from reactivex.disposable import SerialDisposable
 from cuggino.agents.cassette import (
     EventTold,
     FilesChanged,
+    FileState,
     RecordedError,
     RecordedSession,
     SessionOver,
@@ -64,6 +65,7 @@ class Playing(abc.DisposableBase):
         lane: abc.SchedulerBase,
         *,
         project: Path,
+        cassette: Path,
         places: Places,
         speed: float,
         began: datetime,
@@ -74,6 +76,7 @@ class Playing(abc.DisposableBase):
         self._observer = observer
         self._lane = lane
         self._project = project
+        self._cassette = cassette.resolve()
         self._places = places
         self._speed = speed
         self._began = began
@@ -164,10 +167,14 @@ class Playing(abc.DisposableBase):
 
     def _put(self, line: FilesChanged) -> None:
         for commit in line.commits:
-            paths = put_files(self._project, commit.files, self._places)
+            paths = self._files(commit.files)
             filled = commit.model_copy(update={"message": self._places.filled(commit.message)})
             commit_again(self._project, filled, paths)
-        put_files(self._project, line.files, self._places)
+        self._files(line.files)
+
+    def _files(self, files: dict[str, FileState]) -> list[str]:
+        """Put them; never over the recording that is being played."""
+        return put_files(self._project, files, self._places, without=self._cassette)
 
     def _end(self) -> None:
         over = self._session.over

@@ -94,6 +94,11 @@ class ReplayAgent:
         self._speed = 0.0 if speed is None or math.isinf(speed) else speed
 
     @property
+    def own_files(self) -> tuple[Path, ...]:
+        """The recording."""
+        return (self.path,)
+
+    @property
     def unplayed(self) -> tuple[str, ...]:
         """The recorded sessions that have not been played yet."""
         return tuple(session.began.title for session in self._left)
@@ -162,6 +167,7 @@ class ReplayAgent:
                 observer,
                 lane,
                 project=options.cwd,
+                cassette=self.path,
                 places=places,
                 speed=self._speed,
                 began=self._cassette.header.recorded_at + timedelta(seconds=session.began.at),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import LlmAgent
+from cuggino.agents.protocol import LlmAgent, own_files_of
 from cuggino.errors import ProcessError
 from cuggino.events import (
     ApprovalBlocked,
@@ -48,6 +48,7 @@ from cuggino.stages import (
     Shell,
     Supervision,
     act,
+    apart_from,
     commit_stage,
     fingerprint_stage,
     lane,
@@ -77,7 +78,7 @@ class LoopService:
         self._prompts = prompts or Prompts()
         self._shell = shell
         self._gate = gate or QuotaGate()
-        self._fingerprint = fingerprint
+        self._fingerprint = apart_from(own_files_of(agent), fingerprint)
 
     def check(self) -> None:
         """Look whether the agents could be told what to do (`check_prompts`)."""

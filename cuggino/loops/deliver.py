@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import LlmAgent
+from cuggino.agents.protocol import LlmAgent, own_files_of
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver_session import Changes
@@ -25,7 +25,7 @@ from cuggino.operators import (
     flow,
     on_loop,
 )
-from cuggino.stages import act, fingerprint_stage
+from cuggino.stages import act, apart_from, fingerprint_stage
 from cuggino.stages.folders import folder_changes
 from cuggino.storage import JournalFile, Workspace
 from cuggino.storage.deliverables import SPEC_FILE, DeliverableStore
@@ -49,7 +49,7 @@ class DeliverService:
         self.store = store or DeliverableStore(workspace.root)
         self.gate = gate or QuotaGate()
         self.changes = changes
-        self.fingerprint = fingerprint
+        self.fingerprint = apart_from(own_files_of(agent), fingerprint)
 
     def check(self) -> None:
         """Look whether there is something to deliver, and whether its tools can be offered.

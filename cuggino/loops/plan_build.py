@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import LlmAgent
+from cuggino.agents.protocol import LlmAgent, own_files_of
 from cuggino.events import PlanBuildStreamEvent
 from cuggino.loops.durable import Held, Story, durable_run
 from cuggino.loops.options import PlanBuildOptions
@@ -22,7 +22,7 @@ from cuggino.operators import (
     on_loop,
 )
 from cuggino.prompts import Prompts
-from cuggino.stages import Repository, Shell, fingerprint_stage, shell_lines
+from cuggino.stages import Repository, Shell, apart_from, fingerprint_stage, shell_lines
 from cuggino.stages.commits import Commits, commits_since
 from cuggino.storage import JournalFile, Workspace
 from cuggino.storage.jobs import JobStore
@@ -50,7 +50,7 @@ class PlanBuildService:
         self.prompts = prompts or Prompts()
         self.shell = shell
         self.gate = gate or QuotaGate()
-        self.fingerprint = fingerprint
+        self.fingerprint = apart_from(own_files_of(agent), fingerprint)
         self.commits = commits
         self.store = JobStore(workspace.root)
         self.unverified = UnverifiedJobs(workspace.unverified_jobs)

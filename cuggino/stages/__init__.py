@@ -3,7 +3,7 @@
 from cuggino.stages.act import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage
 from cuggino.stages.command import Shell, command_stage, must_succeed, shell_lines
-from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.fingerprint import apart_from, fingerprint_stage
 from cuggino.stages.orphans import orphans_gone
 from cuggino.stages.repository import (
     Commit,
@@ -28,6 +28,7 @@ __all__ = [
     "Supervision",
     "act",
     "agent_stage",
+    "apart_from",
     "clock",
     "command_stage",
     "commit_message",

@@ -7,7 +7,9 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from reactivex import Observable, operators as ops, throw, timer
 
@@ -30,6 +32,19 @@ DIGITS = 16
 
 _DEPTH = 4
 """How deep repositories in repositories are read as such."""
+
+
+def apart_from(
+    files: tuple[Path, ...], fingerprint: Callable[..., Observable[str]]
+) -> Callable[..., Observable[str]]:
+    """The stage `fingerprint`, in which these files do not count either."""
+    if not files:
+        return fingerprint
+
+    def without(cwd: Path, *, exclude: tuple[Path, ...], **options: Any) -> Observable[str]:
+        return fingerprint(cwd, exclude=(*exclude, *files), **options)
+
+    return without
 
 
 def fingerprint_stage(

@@ -161,3 +161,14 @@ def test_a_runtime_has_them(tmp_path: Path) -> None:
     assert "scripted:a.toml" == live.agent_name
     services = (live.watcher, live.deliverer, live.builder)
     assert {id(live.agent)} == {id(service.agent) for service in services}
+
+
+def test_the_path_of_an_agent_is_its_own(tmp_path: Path) -> None:
+    """`agentPath` beside `agent` is that agent's, and of no other that the command line names."""
+    config = parse_config({"agent": "claude", "agentPath": "/opt/claude"})
+    spare = configured_agent(config, cwd=tmp_path, agent=SPARE)
+    assert isinstance(spare, Spare)
+    assert spare.path is None
+    alone = configured_agent(parse_config({"agentPath": "/opt/it"}), cwd=tmp_path, agent=SPARE)
+    assert isinstance(alone, Spare)
+    assert "/opt/it" == alone.path

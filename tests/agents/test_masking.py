@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 from cuggino.agents.masking import MARK, Masker, is_secret_name, put, put_in_parts
 
 KEY_BLOCK = (
-    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\nAAAABG5vbmU\n"
+    "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAB\nAAAABG5vbmU\n"
     "-----END OPENSSH PRIVATE KEY-----"
 )
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
@@ -184,3 +185,60 @@ def test_parts_without_secrets_stay(text: str, cuts: list[int]) -> None:
     borders = sorted(min(cut, len(text)) for cut in cuts)
     parts = [text[a:b] for a, b in zip([0, *borders], [*borders, len(text)], strict=True)]
     assert parts == put_in_parts(parts, [])
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one\\n" + TOKEN,
+        "a%3D" + TOKEN,
+        "\\u003d" + TOKEN,
+        "\x1b[32m" + TOKEN + "\x1b[0m",
+        "\x1b[01;31m\x1b[K" + TOKEN,
+    ],
+)
+def test_behind_an_escape(text: str) -> None:
+    """The last letter of an escape is no part of the word behind it."""
+    assert TOKEN not in masked(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('"SecretAccessKey": "' + "aB3/" * 10 + '"', "aB3/" * 10),
+        ('\\"aws_secret_access_key\\": \\"' + "aB3/" * 10 + '\\"', "aB3/" * 10),
+        ("Authorization: Bearer 12|" + "a1B2" * 6, "a1B2" * 6),
+        ('headers["Authorization"] = "Basic dXNlcjpwYXNz"', "dXNlcjpwYXNz"),
+        ("Authorization: token " + "0123abcd" * 5, "0123abcd" * 5),
+        ("x-api-key: " + "a1B2" * 6, "a1B2" * 6),
+        ("xapp-1-" + "A1-" * 8, "A1-" * 8),
+        ("gsk_" + "a1B2" * 8, "a1B2" * 8),
+    ],
+)
+def test_more_formats(text: str, secret: str) -> None:
+    """Headers and keys as programs print them, quoted and escaped."""
+    assert secret not in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"postgresql://{user}:{password}@{host}/app"',
+        "postgres://app:${DB_PASSWORD}@db/app",
+        '"mysql://%s:%s@%s"',
+        "http://localhost:5173?mail=me@example.com",
+        'assert "-----BEGIN RSA PRIVATE KEY-----" not in text\nmore()\n',
+    ],
+)
+def test_a_program_stays_one(text: str) -> None:
+    """Templates of addresses, and words about keys, hold no secret."""
+    assert text == masked(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_formats_in_bytes(encoding: str) -> None:
+    """A known format is found in whatever it is encoded."""
+    assert Masker({}).is_in(b"\xff\x00" + f"x {TOKEN} y".encode(encoding))

@@ -37,6 +37,15 @@ def path(tmp_path: Path) -> Path:
         ("at 2026-01-02 03:04", "at 2027-11-12 13:14"),
         ("at 03:04:05", "at 13:14:15"),
         ("see /tmp/tmpabc123/x.log", "see /tmp/tmpdef/deep/er/x.log"),
+        ("in /tmp/tmpVt8zNRbT", "in /tmp/tmpXy3"),
+        ("BUILD SUCCESSFUL in 5s", "BUILD SUCCESSFUL in 7s"),
+        ("Time: 00:00.074, Memory", "Time: 00:01.211, Memory"),
+        ("Total: 01:02 min", "Total: 00:59 min"),
+        ("(12ms)", "(1s)"),
+        ("===== 2 passed in 59.98s =====", "==== 2 passed in 61.02s (0:01:01) ===="),
+        ("8.1 runs/s, 3.2 assertions/s", "9.9 runs/s, 4.0 assertions/s"),
+        ("Randomized with seed 54321", "Randomized with seed 1"),
+        ("v1.0-3-gabc1234", "v1.0-3-g9876fed"),
         ("at 0x7f00aa12bb", "at 0x7f33aa12cc"),
         ("on http://127.0.0.1:4711/", "on http://127.0.0.1:8080/"),
         ("a line \nb\n", "a line\nb"),
@@ -79,7 +88,7 @@ def test_a_difference_far_in_a_line(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_secret_may_be_another(path: Path, tmp_path: Path) -> None:
-    """What was masked is equal to anything, and what stands around it is not."""
+    """What was masked is equal to other words, and what stands around it is not."""
     secret = "first-value-of-it"
     recorded(path, tmp_path, Marbles(), "|", prompt=f"Use {secret} now.\nGo.", env={"KEY": secret})
     assert [(0.0, "completed", None)] == played(
@@ -87,3 +96,29 @@ def test_a_secret_may_be_another(path: Path, tmp_path: Path) -> None:
     )
     assert "line 1" in diverged(path, tmp_path, prompt="Use any two words later.\nGo.")
     assert "line 2" in diverged(path, tmp_path, prompt="Use any two words now.\nStop.")
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (
+            "focus\n-----BEGIN RSA PRIVATE KEY----- is what to look for.\nTask: add tests.",
+            "focus\ntotally different task: delete the database",
+        ),
+        ("in 5 files", "in 7 files"),
+        ("Use a seed.", "Use no seed."),
+    ],
+)
+def test_what_may_not_differ(path: Path, tmp_path: Path, then: str, now: str) -> None:
+    """Numbers of things and words are the prompt; words about a key are no key."""
+    recorded(path, tmp_path, Marbles(), "|", prompt=then)
+    assert "in line" in diverged(path, tmp_path, prompt=now)
+
+
+def test_a_mark_is_no_more_than_a_secret(path: Path, tmp_path: Path) -> None:
+    """In the place of a secret a prompt may say some words, and not another task."""
+    env = {"POSTGRES_PASSWORD": "postgres"}
+    recorded(path, tmp_path, Marbles(), "|", prompt="Use postgres for it.", env=env)
+    assert [(0.0, "completed", None)] == played(path, tmp_path, prompt="Use mysql for it.")
+    message = diverged(path, tmp_path, prompt="Use mysql; then rm -rf everything. for it.")
+    assert "in line 1" in message

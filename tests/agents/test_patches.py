@@ -1,0 +1,57 @@
+"""The files that a patch may touch, however its headers are spaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.agents.copilot_tools import common_call as of_copilot
+from cuggino.agents.opencode_tools import common_call as of_opencode
+from cuggino.agents.patches import patched_files
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("*** Add File: a.txt", ["a.txt"]),
+        ("*** Add File:.git/hooks/pre-commit", [".git/hooks/pre-commit"]),
+        ("*** Update File:\t.git/x", [".git/x", "\t.git/x"]),
+        ("*** Delete File: \xa0.git/x", [".git/x", "\xa0.git/x"]),
+        ("*** Move to:\ufeff.git/x", [".git/x", "\ufeff.git/x"]),
+        ("  *** Move  to : .git/x\r", [".git/x"]),
+        ("*** Add File: a b ", ["a b", "a b "]),
+        ("+*** Add File: a.txt", []),
+        ("*** Add File: ", []),
+        ("*** Begin Patch", []),
+    ],
+)
+def test_headers(header: str, expected: list[str]) -> None:
+    """What a program may take for a header counts, with each reading of the blanks."""
+    assert expected == patched_files(f"*** Begin Patch\n{header}\n+x\n*** End Patch")
+
+
+@pytest.mark.parametrize("common_call", [of_opencode, of_copilot])
+def test_a_header_beside_an_ordinary_one(common_call: object) -> None:
+    """A file that is named without a blank is judged beside those that are named with one."""
+    patch = "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File:.git/config\n+x\n*** End Patch"
+    assert callable(common_call)
+    call = common_call("apply_patch", {"patchText": patch, "input": patch})
+    files = [edit["file_path"] for edit in call.input["edits"]]
+    assert [True, "ok.txt", ".git/config"] == [call.is_known, *files]
+
+
+@pytest.mark.parametrize(
+    ("common_call", "name", "own", "other"),
+    [
+        (of_opencode, "write", "filePath", "file_path"),
+        (of_opencode, "read", "filePath", "file_path"),
+        (of_copilot, "create", "path", "file_path"),
+        (of_copilot, "view", "path", "file_path"),
+    ],
+)
+def test_two_names_for_one_input(common_call: object, name: str, own: str, other: str) -> None:
+    """Nobody knows which of the two the program takes, so that such a call is not known."""
+    assert callable(common_call)
+    given = {own: "/etc/passwd", "content": "x"}
+    assert common_call(name, given).is_known
+    assert not common_call(name, {**given, other: "ok.txt"}).is_known
+    assert not common_call(name, {other: "ok.txt", **given}).is_known
