@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -140,6 +143,9 @@ class CodexAgent:
             # Codex would take it for a name, and begin a new session.
             ended = SessionEnded(outcome="failed", duration=0.0)
             return concat(of(ended), throw(no_session(thread)))
+        if thread is not None:
+            # As Codex writes it, in its words and in the names of its records.
+            options = replace(options, resume_session_id=thread.lower())
 
         def run(made: _Prepared) -> Observable[LlmAgentEvent]:
             session = partial(
@@ -254,7 +260,16 @@ def native_program(path: str) -> str:
         for file in sorted(place.glob("codex-*/vendor/*/bin/codex"))
         if os.access(file, os.X_OK)
     ]
-    return str(found[0]) if found else path
+    mine = [file for file in found if _is_for_this_machine(file.parents[1].name)]
+    chosen = mine or (found if len(found) == 1 else [])
+    return str(chosen[0]) if chosen else path
+
+
+def _is_for_this_machine(target: str) -> bool:
+    """Whether programs for this target (`x86_64-unknown-linux-musl`) run here."""
+    machine = platform.machine().lower()
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    return target.startswith(f"{machine}-") and sys.platform in target.split("-")
 
 
 def _quiet() -> list[str]:

@@ -31,7 +31,7 @@ _STATUS = re.compile(r"(?:unexpected|last) status:? (\d{3})")
 _WORDS: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
     (re.compile(r"hit your usage limit"), "rate_limit"),
     (re.compile(r"[Qq]uota exceeded|upgrade to Plus|out of credits|billing"), "billing"),
-    (re.compile(r"rate limit (?:exceeded|reached)|[Tt]oo many requests"), "rate_limit"),
+    (re.compile(r"[Rr]ate limit (?:exceeded|reached)|[Tt]oo many requests"), "rate_limit"),
     (re.compile(r"at capacity|[Oo]verloaded"), "overloaded"),
     (re.compile(r"experiencing high demand"), "server"),
     (re.compile(r"context window|context_length_exceeded"), "prompt_too_long"),
@@ -66,11 +66,11 @@ _WARNING = re.compile(r"^(?:WARNING|warning):|^\S+Z\s+(?:WARN|INFO)\b")
 
 def failure_of(message: str, *, now: datetime, zone: tzinfo) -> LlmSessionError:
     """The error that a `turn.failed` tells. `now` has a zone; `zone` is that of its times."""
-    text = cut(_plain(message) or "Unknown error")
-    reason = reason_of(text)
+    plain = _plain(message) or "Unknown error"
+    text, reason = cut(plain), reason_of(plain)
     if reason == "billing":
         return failed(text, reason, hints=_HINTS)
-    if text != message and reason == "unknown":
+    if plain != message and reason == "unknown":
         reason = "bad_request"  # the API's own words, passed on as they are for this status alone
     return api_failure(text, reason, now=now, zone=zone, hints=_HINTS)
 

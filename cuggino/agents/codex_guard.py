@@ -10,12 +10,12 @@ denies is not run. But Codex lets a call pass when the hook itself fails. So her
   the project's own `.codex` is not read, and could not turn the hook off if it were.
 - Typing into a running command, which the hook is not asked about, is turned off.
 - A command that may pass is handed to the bash that it was judged for, whichever shell the model
-  named.
+  named, in the folder for which it was judged, which is the `workdir` that the model named.
 - Before the session the program is started once, with the same hook and no model that it could
   reach, to see that it runs the hook: an organisation may forbid that, and a later version of Codex
   may not know ours by its hash.
-- Verdicts are logged in a private file. The session ends when the hook did not answer at its start,
-  and when something ran for which there is no verdict.
+- Verdicts are logged in a private file, which no call may write. The session ends when the hook
+  did not answer at its start, and when something ran for which there is no verdict.
 
 What is left to others, and ends the session only when it has happened: Codex must be able to start
 the hook's process at all, as it lets a call pass when the system has no room for one or its folder
@@ -161,10 +161,15 @@ def make_codex_guard(
         StorageError: there is no place for the file of verdicts.
     """
     more = tuple(name for name in PROTECTED if name not in policy.protected)
-    guard = make_guard(policy._replace(protected=policy.protected + more), env)
+    log = write_private("", suffix=".log")
+    try:
+        # Its name is its own, so it is protected wherever a file of that name may be.
+        guard = make_guard(policy._replace(protected=(*policy.protected, *more, log.name)), env)
+    except BaseException:
+        log.unlink(missing_ok=True)
+        raise
     held = {name: value for name, value in guard.env.items() if name != "CLAUDE_CODE_SHELL"}
     bash = guard.env["CLAUDE_CODE_SHELL"]
-    log = write_private("", suffix=".log")
     return CodexGuard(guard=guard, log=log, bash=bash, env=held, servers=servers)
 
 

@@ -4,7 +4,8 @@ Run by path with nothing but the standard library
 (`python -I -S codex_hook.py POLICY SHFMT TOKEN BASH LOG [SERVER...]`, one process for each call),
 it reads the call from standard input and prints one JSON object: a denial with its reason, or what
 may pass. A command that may pass is put into the words of the bash that it was judged for, as the
-model may name another shell (`shell: sh`), for which the same text can mean something else.
+model may name another shell (`shell: sh`), for which the same text can mean something else; and it
+is run in the folder for which it was judged, wherever the user's profile would have it begin.
 
 Every verdict goes to LOG as well, one JSON object a line: Codex does not tell what was denied. When
 anything fails, this program ends with an error and without a word, and whoever runs it must take
@@ -20,7 +21,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +54,7 @@ _PATCHED = re.compile(
     r"^[^\S\n]*\*\*\*[^\S\n]*(?:(?:Add|Update|Delete)[^\S\n]+File|Move[^\S\n]+to)[^\S\n]*:(.*)$",
     re.MULTILINE,
 )
+_IN_FOLDER = 'builtin cd -- "$1" && unset OLDPWD && exec "$0" -c "$2"'
 _SHOWN = 20_000
 """Characters of a patch that an event shows."""
 
@@ -94,9 +96,16 @@ def patched_files(patch: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def in_bash(command: str, bash: str) -> str:
-    """The command in words that every shell hands to this bash unread."""
-    return f"unset BASH_ENV; exec {shlex.quote(bash)} -c {shlex.quote(command)}"
+def in_bash(command: str, bash: str, cwd: str) -> str:
+    """The command in words that every shell hands to this bash unread, to be run in this folder."""
+    words = shlex.join([bash, "-c", _IN_FOLDER, bash, cwd, command])
+    return f"unset BASH_ENV; exec {words}"
+
+
+def judged_command(words: Sequence[str], bash: str) -> tuple[str, str] | None:
+    """The folder and the command for which `in_bash` made these words, None for other words."""
+    start = ["unset", "BASH_ENV;", "exec", bash, "-c", _IN_FOLDER, bash]
+    return (words[7], words[8]) if list(words[:7]) == start and len(words) == 9 else None
 
 
 def _patch_call(patch: Any) -> Call:
@@ -155,8 +164,10 @@ def decide(
         return _denial(own["reason"] or "It is not allowed"), own
     if call.tool != "Bash":
         return {}, own
+    if not PurePath(cwd := str(data.get("cwd"))).is_absolute():
+        raise ValueError(f"no folder for the command: {cwd}")
     passed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
-    command = {"command": in_bash(call.input["command"], bash)}
+    command = {"command": in_bash(call.input["command"], bash, cwd)}
     return {"hookSpecificOutput": {**passed, "updatedInput": command}}, own
 
 

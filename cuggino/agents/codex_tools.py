@@ -62,7 +62,7 @@ def calls_of(item: Json, *, command: str | None = None) -> list[ToolCall]:
 def results_of(item: Json) -> list[LlmAgentEvent]:
     """The results of the calls of an item that is complete."""
     own = text_or_none(item.get("id"))
-    failed = item.get("status") in _FAILED
+    failed = text_or_none(item.get("status")) in _FAILED
     match item.get("type"):
         case "command_execution":
             output = text_or_none(item.get("aggregated_output")) or ""

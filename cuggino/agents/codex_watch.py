@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from cuggino.agents import codex_hook
@@ -28,7 +29,7 @@ class CodexWatch:
         self._at = 0
         self._unjudged = 0
         self._is_live = False
-        self._commands: set[str] = set()
+        self._commands: set[tuple[str, str]] = set()
         self._files: set[str] = set()
         self._tools: set[str] = set()
         self.breach: GuardNotLive | None = None
@@ -59,19 +60,19 @@ class CodexWatch:
             self._break("the agent's program did not run its hook at the start")
         match kind:
             case "command_execution":
-                if self.judged_command(item) not in self._commands:
+                if self._judged(item) not in self._commands:
                     self._break("Bash was used without its verdict")
             case "file_change":
                 changes = item.get("changes")
                 for change in changes if isinstance(changes, list) else []:
                     path = text_or_none(dict_or_empty(change).get("path")) or ""
-                    if os.path.realpath(path) not in self._files:
+                    if _real(path) not in self._files:
                         self._break(f"{path} was changed without a verdict")
             case "mcp_tool_call":
                 tool = str(item.get("tool"))
                 name = f"mcp__{item.get('server')}__{tool}"
                 own = codex_hook.common_call(tool, {}).tool if item.get("server") == "codex" else ""
-                if name not in self._tools and own not in self._tools:
+                if _plain(name) not in self._tools and own not in self._tools:
                     self._break(f"{name} was used without its verdict")
             case _:
                 pass
@@ -82,9 +83,12 @@ class CodexWatch:
 
     def judged_command(self, item: Json) -> str | None:
         """The command as it was judged, None when it is not in the words of the hook."""
-        said = shell_words(command_of(item))
-        start = ["unset", "BASH_ENV;", "exec", self._guard.bash, "-c"]
-        return said[5] if said[:5] == start and len(said) == 6 else None
+        judged = self._judged(item)
+        return judged[1] if judged is not None else None
+
+    def _judged(self, item: Json) -> tuple[str, str] | None:
+        """The folder and the command."""
+        return codex_hook.judged_command(shell_words(command_of(item)), self._guard.bash)
 
     def _lines(self) -> list[bytes]:
         try:
@@ -101,13 +105,14 @@ class CodexWatch:
     def _allowed(self, own: Json) -> None:
         given = dict_or_empty(own.get("input"))
         tool = str(own.get("tool"))
-        self._tools.add(tool)
-        if tool == "Bash":
-            self._commands.add(str(given.get("command")))
+        self._tools.add(_plain(tool))
         cwd = str(own.get("cwd"))
+        if tool == "Bash":
+            self._commands.add((cwd, str(given.get("command"))))
         for edit in given.get("edits") or [] if tool == "MultiEdit" else []:
             path = str(dict_or_empty(edit).get("file_path"))
-            self._files.add(os.path.realpath(Path(cwd) / path))
+            if (real := _real(str(Path(cwd) / path))) is not None:
+                self._files.add(real)
 
     def _denied(self, own: Json) -> list[LlmAgentEvent]:
         """A call that the hook failed over is known by its failure alone."""
@@ -125,3 +130,17 @@ class CodexWatch:
 
     def _break(self, why: str) -> None:
         self.breach = self.breach or not_live(why)
+
+
+def _real(path: str) -> str | None:
+    """Where the path leads, None for one that cannot be."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # there is a NUL in it
+        return None
+
+
+def _plain(tool: str) -> str:
+    """The name of a tool as Codex gives it to its hook: with plain letters in the place of others,
+    in those of servers and of their tools."""
+    return re.sub("[^A-Za-z0-9_]", "_", tool)

@@ -129,6 +129,8 @@ class CodexSession:
             self._stranger = no_session(self._resumed)  # this one is new
             return []
         self.session_id = thread
+        if self._resumed is not None and self._before is None:
+            self._before = self._record(self._resumed)
         return [SystemMessage(text="Session initialized")]
 
     def _started(self, item: Json) -> list[LlmAgentEvent] | None:

@@ -113,7 +113,7 @@ class GeminiAgent:
         env = self._environment()
         home = Home(env)
         try:
-            guard, held = prepare_guard(policy, env, home.path)
+            guard, held = prepare_guard(policy, env, home)
             guard.try_out(held, policy.project)
         finally:
             home.remove()
@@ -152,7 +152,7 @@ class GeminiAgent:
         env |= {"GEMINI_CLI_HOME": str(home.path), "TMPDIR": str(home.temp)}
         is_free = options.dangerously_skip_permissions and options.guard is None
         env |= {"GEMINI_CLI_TRUST_WORKSPACE": "true"} if is_free else home.distrust()
-        exits = Exits(home.path)
+        exits = Exits(home.own)
         session: Callable[..., GeminiSession] = partial(
             GeminiSession,
             cwd=str(options.cwd),
@@ -162,7 +162,7 @@ class GeminiAgent:
         guard: SessionGuard | None = None
         if options.guard is not None:
             servers = tuple(options.mcp_servers)
-            guard, env = prepare_guard(options.guard, env, home.path, servers=servers)
+            guard, env = prepare_guard(options.guard, env, home, servers=servers)
             session = partial(session, watch=GeminiWatch(_Lines(guard.log)))
         hooks = {**exits.hooks(), **(guard.hooks() if guard else {})}
         self._write(options, home, env, guard, hooks)
@@ -213,7 +213,7 @@ class GeminiAgent:
         """The command line of a session."""
         mode = "yolo" if options.dangerously_skip_permissions else "default"
         argv = [self._path, "--output-format", "stream-json", "--skip-trust"]
-        argv += ["--approval-mode", mode, "--admin-policy", str(home.path / _RULES)]
+        argv += ["--approval-mode", mode, "--admin-policy", str(home.own / _RULES)]
         if options.model is not None:
             argv += ["--model", options.model]
         if options.resume_session_id is not None:

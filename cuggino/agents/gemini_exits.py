@@ -19,9 +19,10 @@ from cuggino.errors import StorageError
 
 SHELL = "run_shell_command"
 
+_END = "</untrusted_context>"
 _CODE = re.compile(
-    r"^Exit Code: (\d+)\n"
-    r"(?:(?:Signal|Background PIDs|Process Group PGID): .*\n)*</untrusted_context>",
+    r"^Exit Code: (\d{1,9})\n"
+    r"(?:(?:Signal|Background PIDs|Process Group PGID): .*\n)*" + re.escape(_END),
     re.MULTILINE,
 )
 """At the end of what the model is told; what a command printed comes before."""
@@ -70,6 +71,13 @@ class Exits:
                 continue
             said = json.dumps(dict_or_empty(told.get("tool_response")).get("llmContent"))
             text = said.replace("\\n", "\n")
-            found = _CODE.search(text)
             key = same_text(unmarked(told.get("tool_input")))
-            self._codes.append((key, int(found[1]) if found else 0))
+            self._codes.append((key, _code_in(text)))
+
+
+def _code_in(text: str) -> int:
+    """What the program says at its end; a command may have printed the same words before."""
+    code = 0
+    for found in _CODE.finditer(text):
+        code = int(found[1]) if found.end() > text.rfind(_END) else 0
+    return code

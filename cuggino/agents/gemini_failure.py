@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, TypeAlias
@@ -52,7 +53,9 @@ _WORDS: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
 _WAIT = re.compile(r"(?:retry after|retry in|reset after)\s+((?:[\d.]+(?:ms|[dhms])\s*)+)")
 _SPAN = re.compile(r"([\d.]+)(ms|[dhms])")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_USED_UP = re.compile(r"exhausted your|limit:\s*0(?![\d.])|credits", re.IGNORECASE)
+_USED_UP = re.compile(r"exhausted your|credits", re.IGNORECASE)
+_NOTHING = re.compile(r"limit:\s*0(?![\d.])", re.IGNORECASE)
+"""There is no free use of the model, so that waiting does not help, whatever else is told."""
 _RESUMING = re.compile(r"[Ee]rror resuming session|Invalid session identifier|already exists")
 _NOISE = re.compile(r"256-color|^YOLO mode|^Ripgrep is not|^Data collection", re.MULTILINE)
 """What the program says on standard error in every session."""
@@ -85,6 +88,8 @@ def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessio
         return interrupted(ending.program)
     if status is None:
         status = next((s for s in _STATUSES if exit_code > 64 and s & 255 == exit_code), None)
+    if status == 429 and _NOTHING.search(message):
+        return failed(message, "billing", hints=_HINTS)
     if status == 429 and (limit := _limit(message, ending)):
         return limit
     reason = _reason(message, status) or _EXIT_CODES.get(exit_code, "unknown")
@@ -116,8 +121,9 @@ def _reason(message: str, status: int | None) -> AgentFailure | None:
 def _limit(message: str, ending: Ending) -> QuotaExceeded | None:
     """A limit that is lifted at a time that is told, or that is used up."""
     if found := _WAIT.search(message):
-        seconds = sum(float(n) * _UNIT[unit] for n, unit in _SPAN.findall(found[1]))
-        return QuotaExceeded(message, resets_at=ending.now + timedelta(seconds=seconds))
+        with suppress(ValueError, OverflowError):  # it is no number, or no date
+            seconds = sum(float(n) * _UNIT[unit] for n, unit in _SPAN.findall(found[1]))
+            return QuotaExceeded(message, resets_at=ending.now + timedelta(seconds=seconds))
     if _USED_UP.search(message) or is_quota_text(message):
         resets_at = parse_reset(message, now=ending.now, zone=ending.zone)
         return QuotaExceeded(message, resets_at=resets_at)

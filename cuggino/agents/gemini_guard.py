@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.agents import gemini_hook
+from cuggino.agents.gemini_home import Home
 from cuggino.agents.gemini_tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
 from cuggino.agents.guard import Guard, find_bash, make_guard, not_live, with_variables
 from cuggino.errors import GuardNotLive
@@ -110,9 +111,11 @@ class SessionGuard:
 
 
 def prepare_guard(
-    policy: Policy, env: Mapping[str, str], folder: Path, *, servers: Iterable[str] = ()
+    policy: Policy, env: Mapping[str, str], home: Home, *, servers: Iterable[str] = ()
 ) -> tuple[SessionGuard, dict[str, str]]:
-    """Write the guard into the folder; gives it and the environment that goes with it.
+    """Write the guard into the session's home; gives it and the environment that goes with it.
+
+    No tool of the session may write where it is: whoever could, would make the policy.
 
     Raises:
         GuardNotLive: something that it needs is missing, or an administrator's rules are in force.
@@ -122,18 +125,18 @@ def prepare_guard(
             f"the Gemini CLI cannot be guarded beside the rules in {rules}",
             hint='use another agent, or turn the guard off with "guard": "off"',
         )
-    policy = policy._replace(protected=(*policy.protected, ".gemini"))
+    policy = policy._replace(protected=(*policy.protected, ".gemini", home.own.name))
     guard = make_guard(with_variables(policy, env))
     marked = (*WRITERS, *READERS) if policy.scoped_reads else WRITERS
     token = secrets.token_hex(16)
-    log, path, script = (folder / name for name in ("verdicts.jsonl", "orders.json", "guard.sh"))
+    log, path, script = (home.own / name for name in ("verdicts.jsonl", "orders.json", "guard.sh"))
     orders = {
         **guard.orders(),
         "token": token,
         "log": str(log),
         "servers": list(servers),
         "marked": list(marked),
-        "readable": [str(folder / ".gemini" / "tmp")],
+        "readable": [str(home.gemini / "tmp")],
     }
     try:
         log.touch()

@@ -46,9 +46,12 @@ class Home:
             raise _cannot(error) from error
         self.gemini = self.path / GEMINI
         self.temp = self.path / "tmp"
+        self.own = self.path / f"{self.path.name}-guard"
+        """For what decides over the session; its name, which no other file has, is protected."""
         try:
             self.gemini.mkdir()
             self.temp.mkdir()
+            self.own.mkdir(mode=0o700)
             self._link()
         except OSError as error:
             self.remove()
@@ -104,12 +107,12 @@ class Home:
         return path
 
     def keep(self, name: str, text: str) -> Path:
-        """Write this file beside the session's `.gemini`.
+        """Write this file where no tool of a guarded session may write.
 
         Raises:
             StorageError: it cannot be written.
         """
-        path = self.path / name
+        path = self.own / name
         try:
             path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:

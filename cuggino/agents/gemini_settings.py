@@ -49,7 +49,8 @@ def session_settings(
 ) -> dict[str, Any]:
     """The user's settings; over them ours, those given, `more`, and what the guard needs."""
     settings = merged(merged(merged(user, _OURS), given), more or {})
-    auth = settings.setdefault("security", {}).setdefault("auth", {})
+    settings = merged(settings, {"security": {"auth": {}}})
+    auth = settings["security"]["auth"]
     if "selectedType" not in auth:
         chosen = next((kind for name, kind in _AUTH if env.get(name)), None)
         if chosen is not None:

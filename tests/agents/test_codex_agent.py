@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import tempfile
 import tomllib
@@ -106,7 +107,7 @@ def test_unattended(tmp_path: Path) -> None:
 
 def test_resumed(tmp_path: Path) -> None:
     """A session is gone on with by its id, and keeps the system prompt that it has."""
-    told = play(tmp_path, resume_session_id=THREAD, system_prompt="another")
+    told = play(tmp_path, resume_session_id=THREAD.upper(), system_prompt="another")
     assert ["exec", "--sandbox", "read-only", "resume", "--json"] == told["argv"][:5]
     assert [THREAD, "-"] == told["argv"][-2:]
     assert "developer_instructions" not in settings(told["argv"])
@@ -199,3 +200,35 @@ def test_behind_the_launcher_of_npm(tmp_path: Path, nested: bool) -> None:
     native = script(place / "codex-linux-x64" / "vendor" / "any" / "bin" / "codex", "")
     assert str(native) == native_program(str(link))
     assert str(native) == native_program(str(native))
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "expected"),
+    [
+        ("linux", "x86_64", "x86_64-unknown-linux-musl"),
+        ("linux", "aarch64", "aarch64-unknown-linux-musl"),
+        ("darwin", "arm64", "aarch64-apple-darwin"),
+        ("darwin", "x86_64", None),
+    ],
+)
+def test_programs_for_several_machines(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    machine: str,
+    expected: str | None,
+) -> None:
+    """Of several that are installed the one for this machine is started, or else the launcher."""
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    launcher = script(tmp_path / "@openai" / "codex" / "bin" / "codex.js", "")
+    targets = (
+        ("darwin-arm64", "aarch64-apple-darwin"),
+        ("linux-arm64", "aarch64-unknown-linux-musl"),
+        ("linux-x64", "x86_64-unknown-linux-musl"),
+    )
+    found: dict[str | None, Path] = {None: launcher}
+    for name, target in targets:
+        vendor = tmp_path / "@openai" / f"codex-{name}" / "vendor" / target
+        found[target] = script(vendor / "bin" / "codex", "")
+    assert str(found[expected]) == native_program(str(launcher))

@@ -35,7 +35,9 @@ MESSAGES = [
     ("Missing environment variable: `MOCK_KEY`.", "auth"),
     ('{"error": {"message": "bad prompt"}}', "bad_request"),
     ('{"error": "bad prompt"}', "unknown"),
+    ("Rate limit reached for gpt. Please try again in 3s.", "rate_limit"),
     ("something else", "unknown"),
+    ("something long " * 500, "unknown"),
 ]
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from cuggino.agents import codex_guard
 from cuggino.agents.codex_guard import CodexGuard, make_codex_guard
-from cuggino.agents.codex_hook import in_bash
+from cuggino.agents.codex_hook import decide, in_bash
 from cuggino.agents.codex_watch import CodexWatch
 from cuggino.agents.codex_wire import CodexSession
+from cuggino.agents.guard import not_live
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, PingEvent, ToolCall, ToolResult
 from cuggino.security.roles import role_policy
@@ -44,7 +48,8 @@ def allowed(guard: CodexGuard, tool: str, given: Any) -> None:
 
 def ran(guard: CodexGuard, command: str) -> bytes:
     """The line of a command as the hook has put it."""
-    words = shlex.join(["/bin/bash", "-lc", in_bash(command, guard.bash)])
+    project = guard.guard.policy.project
+    words = shlex.join(["/bin/bash", "-lc", in_bash(command, guard.bash, project)])
     return item("started", id="item_0", type="command_execution", command=words)
 
 
@@ -124,18 +129,27 @@ def test_what_ran_without_a_verdict(guard: CodexGuard) -> None:
     allowed(guard, "Bash", {"command": "ls"})
     allowed(guard, "MultiEdit", {"edits": [{"file_path": "a.txt"}]})
     allowed(guard, "mcp__srv__get", {})
+    allowed(guard, "mcp__srv__resolve_id", {})
+    allowed(guard, "mcp__other_srv__list_all", {})
     project = guard.guard.policy.project
     plain = item("started", id="i", type="command_execution", command="/bin/bash -lc ls")
 
     def change(name: str) -> bytes:
         return item("started", id="i", type="file_change", changes=[{"path": name}])
 
-    def call(tool: str) -> bytes:
-        return item("started", id="i", type="mcp_tool_call", server="srv", tool=tool)
+    def call(tool: str, server: str = "srv") -> bytes:
+        return item("started", id="i", type="mcp_tool_call", server=server, tool=tool)
 
     for line in (ran(guard, "ls"), change(f"{project}/a.txt"), call("get")):
         assert "" == broken(guard, line)
+    # The hook is told of other letters than the user has given the server, or the server its tool.
+    for line in (call("resolve-id"), call("list.all", "other-srv")):
+        assert "" == broken(guard, line)
     for line in (ran(guard, "ls -l"), plain, change(f"{project}/b.txt"), call("put")):
+        assert "verdict" in broken(guard, line)
+    elsewhere = shlex.join(["/bin/bash", "-c", in_bash("ls", guard.bash, "/")])
+    moved = item("started", id="i", type="command_execution", command=elsewhere)
+    for line in (moved, change("a\0b")):
         assert "verdict" in broken(guard, line)
 
 
@@ -150,3 +164,35 @@ def test_without_its_log(guard: CodexGuard) -> None:
 def test_the_settings_of_the_project_are_protected(guard: CodexGuard) -> None:
     """The folders in which Codex looks for them are so for every role."""
     assert {".codex", ".agents"} <= set(guard.guard.policy.protected)
+
+
+@pytest.mark.parametrize("level", ["roles", "full"])
+def test_the_log_is_protected(tmp_path: Path, level: Any) -> None:
+    """No call may write the file of verdicts, or put another one in its place."""
+    policy = role_policy("implementing", project=tmp_path, level=level)
+    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"})
+    place = str(made.log)
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("Bash", {"command": text})
+        for text in (f"echo x >> {place}", f"cp a {place}", f"rm {place}", f"cat {place}")
+    ]
+    asked.append(("apply_patch", {"command": f"*** Update File: {place}\n+x"}))
+    held = made.guard
+    try:
+        for name, given in asked:
+            data = {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given}
+            data |= {"cwd": str(tmp_path)}
+            _, own = decide(data, held.policy, shfmt=held.shfmt, token=held.token, bash=made.bash)
+            expected = "allow" if given["command"].startswith("cat") else "deny"
+            assert expected == own["decision"], given
+    finally:
+        made.log.unlink()
+
+
+def test_without_a_guard_there_is_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that cannot be made leaves no file behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(codex_guard, "make_guard", Mock(side_effect=not_live("no")))
+    with pytest.raises(GuardNotLive):
+        make_codex_guard(role_policy("implementing", project=tmp_path, level="roles"), {})
+    assert [] == list(tmp_path.iterdir())

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from cuggino.agents.codex_guard import CodexGuard, make_codex_guard
-from cuggino.agents.codex_hook import common_call, decide, in_bash, patched_files
+from cuggino.agents.codex_hook import (
+    common_call,
+    decide,
+    in_bash,
+    judged_command,
+    patched_files,
+)
 from cuggino.security.roles import role_policy
 
 
@@ -60,7 +66,9 @@ def test_a_command_that_may_pass(guard: CodexGuard) -> None:
     own = said["hookSpecificOutput"]
     assert (0, "allow") == (code, own["permissionDecision"])
     given = shlex.split(own["updatedInput"]["command"])
-    assert ["unset", "BASH_ENV;", "exec", guard.bash, "-c", command] == given
+    assert (guard.guard.policy.project, command) == judged_command(given, guard.bash)
+    assert judged_command(given[:-1], guard.bash) is None
+    assert judged_command(given, "/bin/other") is None
     (verdict,) = verdicts(guard)
     assert ("Bash", "allow", "c1") == tuple(
         verdict[key] for key in ("tool", "decision", "tool_use_id")
@@ -137,12 +145,23 @@ def test_without_its_log(guard: CodexGuard) -> None:
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_every_shell_runs_the_same(tmp_path: Path, shell: str) -> None:
-    """What another shell would read otherwise is read by bash."""
-    command = "echo $'a\\'; echo two #'"
+    """What another shell would read otherwise is read by bash, in the folder of the verdict."""
+    folder = tmp_path / "it's -x"
+    folder.mkdir()
+    command = "echo $'a\\'; echo two #'; pwd; cd - || exit 7"
     done = subprocess.run(
-        [shell, "-c", in_bash(command, "/bin/bash")], capture_output=True, text=True, check=True
+        [shell, "-c", in_bash(command, "/bin/bash", str(folder))], capture_output=True, text=True
     )
-    assert "a'; echo two #\n" == done.stdout
+    assert (f"a'; echo two #\n{folder}\n", 7) == (done.stdout, done.returncode)
+    gone = in_bash("touch made", "/bin/bash", str(tmp_path / "gone"))
+    assert 0 != subprocess.run([shell, "-c", gone], cwd=folder, capture_output=True).returncode
+    assert [] == list(folder.iterdir())
+
+
+def test_a_command_without_a_folder(guard: CodexGuard) -> None:
+    """A command of which it is not known where it would run is not run."""
+    code, said, _ = ask(guard, tool_name="Bash", tool_input={"command": "ls"}, cwd="p")
+    assert (2, None) == (code, said)
 
 
 def test_files_of_a_patch() -> None:

@@ -73,3 +73,16 @@ def test_a_session_tells_it_while_it_works(tmp_path: Path) -> None:
     done = json.dumps({"type": "turn.completed", "usage": told}).encode()
     last = Usage(input_tokens=40, output_tokens=2)
     assert [UsageUpdate(usage=last)] == session.feed(done, now=NOW)
+
+
+def test_a_record_that_is_found_late(tmp_path: Path) -> None:
+    """A record that is put in its place when its thread is gone on with is one of before, too."""
+    session = CodexSession(resumed=THREAD, record=UsageRecord({"CODEX_HOME": str(tmp_path)}).total)
+    file = record(tmp_path)
+    file.write_bytes(counted(10))
+    begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
+    session.feed(begun, now=NOW)
+    file.write_bytes(counted(10) + counted(30))
+    said = item("completed", id="item_0", type="agent_message", text="hi")
+    own = Usage(input_tokens=10, cache_read_tokens=10)
+    assert UsageUpdate(usage=own) == session.feed(said, now=NOW)[-1]

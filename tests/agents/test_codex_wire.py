@@ -189,6 +189,13 @@ def test_items_that_were_not_announced() -> None:
     ] == events
 
 
+def test_a_status_that_is_no_text() -> None:
+    """An item whose status is something else has not failed."""
+    done = item("completed", id="item_0", type="web_search", status=["failed"])
+    events, _, _ = read([done])
+    assert ToolResult(name="item_0", output="") == events[-1]
+
+
 def test_noise_is_skipped() -> None:
     """Lines that are no objects, and types that are not known, are no events."""
     lines = [b"", b"null", b"[1]", b"{", b"\xff\xfe", b'{"type":"later.than.this"}', b'{"type":1}']

@@ -72,7 +72,10 @@ def test_the_words_of_the_api() -> None:
         ("Slow down. Please retry in 90.5s.", timedelta(seconds=90.5)),
         ("Your quota will reset after 1h30m.", timedelta(minutes=90)),
         ("You have exhausted your daily quota on this model.", None),
-        ("You exceeded your current quota, limit: 0", None),
+        ("You exceeded your current quota, limit: 0.5", None),
+        ("Quota exceeded. Please retry in 1.2.3s.", None),
+        (f"Quota exceeded. Please retry in {'9' * 400}s.", None),
+        ("Quota exceeded. Please retry in 99999999999999999d.", None),
     ],
 )
 def test_limits(message: str, lifted: timedelta | None) -> None:
@@ -80,6 +83,14 @@ def test_limits(message: str, lifted: timedelta | None) -> None:
     error = failure(f"[API Error: {message}]{ADVICE}", 173)
     assert isinstance(error, QuotaExceeded)
     assert (None if lifted is None else NOW + lifted) == error.resets_at
+
+
+@pytest.mark.parametrize("more", ["", ", model: x\nPlease retry in 34.07s."])
+def test_nothing_to_use(more: str) -> None:
+    """A limit of nothing at all is never lifted: it is no quota, whatever time is told."""
+    error = failure(f"[API Error: You exceeded your current quota, limit: 0{more}]{ADVICE}", 173)
+    assert isinstance(error, AgentFailed)
+    assert "billing" == error.reason
 
 
 @pytest.mark.parametrize(

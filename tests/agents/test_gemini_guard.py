@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from cuggino.agents import gemini_guard
 from cuggino.agents.gemini_guard import FAILED, UNMARKED, SessionGuard, prepare_guard, rules
+from cuggino.agents.gemini_home import Home
 from cuggino.agents.gemini_hook import answer
 from cuggino.agents.gemini_tools import MARK
 from cuggino.agents.gemini_watch import GeminiWatch
@@ -31,9 +33,16 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def guard(project: Path) -> SessionGuard:
+def home(project: Path) -> Iterator[Home]:
+    made = Home({"HOME": str(project.parent / "s")})
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def guard(project: Path, home: Home) -> SessionGuard:
     policy = role_policy("implementing", project=project, level="roles")
-    return prepare_guard(policy, ENV, project.parent / "s")[0]
+    return prepare_guard(policy, ENV, home)[0]
 
 
 def orders(guard: SessionGuard) -> dict[str, Any]:
@@ -42,9 +51,10 @@ def orders(guard: SessionGuard) -> dict[str, Any]:
 
 
 def ask(guard: SessionGuard, tool: str, /, **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    cwd = str(guard.log.parent.parent / "p")
+    made = orders(guard)
+    cwd = json.loads(made["policy"])["project"]
     data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given, "cwd": cwd}
-    return answer(data, orders(guard))
+    return answer(data, made)
 
 
 def test_the_program(guard: SessionGuard, project: Path) -> None:
@@ -119,10 +129,10 @@ def test_what_is_denied(guard: SessionGuard, tool: str, given: dict[str, Any]) -
     assert told["reason"] and "hookSpecificOutput" not in said
 
 
-def test_bounded_reading(project: Path) -> None:
+def test_bounded_reading(project: Path, home: Home) -> None:
     """Where reading is bounded, readers are marked too, and stay in the project."""
     policy = role_policy("verify", project=project, level="full")
-    guard, _ = prepare_guard(policy, ENV, project.parent / "s")
+    guard, _ = prepare_guard(policy, ENV, home)
     assert (
         guard.token
         == ask(guard, "read_file", file_path="x")[0]["hookSpecificOutput"]["tool_input"][MARK]
@@ -165,14 +175,14 @@ def test_rules_without_leave() -> None:
 
 
 def test_rules_of_an_administrator(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an administrator's rules would replace ours, no guarded session starts."""
     (tmp_path / "a.toml").touch()
     monkeypatch.setattr(gemini_guard, "_ADMIN", {})
     monkeypatch.setattr(gemini_guard, "_ADMIN_ELSEWHERE", str(tmp_path))
     with pytest.raises(GuardNotLive):
-        prepare_guard(role_policy("implementing", project=project, level="roles"), ENV, tmp_path)
+        prepare_guard(role_policy("implementing", project=project, level="roles"), ENV, home)
 
 
 def watched(*lines: dict[str, Any]) -> GeminiWatch:

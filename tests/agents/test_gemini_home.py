@@ -162,3 +162,11 @@ def test_a_login_that_was_chosen() -> None:
     settings = session_settings(user, {}, env={"GEMINI_API_KEY": "k"}, mcp_servers={}, hooks={})
     assert {"selectedType": "oauth-personal"} == settings["security"]["auth"]
     assert {} == settings["hooks"]
+
+
+@pytest.mark.parametrize("user", [{"security": None}, {"security": {"auth": None}}])
+def test_settings_that_are_empty(user: dict[str, Any]) -> None:
+    """An object of the user's settings that is null counts as an empty one."""
+    env = {"GEMINI_API_KEY": "k"}
+    made = session_settings(user, {}, env=env, mcp_servers={}, hooks={})
+    assert {"auth": {"selectedType": "gemini-api-key"}} == made["security"]

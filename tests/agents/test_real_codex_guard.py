@@ -87,6 +87,32 @@ def test_ways_around(codex: Codex) -> None:
     assert ["task.md"] == [file.name for file in (codex.project / ".specs").iterdir()]
 
 
+def test_folders_of_commands(codex: Codex) -> None:
+    """A command is judged for the folder in which it is asked to run, and runs there."""
+    specs, made = codex.path(".specs"), codex.project / "made it's"
+    made.mkdir()
+    done = codex.run(
+        bash("touch v", workdir=".specs"),
+        bash("touch w", workdir=specs),
+        bash("touch x", workdir="made it's/../.specs"),
+        bash("touch y", workdir="made it's"),
+        bash("touch z; pwd", workdir=str(made)),
+        guard=codex.policy(),
+    )
+    assert done.error is None
+    assert ["task.md"] == [file.name for file in Path(specs).iterdir()]
+    assert {"y", "z"} == {file.name for file in made.iterdir()}
+    assert f"{made}\n" in done.told
+    assert 3 == len(done.of(GuardDenied))
+    program = (
+        'for (const [cmd, workdir] of [["touch a", ".specs"], ["touch b", "made it\'s"]]) '
+        "try { await tools.exec_command({cmd, workdir}) } catch (e) { text(`${e}`) }"
+    )
+    code = codex.run(Tool("exec", {"input": program}), model=CODE_MODEL, guard=codex.policy())
+    assert code.error is None
+    assert (None, "") == (codex.read(".specs/a"), codex.read("made it's/b"))
+
+
 def test_the_settings_of_the_project(codex: Codex) -> None:
     """What stands in the project's `.codex` cannot switch the guard off, even where it is trusted;
     nor can the user's settings."""
