@@ -17,10 +17,11 @@ from reactivex import Observable, concat, defer, of, throw
 
 from cuggino.agents.codex_config import (
     OFF,
-    instructions,
+    holds_secrets,
     override,
+    private,
     retries,
-    servers,
+    server_table,
 )
 from cuggino.agents.codex_failure import no_session
 from cuggino.agents.codex_guard import CodexGuard, make_codex_guard
@@ -174,7 +175,17 @@ class CodexAgent:
                 guard = self._guard(options.guard, env, options.cwd, stack, names)
                 env = guard.env
             system_prompt = options.system_prompt if options.resume_session_id is None else None
-            told = stack.enter_context(instructions(system_prompt, env))
+            table = server_table(
+                options.mcp_servers,
+                approved=options.dangerously_skip_permissions,
+                allowed_tools=options.allowed_tools,
+            )
+            hidden: dict[str, object] = {"mcp_servers": table} if holds_secrets(table) else {}
+            if system_prompt:
+                hidden["developer_instructions"] = system_prompt
+            told = stack.enter_context(private(hidden, env))
+            if table and "mcp_servers" not in hidden:
+                told = [*told, *override("mcp_servers", table)]
             argv = self.arguments(options, env, [*told, *_guarding(guard, options.cwd)])
             watch = CodexWatch(guard) if guard else None
             return _Prepared(argv, env, watch, stack.pop_all())
@@ -192,9 +203,6 @@ class CodexAgent:
         argv += _quiet()
         argv += override("approval_policy", "never")
         argv += retries(env)
-        argv += servers(
-            options.mcp_servers, approved=unattended, allowed_tools=options.allowed_tools
-        )
         own = {name: value for name, value in options.env.items() if name.startswith("CUGGINO_")}
         argv += override("shell_environment_policy.set", own) if own else []
         argv += more
@@ -216,7 +224,9 @@ class CodexAgent:
                 guard = self._guard(options.guard, env, options.cwd, stack)
                 argv += guard.arguments(options.cwd)
                 env = guard.env
-            argv += stack.enter_context(instructions(options.system_prompt, env))
+            prompt = options.system_prompt
+            hidden = {"developer_instructions": prompt} if prompt else {}
+            argv += stack.enter_context(private(hidden, env))
             return converse(argv, cwd=options.cwd, env=env)
 
     def _guard(

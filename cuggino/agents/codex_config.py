@@ -98,17 +98,21 @@ def retries(env: Mapping[str, str]) -> list[str]:
     return override("model_providers", {name: missing}) if missing else []
 
 
-def servers(
+def server_table(
     given: Mapping[str, object], *, approved: bool, allowed_tools: Sequence[str] = ()
-) -> list[str]:
-    """Arguments for MCP servers that are described as Claude Code's are.
+) -> dict[str, dict[str, Any]]:
+    """MCP servers that are described as Claude Code's are, in the program's words.
 
     The session waits for them, and fails without them: Codex begins before they are ready, and the
     model would not know their tools. `approved` lets all of their tools run unasked,
     `allowed_tools` those that it names (`mcp__server` or `mcp__server__tool`).
     """
-    made = {name: _server(name, told, approved, allowed_tools) for name, told in given.items()}
-    return override("mcp_servers", made) if made else []
+    return {name: _server(name, told, approved, allowed_tools) for name, told in given.items()}
+
+
+def holds_secrets(table: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a server is given variables or headers, in which keys stand."""
+    return any(told.get("env") or told.get("http_headers") for told in table.values())
 
 
 def _server(name: str, told: object, approved: bool, allowed: Sequence[str]) -> dict[str, Any]:
@@ -128,30 +132,40 @@ def _server(name: str, told: object, approved: bool, allowed: Sequence[str]) -> 
 
 
 @contextmanager
-def instructions(text: str | None, env: Mapping[str, str]) -> Iterator[list[str]]:
-    """Arguments that add the system prompt.
+def private(settings: Mapping[str, object], env: Mapping[str, str]) -> Iterator[list[str]]:
+    """Arguments that set what other users of the machine must not read, whom arguments are shown.
 
-    One that is too long for an argument goes to a private file in the program's own folder, a
-    profile, which is removed in the end.
+    It stands in a private file in the program's own folder, a profile, which is removed in the end.
+    Where the user has a profile by default, that would take its place: then it is in arguments,
+    unless it is too long for that.
 
     Raises:
         StorageError: that file cannot be written.
     """
-    if not text:
+    if not settings:
         yield []
         return
-    argument = override("developer_instructions", text)
-    if len(argument[1].encode()) <= LONGEST_ARGUMENT:
-        yield argument
+    lines = [f"{key}={toml(value)}" for key, value in settings.items()]
+    is_short = all(len(line.encode()) <= LONGEST_ARGUMENT for line in lines)
+    if is_short and _has_profile(env):
+        yield [word for line in lines for word in ("-c", line)]
         return
     name = f"cuggino-{secrets.token_hex(8)}"
     path = codex_home(env) / f"{name}.config.toml"
     try:
-        _write(path, f"{argument[1]}\n")
+        _write(path, "".join(f"{line}\n" for line in lines))
         yield ["--profile", name]
     finally:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def _has_profile(env: Mapping[str, str]) -> bool:
+    try:
+        config = tomllib.loads((codex_home(env) / "config.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(config.get("profile"))
 
 
 def _write(path: Path, text: str) -> None:
@@ -163,5 +177,5 @@ def _write(path: Path, text: str) -> None:
         raise StorageError(
             "write system prompt",
             f"{path} cannot be written: {error.strerror or error}",
-            hint="Codex reads a long system prompt from its own folder (CODEX_HOME)",
+            hint="Codex reads its system prompt from its own folder (CODEX_HOME)",
         ) from error

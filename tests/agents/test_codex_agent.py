@@ -28,7 +28,10 @@ if "--version" in sys.argv:
     print("codex-cli 0.169.0")
     sys.exit()
 said = sys.stdin.read() if "exec" in sys.argv else ""
-told = {{"argv": sys.argv[1:], "stdin": said, "env": dict(os.environ)}}
+told = {{"argv": sys.argv[1:], "stdin": said, "env": dict(os.environ), "profile": ""}}
+if "--profile" in sys.argv:
+    name = sys.argv[sys.argv.index("--profile") + 1]
+    told["profile"] = open(os.environ["HOME"] + f"/.codex/{{name}}.config.toml").read()
 with open(os.environ["TOLD"], "w") as file:
     json.dump(told, file)
 print('{{"type":"thread.started","thread_id":"{THREAD}"}}')
@@ -88,10 +91,11 @@ def test_the_command_line(tmp_path: Path) -> None:
     """The prompt is on standard input; nothing asks, updates or reports."""
     told = play(tmp_path, prompt="-go /x", system_prompt="be brief", model="m")
     argv, given = told["argv"], settings(told["argv"])
+    assert not any("be brief" in word for word in argv)
     assert ["exec", "--sandbox", "read-only", "--json"] == argv[:4]
     assert ["--model", "m", "-"] == argv[-3:]
     assert "-go /x" == told["stdin"]
-    assert "be brief" == given["developer_instructions"]
+    assert {"developer_instructions": "be brief"} == tomllib.loads(told["profile"])
     assert ("never", False) == (given["approval_policy"], given["analytics"]["enabled"])
     assert "--dangerously-bypass-approvals-and-sandbox" not in argv
 
@@ -144,7 +148,7 @@ def test_a_program_that_runs_the_hook(tmp_path: Path) -> None:
     assert {"PreToolUse", "SessionStart", "state"} == set(given["hooks"])
     assert (True, False) == tuple(given["features"][n] for n in ("hooks", "unified_exec_tty"))
     assert {"trust_level": "untrusted"} == given["projects"][str(tmp_path)]
-    assert "be brief" == given["developer_instructions"]
+    assert {"developer_instructions": "be brief"} == tomllib.loads(told["profile"])
     assert "BASH_ENV" not in told["env"]
 
 
@@ -154,7 +158,9 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     agent = CodexAgent(path=program, env=environment(tmp_path))
     asked = InteractiveOptions(cwd=tmp_path, system_prompt="be brief")
     assert 3 == agent.interactive(asked)
-    assert "be brief" in (tmp_path / "told.json").read_text()
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert {"developer_instructions": "be brief"} == tomllib.loads(told["profile"])
+    assert [] == list((tmp_path / "home" / ".codex").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.agents import codex_config
-from cuggino.agents.codex_config import codex_home, instructions, override, retries, servers, toml
+from cuggino.agents.codex_config import (
+    codex_home,
+    holds_secrets,
+    override,
+    private,
+    retries,
+    server_table,
+    toml,
+)
 from cuggino.errors import StorageError
 
 VALUES = st.recursive(
@@ -49,26 +57,25 @@ def test_servers() -> None:
     local = {"type": "stdio", "command": "run", "args": ["x"], "env": {"A": "b"}}
     remote = {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {"X": "y"}}
     rules = ["mcp__local__get", "mcp__remote", "Bash"]
-    words = servers({"local": local, "remote": remote}, approved=False, allowed_tools=rules)
+    given_servers = {"local": local, "remote": remote}
+    table = server_table(given_servers, approved=False, allowed_tools=rules)
     common = {"required": True, "enabled": True}
     assert {
-        "mcp_servers": {
-            "local": {
-                "command": "run",
-                "args": ["x"],
-                "env": {"A": "b"},
-                "tools": {"get": {"approval_mode": "approve"}},
-                **common,
-            },
-            "remote": {
-                "url": "http://127.0.0.1:1/mcp",
-                "http_headers": {"X": "y"},
-                "default_tools_approval_mode": "approve",
-                **common,
-            },
-        }
-    } == given_by(words)
-    assert [] == servers({}, approved=True)
+        "local": {
+            "command": "run",
+            "args": ["x"],
+            "env": {"A": "b"},
+            "tools": {"get": {"approval_mode": "approve"}},
+            **common,
+        },
+        "remote": {
+            "url": "http://127.0.0.1:1/mcp",
+            "http_headers": {"X": "y"},
+            "default_tools_approval_mode": "approve",
+            **common,
+        },
+    } == given_by(override("s", table))["s"]
+    assert {} == server_table({}, approved=True)
 
 
 CUSTOM = 'model_provider = "own"\n[model_providers.own]\nname = "own"\n'
@@ -93,35 +100,51 @@ def test_retries_are_bounded(tmp_path: Path, config: str, expected: set[str]) ->
     assert set(expected) == set(words.get("model_providers", {}).get("own", {}))
 
 
-def test_a_long_system_prompt(tmp_path: Path) -> None:
-    """What is too long for an argument is in a private file as long as it is needed."""
-    text = 'ü"' * codex_config.LONGEST_ARGUMENT
+@pytest.mark.parametrize("text", ["be brief", 'ü"' * codex_config.LONGEST_ARGUMENT])
+def test_what_is_private(tmp_path: Path, text: str) -> None:
+    """It is in a private file as long as it is needed, and in no argument."""
     env = {"CODEX_HOME": str(tmp_path / "codex")}
-    with instructions(text, env) as words:
+    settings = {"developer_instructions": text, "mcp_servers": {"a": {"env": {"K": "secret"}}}}
+    with private(settings, env) as words:
         (file,) = (tmp_path / "codex").iterdir()
         assert ["--profile", file.name.removesuffix(".config.toml")] == words
         assert 0o600 == file.stat().st_mode & 0o777
-        assert {"developer_instructions": text} == tomllib.loads(file.read_text())
+        assert settings == tomllib.loads(file.read_text())
     assert [] == list((tmp_path / "codex").iterdir())
-
-
-def test_a_short_system_prompt(tmp_path: Path) -> None:
-    """It is an argument, and no file is written; without one there is no argument."""
-    env = {"HOME": str(tmp_path)}
-    with instructions("be brief", env) as words:
-        assert {"developer_instructions": "be brief"} == given_by(words)
-    with instructions(None, env) as words:
+    with private({}, env) as words:
         assert [] == words
-    assert [] == list(tmp_path.iterdir())
 
 
-def test_no_place_for_a_long_one(tmp_path: Path) -> None:
+def test_a_profile_of_the_users(tmp_path: Path) -> None:
+    """It stays in force: what is short is an argument then, and no file is written."""
+    (tmp_path / "config.toml").write_text('profile = "mine"\n')
+    env = {"CODEX_HOME": str(tmp_path)}
+    with private({"developer_instructions": "be brief"}, env) as words:
+        assert {"developer_instructions": "be brief"} == given_by(words)
+    assert ["config.toml"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"command": "x", "args": ["y"]}, False),
+        ({"command": "x", "env": {}}, False),
+        ({"command": "x", "env": {"K": "v"}}, True),
+        ({"url": "u", "headers": {"Authorization": "x"}}, True),
+    ],
+)
+def test_whether_servers_hold_secrets(told: dict[str, object], expected: bool) -> None:
+    """Variables and headers may be keys."""
+    assert expected == holds_secrets(server_table({"a": told}, approved=True))
+
+
+def test_no_place_for_it(tmp_path: Path) -> None:
     """Where that file cannot be written the session is not begun."""
     (tmp_path / "file").touch()
     env = {"CODEX_HOME": str(tmp_path / "file")}
     with (
         pytest.raises(StorageError, match="cannot be written"),
-        instructions("x" * 200_000, env),
+        private({"developer_instructions": "x"}, env),
     ):
         pass
 

@@ -132,8 +132,11 @@ def test_code_mode(codex: Codex) -> None:
 def test_mcp_servers(codex: Codex, tmp_path: Path, unasked: bool) -> None:
     """A server is there from the first word on; without leave only what is allowed may be used."""
     program = tmp_path / "server.py"
-    program.write_text(MCP_SERVER)
-    servers = {"my-files": {"command": sys.executable, "args": [str(program)]}}
+    # With a variable, which may be a key, the server is described in a private file.
+    env = {"MY_KEY": "hidden"} if unasked else {}
+    program.write_text(f"import os\nassert os.environ.get('MY_KEY') == {env.get('MY_KEY')!r}\n")
+    program.write_text(program.read_text() + MCP_SERVER)
+    servers = {"my-files": {"command": sys.executable, "args": [str(program)], "env": env}}
     put = Tool("mcp__my_files__put", {"path": codex.path("put.txt")})
     first = codex.run(put, mcp_servers=servers, dangerously_skip_permissions=unasked)
     assert first.error is None
