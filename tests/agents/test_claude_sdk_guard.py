@@ -144,6 +144,7 @@ def test_a_judge_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A judge that takes too long has said no."""
     gate = Gate(tmp_path)
     monkeypatch.setattr(claude_sdk_guard, "JUDGE_SECONDS", 0.05)
+    # It blocks its thread, which no clock of ours can stand for.
     monkeypatch.setattr(hook, "answer", lambda *_given, **_named: time.sleep(0.5))
     assert "deny" == gate.decision(command="ls")
 

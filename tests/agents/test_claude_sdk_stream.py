@@ -23,6 +23,8 @@ from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.agents.fake_claude import RESULT
 from tests.real_claude_sdk import needs_sdk
+
+# The bodies below are programs of their own: those that sleep for minutes have to be ended.
 from tests.sources.subscribers import Recorder
 
 PREAMBLE = f"""
@@ -93,7 +95,7 @@ def test_a_long_prompt_and_a_slow_reader(tmp_path: Path) -> None:
     """A prompt that is longer than the pipe waits for the program to read."""
     body = """
     begin()
-    time.sleep(0.3)
+    time.sleep(0.3)  # the program lets the pipe fill up
     say(str(len(read()["message"]["content"])))
     line(**RESULT)
     """
@@ -197,6 +199,7 @@ def test_a_program_that_does_not_listen(
 ) -> None:
     """A program that closes its input ends by itself, or is ended soon; its own words count."""
     monkeypatch.setattr(claude_sdk_stream, "LOST_SECONDS", 0.3 if lives_on else 60.0)
+    # It stays until its lost link is noticed, or goes by itself a moment after.
     rest = "time.sleep(600)" if lives_on else "time.sleep(0.1); sys.exit('I am ill')"
     done = session(
         tmp_path, f"begin(); os.close(0); {rest}", order={"prompt": "x" * 2_000_000}

@@ -110,7 +110,7 @@ def test_a_judge_that_fails(
             case OSError():
                 raise fault
             case float(seconds):
-                time.sleep(seconds)
+                time.sleep(seconds)  # the judge itself hangs: the real program waits for it
                 return answer(data, *given, **named)
             case said:
                 return dict(said)

@@ -152,8 +152,8 @@ def test_another_session(path: Path, tmp_path: Path, given: dict[str, Any], said
 def test_sessions_by_role_and_turn(path: Path, tmp_path: Path) -> None:
     """Sessions are found by role and turn, those of the same turn in their order."""
     t = Marbles(a=AgentMessage(text="a"), b=AgentMessage(text="b"), c=AgentMessage(text="c"))
-    runs = {"planning": [t.cold("a|"), t.cold("b|")], "reviewing": [t.cold("c|")]}
-    recording = record_to(path, InMemoryAgent(runs), env={})  # type: ignore[arg-type]
+    agents = InMemoryAgent({"planning": [t.cold("a|"), t.cold("b|")], "reviewing": [t.cold("c|")]})
+    recording = record_to(path, agents, env={})
     planning = options(tmp_path, role="planning")
     reviewing = options(tmp_path, role="reviewing", turn=None)
     for number, each in enumerate((planning, planning, reviewing), start=1):
