@@ -6,33 +6,17 @@ It speaks to a `tests.model_responses.ResponsesServer` only: no account, no netw
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import pytest
-from filelock import FileLock
+from typing_extensions import override
 
-import cuggino
-from cuggino.agents import SpawnOptions
 from cuggino.agents.codex import CodexAgent
-from cuggino.errors import CugginoError
-from cuggino.events import (
-    Event,
-    LlmAgentEvent,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    UsageUpdate,
-)
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
+from cuggino.events import PingEvent, SystemMessage, UsageUpdate
 from tests.model_responses import ResponsesServer
 from tests.model_script import (
     ApiError,
@@ -46,11 +30,17 @@ from tests.model_script import (
     Text,
     Tool,
 )
+from tests.real_program import (
+    CACHE,
+    RealProgram,
+    Server,
+    in_a_project,
+    install,
+    required,
+)
 
 VERSION = "0.169.0"
 PACKAGE = f"@openai/codex@{VERSION}"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
-_INSTALL_TIMEOUT = 600
 
 MODEL = "gpt-5.5"
 """A model that Codex knows: for others it has no `apply_patch`."""
@@ -58,42 +48,13 @@ MODEL = "gpt-5.5"
 CODE_MODEL = "gpt-6-sol"
 """A model that writes JavaScript, from which it calls the tools."""
 
-E = TypeVar("E", bound=LlmAgentEvent)
 Turn: TypeAlias = Block | Sequence[Block] | Reply | Callable[[ModelRequest], Block]
 """What the model does in one turn, or what makes that of what it was told."""
 
-SPEC = "There is a file.\n"
-"""The specification of the project."""
-
 
 def install_codex(cache: Path = CACHE) -> Path:
-    """The path of npm's `codex` launcher; installs it on the first call (about 400 MB).
-
-    Safe to call from several processes at once: one installs, into a folder that is moved to its
-    place when it is complete.
-
-    Raises:
-        FileNotFoundError: npm is not there.
-        RuntimeError: the installation failed; the message ends with what npm said.
-    """
-    place = cache / f"codex-{VERSION}"
-    if found := _program(place):
-        return found
-    npm = shutil.which("npm")
-    if npm is None:
-        raise FileNotFoundError("npm is needed to install the Codex CLI")
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"codex-{VERSION}.lock", timeout=_INSTALL_TIMEOUT):
-        if found := _program(place):
-            return found
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".installing-") as folder:
-            prefix = Path(folder) / "package"
-            _npm_install(npm, prefix)
-            shutil.rmtree(place, ignore_errors=True)
-            prefix.rename(place)
-        program = _program(place)
-        assert program is not None
-    return program
+    """The path of the program (about 400 MB); see `install`."""
+    return install(f"codex-{VERSION}", PACKAGE, _program, cache=cache)
 
 
 def _program(place: Path) -> Path | None:
@@ -101,29 +62,10 @@ def _program(place: Path) -> Path | None:
     return launcher if launcher.exists() else None
 
 
-def _npm_install(npm: str, prefix: Path) -> None:
-    prefix.mkdir()
-    done = subprocess.run(
-        [npm, "install", "--no-fund", "--no-audit", "--prefix", str(prefix), PACKAGE],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=_INSTALL_TIMEOUT,
-        check=False,
-    )
-    if done.returncode != 0 or _program(prefix) is None:
-        raise RuntimeError(f"npm could not install {PACKAGE}: {done.stderr.strip()[-2000:]}")
-
-
 @pytest.fixture(scope="session")
 def codex_cli() -> Path:
-    """The program; skips where it cannot be installed, but fails on CI, where it must be there."""
-    try:
-        return install_codex()
-    except (FileNotFoundError, RuntimeError, subprocess.SubprocessError) as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the real agent must be tested on CI: {error}")
-        pytest.skip(str(error))
+    """See `required`."""
+    return required(install_codex)
 
 
 def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
@@ -154,52 +96,11 @@ def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
     }
 
 
-@dataclass
-class Outcome:
-    """One session."""
+class Codex(RealProgram):
+    """See `RealProgram`."""
 
-    events: list[LlmAgentEvent]
-    error: CugginoError | None
-    requests: list[ModelRequest]
-
-    def of(self, kind: type[E]) -> list[E]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def tags(self) -> list[str]:
-        """Without signs of life, counts of tokens, and what the program says of itself."""
-        unseen = PingEvent | UsageUpdate | SystemMessage
-        return [event.tag for event in self.events if not isinstance(event, unseen)]
-
-    @property
-    def ended(self) -> SessionEnded:
-        assert isinstance(self.events[-1], SessionEnded)
-        return self.events[-1]
-
-    @property
-    def told(self) -> str:
-        """All that the model was told until its last message."""
-        return self.requests[-1].messages_text
-
-
-@dataclass
-class Codex:
-    """The program in a project and a home of its own."""
-
-    program: Path
-    project: Path
-    home: Path
-
-    def policy(self, role: Any = "implementing", level: Any = "roles") -> Policy:
-        return role_policy(role, project=self.project, level=level)
-
-    def path(self, name: str) -> str:
-        return str(self.project / name)
-
-    def read(self, name: str) -> str | None:
-        """What is in the file, None when it is not there."""
-        file = self.project / name
-        return file.read_text() if file.exists() else None
+    usual = MappingProxyType({"model": MODEL})
+    unseen = (PingEvent, UsageUpdate, SystemMessage)
 
     def configure(self, text: str) -> None:
         """What the user has configured, to be called before the first session."""
@@ -207,40 +108,17 @@ class Codex:
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(text)
 
+    @override
     def agent(self, base_url: str, env: Mapping[str, str] | None = None) -> CodexAgent:
         return CodexAgent(path=self.program, env={**clean_env(self.home, base_url), **(env or {})})
 
-    def options(self, **options: Any) -> SpawnOptions:
-        given = {
-            "prompt": "Go.",
-            "cwd": self.project,
-            "dangerously_skip_permissions": True,
-            "model": MODEL,
-        }
-        return SpawnOptions(**{**given, **options})
+    @override
+    def serve(self, script: Script) -> AbstractContextManager[Server]:
+        return ResponsesServer(script)
 
-    def run(
-        self,
-        *turns: Turn,
-        env: Mapping[str, str] | None = None,
-        script: Script | None = None,
-        **options: Any,
-    ) -> Outcome:
-        """A session in which the model does these things, and then ends."""
-        events: list[LlmAgentEvent] = []
-        error: CugginoError | None = None
-        with ResponsesServer(script or _turns(turns)) as server:
-            agent = self.agent(server.url, env)
-
-            def keep(event: Event) -> None:
-                assert isinstance(event, LlmAgentEvent)
-                events.append(event)
-
-            try:
-                cuggino.run(agent.spawn(self.options(**options)), keep)
-            except CugginoError as failure:
-                error = failure
-            return Outcome(events, error, server.requests)
+    @override
+    def script(self, turns: Sequence[Turn], helper: Sequence[Turn]) -> Script:
+        return _turns(turns)
 
 
 def _turns(turns: Sequence[Turn]) -> Script:
@@ -274,11 +152,6 @@ def create(path: str, *lines: str) -> Tool:
 
 @pytest.fixture
 def codex(codex_cli: Path, tmp_path: Path) -> Iterator[Codex]:
-    """The program, which leaves no process, thread or open file behind."""
-    project = tmp_path / "project"
-    (project / ".specs").mkdir(parents=True)
-    (project / ".specs" / "task.md").write_text(SPEC)
-    (project / "app.py").write_text("old = 1\n")
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
-        yield Codex(codex_cli, project, tmp_path / "home")
+    """The program in a project; see `in_a_project`."""
+    with in_a_project(Codex, codex_cli, tmp_path) as made:
+        yield made

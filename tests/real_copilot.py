@@ -6,102 +6,40 @@ It speaks to a `tests.model_openai.OpenAiServer` only: no account, no network, n
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
 
 import pytest
-from filelock import FileLock
+from typing_extensions import override
 
-import cuggino
-from cuggino.agents import SpawnOptions
 from cuggino.agents.copilot import CopilotAgent
-from cuggino.errors import CugginoError
-from cuggino.events import (
-    Event,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    UsageUpdate,
-)
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.model_openai import OpenAiServer
-from tests.model_script import Block, Message, ModelRequest, Reply, Script, Text, Tool
+from tests.model_script import Script, Tool
+from tests.real_program import (
+    CACHE,
+    RealProgram,
+    Server,
+    in_a_project,
+    install,
+    required,
+)
 
 VERSION = "1.0.102"
 PACKAGE = f"@github/copilot@{VERSION}"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
-_INSTALL_TIMEOUT = 600
-
-E = TypeVar("E", bound=LlmAgentEvent)
-Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
-"""What the model says in one message, or what makes it when it is asked for."""
-
-SPEC = "There is a file.\n"
-"""The specification of the project."""
-
-HELPER = "You are the helper of the test."
-"""A prompt with these words is that of a sub-agent."""
 
 
 def install_copilot(cache: Path = CACHE) -> Path:
-    """The path of the `copilot` program; installs it on the first call (about 430 MB).
-
-    Safe to call from several processes at once: one installs, into a folder that is moved to its
-    place when it is complete. The program unpacks itself beside it, once for all tests.
-
-    Raises:
-        FileNotFoundError: npm is not there.
-        RuntimeError: the installation failed; the message ends with what npm said.
-    """
-    place = cache / f"copilot-{VERSION}"
-    if found := _program(place):
-        return found
-    npm = shutil.which("npm")
-    if npm is None:
-        raise FileNotFoundError("npm is needed to install the GitHub Copilot CLI")
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"copilot-{VERSION}.lock", timeout=_INSTALL_TIMEOUT):
-        if found := _program(place):
-            return found
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".installing-") as folder:
-            prefix = Path(folder) / "package"
-            _npm_install(npm, prefix)
-            shutil.rmtree(place, ignore_errors=True)
-            prefix.rename(place)
-        program = _program(place)
-        assert program is not None
-        _unpack(program)
-    return program
+    """The path of the program (about 430 MB); see `install`."""
+    return install(f"copilot-{VERSION}", PACKAGE, _program, cache=cache, unpack=_unpack)
 
 
 def _program(place: Path) -> Path | None:
     """The native program: the one for node beside it hides the signals that it is sent."""
     found = sorted((place / "node_modules" / "@github").glob("copilot-*/copilot"))
     return found[0] if found else None
-
-
-def _npm_install(npm: str, prefix: Path) -> None:
-    prefix.mkdir()
-    done = subprocess.run(
-        [npm, "install", "--no-fund", "--no-audit", "--prefix", str(prefix), PACKAGE],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=_INSTALL_TIMEOUT,
-        check=False,
-    )
-    if done.returncode != 0 or _program(prefix) is None:
-        raise RuntimeError(f"npm could not install {PACKAGE}: {done.stderr.strip()[-2000:]}")
 
 
 def _unpack(program: Path) -> None:
@@ -116,15 +54,14 @@ def _shared() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def copilot_cli() -> Path:
-    """The program; skips where it cannot be installed, but fails on CI, where it must be there."""
-    try:
-        import copilot  # noqa: F401 - the SDK, which is an extra
+    """See `required`; the SDK, which is an extra, is needed too."""
+
+    def installed() -> Path:
+        import copilot  # noqa: F401
 
         return install_copilot()
-    except (ImportError, FileNotFoundError, RuntimeError, subprocess.SubprocessError) as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the real agent must be tested on CI: {error}")
-        pytest.skip(str(error))
+
+    return required(installed)
 
 
 def clean_env(home: Path, base_url: str) -> dict[str, str]:
@@ -145,98 +82,18 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     }
 
 
-@dataclass
-class Outcome:
-    """One session."""
+class Copilot(RealProgram):
+    """See `RealProgram`."""
 
-    events: list[LlmAgentEvent]
-    error: CugginoError | None
-    requests: list[ModelRequest]
-
-    def of(self, kind: type[E]) -> list[E]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def tags(self) -> list[str]:
-        """Without signs of life, counts of tokens, and what the program says of itself."""
-        unseen = PingEvent | MessageDelta | UsageUpdate | SystemMessage
-        return [event.tag for event in self.events if not isinstance(event, unseen)]
-
-    @property
-    def ended(self) -> SessionEnded:
-        assert isinstance(self.events[-1], SessionEnded)
-        return self.events[-1]
-
-    @property
-    def told(self) -> str:
-        """All that the model was told until its last message."""
-        return self.requests[-1].messages_text
-
-
-@dataclass
-class Copilot:
-    """The program in a project and a home of its own."""
-
-    program: Path
-    project: Path
-    home: Path
-
-    def policy(self, role: Any = "implementing", level: Any = "roles") -> Policy:
-        return role_policy(role, project=self.project, level=level)
-
-    def path(self, name: str) -> str:
-        return str(self.project / name)
-
-    def read(self, name: str) -> str | None:
-        """What is in the file, None when it is not there."""
-        file = self.project / name
-        return file.read_text() if file.exists() else None
-
+    @override
     def agent(self, base_url: str, env: Mapping[str, str] | None = None) -> CopilotAgent:
         return CopilotAgent(
             path=self.program, env={**clean_env(self.home, base_url), **(env or {})}
         )
 
-    def options(self, **options: Any) -> SpawnOptions:
-        given = {"prompt": "Go.", "cwd": self.project, "dangerously_skip_permissions": True}
-        return SpawnOptions(**{**given, **options})
-
-    def run(
-        self,
-        *turns: Turn,
-        helper: Sequence[Turn] = (),
-        env: Mapping[str, str] | None = None,
-        script: Script | None = None,
-        **options: Any,
-    ) -> Outcome:
-        """A session in which the model says these things, and then ends; its sub-agent `helper`."""
-        events: list[LlmAgentEvent] = []
-        error: CugginoError | None = None
-        with OpenAiServer(script or _turns(turns, helper)) as server:
-            agent = self.agent(server.url, env)
-
-            def keep(event: Event) -> None:
-                assert isinstance(event, LlmAgentEvent)
-                events.append(event)
-
-            try:
-                cuggino.run(agent.spawn(self.options(**options)), keep)
-            except CugginoError as failure:
-                error = failure
-            return Outcome(events, error, server.requests)
-
-
-def _turns(main: Sequence[Turn], helper: Sequence[Turn]) -> Script:
-    def reply(request: ModelRequest) -> Reply:
-        is_helper = HELPER in str(request.body["messages"][0]["content"])
-        turns = helper if is_helper else main
-        if request.turns >= len(turns):
-            return Message([Text("helped" if is_helper else "<DONE>done</DONE>")])
-        turn = turns[request.turns]
-        made = turn() if callable(turn) else turn
-        return Message(list(made) if isinstance(made, Sequence) else [made])
-
-    return reply
+    @override
+    def serve(self, script: Script) -> AbstractContextManager[Server]:
+        return OpenAiServer(script)
 
 
 def bash(command: str) -> Tool:
@@ -251,11 +108,6 @@ def create(path: str, text: str) -> Tool:
 
 @pytest.fixture
 def copilot(copilot_cli: Path, tmp_path: Path) -> Iterator[Copilot]:
-    """The program, which leaves no process, thread or open file behind."""
-    project = tmp_path / "project"
-    (project / ".specs").mkdir(parents=True)
-    (project / ".specs" / "task.md").write_text(SPEC)
-    (project / "app.py").write_text("old = 1\n")
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
-        yield Copilot(copilot_cli, project, tmp_path / "home")
+    """The program in a project; see `in_a_project`."""
+    with in_a_project(Copilot, copilot_cli, tmp_path) as made:
+        yield made

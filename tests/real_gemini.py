@@ -6,105 +6,51 @@ It speaks to a `tests.model_gemini.GeminiServer` only: no account, no network, n
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import TypeAlias
 
 import pytest
-from filelock import FileLock
+from typing_extensions import override
 
-import cuggino
-from cuggino.agents import SpawnOptions
 from cuggino.agents.gemini import GeminiAgent
-from cuggino.errors import CugginoError
-from cuggino.events import (
-    Event,
-    LlmAgentEvent,
-    MessageDelta,
-    SessionEnded,
-    SystemMessage,
-    UsageUpdate,
-)
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
+from cuggino.events import MessageDelta, SystemMessage, UsageUpdate
 from tests.model_gemini import GeminiServer
 from tests.model_script import Block, Message, ModelRequest, Reply, Script, Text, Tool
+from tests.real_program import (
+    CACHE,
+    HELPER,
+    RealProgram,
+    Server,
+    in_a_project,
+    install,
+    required,
+)
 
 VERSION = "0.61.0"
 PACKAGE = f"@google/gemini-cli@{VERSION}"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
 MODEL = "gemini-2.5-flash"
-_INSTALL_TIMEOUT = 600
 
-E = TypeVar("E", bound=LlmAgentEvent)
 Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
 """What the model says in one message, or what makes it when it is asked for."""
 
-SPEC = "There is a file.\n"
-"""The specification of the project."""
-
-HELPER = "You are the helper of the test."
-"""A prompt with these words is that of a sub-agent."""
-
 
 def install_gemini(cache: Path = CACHE) -> Path:
-    """The path of the `gemini` program; installs it on the first call (about 100 MB).
+    """The path of the program (about 100 MB); see `install`."""
+    return install(f"gemini-{VERSION}", PACKAGE, _program, cache=cache)
 
-    Safe to call from several processes at once: one installs, into a folder that is moved to its
-    place when it is complete.
 
-    Raises:
-        FileNotFoundError: npm is not there.
-        RuntimeError: the installation failed; the message ends with what npm said.
-    """
-    place = cache / f"gemini-{VERSION}"
+def _program(place: Path) -> Path | None:
     program = place / "node_modules" / ".bin" / "gemini"
-    if program.exists():
-        return program
-    npm = shutil.which("npm")
-    if npm is None:
-        raise FileNotFoundError("npm is needed to install the Gemini CLI")
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"gemini-{VERSION}.lock", timeout=_INSTALL_TIMEOUT):
-        if program.exists():
-            return program
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".installing-") as folder:
-            prefix = Path(folder) / "package"
-            _npm_install(npm, prefix)
-            shutil.rmtree(place, ignore_errors=True)
-            prefix.rename(place)
-    return program
-
-
-def _npm_install(npm: str, prefix: Path) -> None:
-    prefix.mkdir()
-    done = subprocess.run(
-        [npm, "install", "--no-fund", "--no-audit", "--prefix", str(prefix), PACKAGE],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=_INSTALL_TIMEOUT,
-        check=False,
-    )
-    if done.returncode != 0 or not (prefix / "node_modules" / ".bin" / "gemini").exists():
-        raise RuntimeError(f"npm could not install {PACKAGE}: {done.stderr.strip()[-2000:]}")
+    return program if program.exists() else None
 
 
 @pytest.fixture(scope="session")
 def gemini_cli() -> Path:
-    """The program; skips where it cannot be installed, but fails on CI, where it must be there."""
-    try:
-        return install_gemini()
-    except (FileNotFoundError, RuntimeError, subprocess.SubprocessError) as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the real agent must be tested on CI: {error}")
-        pytest.skip(str(error))
+    """See `required`."""
+    return required(install_gemini)
 
 
 def clean_env(home: Path, base_url: str) -> dict[str, str]:
@@ -119,52 +65,11 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     }
 
 
-@dataclass
-class Outcome:
-    """One session."""
+class Gemini(RealProgram):
+    """See `RealProgram`."""
 
-    events: list[LlmAgentEvent]
-    error: CugginoError | None
-    requests: list[ModelRequest]
-
-    def of(self, kind: type[E]) -> list[E]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def tags(self) -> list[str]:
-        """Without pieces of text, counts of tokens, and what the program says of itself."""
-        unseen = MessageDelta | UsageUpdate | SystemMessage
-        return [event.tag for event in self.events if not isinstance(event, unseen)]
-
-    @property
-    def ended(self) -> SessionEnded:
-        assert isinstance(self.events[-1], SessionEnded)
-        return self.events[-1]
-
-    @property
-    def told(self) -> str:
-        """All that the model was told until its last message."""
-        return self.requests[-1].messages_text
-
-
-@dataclass
-class Gemini:
-    """The program in a project and a home of its own."""
-
-    program: Path
-    project: Path
-    home: Path
-
-    def policy(self, role: Any = "implementing", level: Any = "roles") -> Policy:
-        return role_policy(role, project=self.project, level=level)
-
-    def path(self, name: str) -> str:
-        return str(self.project / name)
-
-    def read(self, name: str) -> str | None:
-        """What is in the file, None when it is not there."""
-        file = self.project / name
-        return file.read_text() if file.exists() else None
+    usual = MappingProxyType({"model": MODEL})
+    unseen = (MessageDelta, UsageUpdate, SystemMessage)
 
     def write(self, name: str, text: str) -> None:
         """Put the text into a file of the project."""
@@ -172,41 +77,17 @@ class Gemini:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
+    @override
     def agent(self, base_url: str, env: Mapping[str, str] | None = None) -> GeminiAgent:
         return GeminiAgent(path=self.program, env={**clean_env(self.home, base_url), **(env or {})})
 
-    def options(self, **options: Any) -> SpawnOptions:
-        given = {
-            "prompt": "Go.",
-            "cwd": self.project,
-            "dangerously_skip_permissions": True,
-            "model": MODEL,
-        }
-        return SpawnOptions(**{**given, **options})
+    @override
+    def serve(self, script: Script) -> AbstractContextManager[Server]:
+        return GeminiServer(script)
 
-    def run(
-        self,
-        *turns: Turn,
-        helper: Sequence[Turn] = (),
-        env: Mapping[str, str] | None = None,
-        script: Script | None = None,
-        **options: Any,
-    ) -> Outcome:
-        """A session in which the model says these things, and then ends; its sub-agent `helper`."""
-        events: list[LlmAgentEvent] = []
-        error: CugginoError | None = None
-        with GeminiServer(script or turns_of(turns, helper)) as server:
-            agent = self.agent(server.url, env)
-
-            def keep(event: Event) -> None:
-                assert isinstance(event, LlmAgentEvent)
-                events.append(event)
-
-            try:
-                cuggino.run(agent.spawn(self.options(**options)), keep)
-            except CugginoError as failure:
-                error = failure
-            return Outcome(events, error, server.requests)
+    @override
+    def script(self, turns: Sequence[Turn], helper: Sequence[Turn]) -> Script:
+        return turns_of(turns, helper)
 
 
 def turns_of(main: Sequence[Turn], helper: Sequence[Turn] = ()) -> Script:
@@ -238,11 +119,6 @@ def create(path: str, text: str) -> Tool:
 
 @pytest.fixture
 def gemini(gemini_cli: Path, tmp_path: Path) -> Iterator[Gemini]:
-    """The program, which leaves no process, thread or open file behind."""
-    project = tmp_path / "project"
-    (project / ".specs").mkdir(parents=True)
-    (project / ".specs" / "task.md").write_text(SPEC)
-    (project / "app.py").write_text("old = 1\n")
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
-        yield Gemini(gemini_cli, project, tmp_path / "home")
+    """The program in a project; see `in_a_project`."""
+    with in_a_project(Gemini, gemini_cli, tmp_path) as made:
+        yield made

@@ -15,16 +15,8 @@ from cuggino.agents.codex_guard import CodexGuard
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolCall, ToolResult
 from tests.model_script import Block, ModelRequest, Text, Tool
-from tests.real_codex import (
-    CODE_MODEL,
-    SPEC,
-    Codex,
-    bash,
-    codex,
-    codex_cli,
-    create,
-    patch,
-)
+from tests.real_codex import CODE_MODEL, Codex, bash, codex, codex_cli, create, patch
+from tests.real_program import SPEC
 
 __all__ = ["codex", "codex_cli"]
 

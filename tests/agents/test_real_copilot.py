@@ -20,15 +20,8 @@ from cuggino.events import (
     UsageUpdate,
 )
 from tests.model_script import Text, Thought, Tool
-from tests.real_copilot import (
-    HELPER,
-    VERSION,
-    Copilot,
-    bash,
-    copilot,
-    copilot_cli,
-    create,
-)
+from tests.real_copilot import VERSION, Copilot, bash, copilot, copilot_cli, create
+from tests.real_program import HELPER
 
 __all__ = ["copilot", "copilot_cli"]
 

@@ -14,15 +14,8 @@ from cuggino.agents import GuardedAgent
 from cuggino.events import GuardDenied, ToolResult
 from tests.agents.test_real_copilot import MCP_SERVER
 from tests.model_script import Text, Tool
-from tests.real_copilot import (
-    HELPER,
-    SPEC,
-    Copilot,
-    bash,
-    copilot,
-    copilot_cli,
-    create,
-)
+from tests.real_copilot import Copilot, bash, copilot, copilot_cli, create
+from tests.real_program import HELPER, SPEC
 
 __all__ = ["copilot", "copilot_cli"]
 

@@ -13,7 +13,8 @@ from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolResult
 from cuggino.security import hook
 from tests.model_script import Tool
-from tests.real_copilot import SPEC, Copilot, bash, copilot, copilot_cli, create
+from tests.real_copilot import Copilot, bash, copilot, copilot_cli, create
+from tests.real_program import SPEC
 
 __all__ = ["copilot", "copilot_cli"]
 

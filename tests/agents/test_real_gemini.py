@@ -19,15 +19,8 @@ from cuggino.events import (
 )
 from tests.agents.test_real_copilot import MCP_SERVER
 from tests.model_script import Text, Thought, Tool
-from tests.real_gemini import (
-    HELPER,
-    VERSION,
-    Gemini,
-    bash,
-    create,
-    gemini,
-    gemini_cli,
-)
+from tests.real_gemini import VERSION, Gemini, bash, create, gemini, gemini_cli
+from tests.real_program import HELPER
 
 __all__ = ["gemini", "gemini_cli"]
 

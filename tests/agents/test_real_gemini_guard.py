@@ -14,7 +14,8 @@ from cuggino.agents.gemini_tools import MARK
 from cuggino.events import GuardDenied, ToolCall, ToolResult
 from tests.agents.test_real_copilot import MCP_SERVER
 from tests.model_script import Text, Tool
-from tests.real_gemini import HELPER, SPEC, Gemini, bash, create, gemini, gemini_cli
+from tests.real_gemini import Gemini, bash, create, gemini, gemini_cli
+from tests.real_program import HELPER, SPEC
 
 __all__ = ["gemini", "gemini_cli"]
 

@@ -21,16 +21,8 @@ from cuggino.events import (
 )
 from tests.agents.test_real_copilot import MCP_SERVER
 from tests.model_script import Text, Thought, Tool
-from tests.real_opencode import (
-    COST,
-    HELPER,
-    VERSION,
-    OpenCode,
-    bash,
-    opencode,
-    opencode_cli,
-    write,
-)
+from tests.real_opencode import COST, VERSION, OpenCode, bash, opencode, opencode_cli, write
+from tests.real_program import HELPER
 
 __all__ = ["opencode", "opencode_cli"]
 

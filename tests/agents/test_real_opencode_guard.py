@@ -15,15 +15,8 @@ from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolResult
 from tests.agents.test_real_copilot import MCP_SERVER
 from tests.model_script import Tool
-from tests.real_opencode import (
-    HELPER,
-    SPEC,
-    OpenCode,
-    bash,
-    opencode,
-    opencode_cli,
-    write,
-)
+from tests.real_opencode import OpenCode, bash, opencode, opencode_cli, write
+from tests.real_program import HELPER, SPEC
 
 __all__ = ["opencode", "opencode_cli"]
 
