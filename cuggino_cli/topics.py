@@ -8,7 +8,8 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -18,6 +19,7 @@ from cuggino.config import Config
 from cuggino.events import Event, LlmMarkerEvent, LlmTerminalMarkerEvent
 from cuggino.events.wire import event_types
 from cuggino.loops.roles import ROLE_MARKERS
+from cuggino_cli.config_keys import GROUPS
 
 EXIT_CODES = (
     (0, "approved; all deliverables passed, or verified; all jobs done"),
@@ -37,16 +39,20 @@ EXIT_CODES = (
 
 def events_topic(columns: int) -> Iterator[str]:
     """Every event by its category, with the first sentence about it."""
-    yield "Events, a line of JSON each with `--json`; `_tag` is the name."
-    yield "`cuggino help events NAME` tells the fields of one, `--json` gives its JSON Schema."
-    for category, members in _categories().items():
+    yield from _wrapped(
+        "Events, a line of JSON each with `--json`; `_tag` is the name. `cuggino help events NAME` "
+        "tells the fields of one, `--json` gives its JSON Schema.",
+        columns,
+        indent=0,
+    )
+    for category, members in categories().items():
         yield ""
         yield category.__name__
-        yield from _wrapped(_about(category).removeprefix("Category: "), columns, indent=2)
+        yield from _wrapped(about(category).removeprefix("Category: "), columns, indent=2)
         for cls in members:
             yield ""
             yield f"  {cls.__name__}"
-            yield from _wrapped(_about(cls), columns, indent=6)
+            yield from _wrapped(about(cls), columns, indent=6)
 
 
 def event_topic(cls: type[Event], columns: int) -> Iterator[str]:
@@ -55,7 +61,7 @@ def event_topic(cls: type[Event], columns: int) -> Iterator[str]:
     yield from _wrapped(inspect.cleandoc(cls.__doc__ or ""), columns, indent=2)
     yield ""
     yield f"  category: {_category(cls).__name__}"
-    yield from _fields(cls, columns)
+    yield from _fields(cls, cls.model_fields, columns)
 
 
 def markers_topic(columns: int) -> Iterator[str]:
@@ -69,17 +75,30 @@ def markers_topic(columns: int) -> Iterator[str]:
     for tag, cls in event_types().items():
         if not issubclass(cls, LlmMarkerEvent):
             continue
-        who = [str(role) for role, allowed in ROLE_MARKERS.items() if cls in allowed] or ["audit"]
         ends = "; ends the stage" if issubclass(cls, LlmTerminalMarkerEvent) else ""
         yield ""
-        yield f"  <{cls.tag_name()}>...</{cls.tag_name()}>   {tag} ({', '.join(who)}{ends})"
-        yield from _wrapped(_about(cls), columns, indent=6)
+        yield f"  <{cls.tag_name()}>...</{cls.tag_name()}>"
+        yield from _wrapped(f"{tag} ({', '.join(who_says(cls))}{ends})", columns, indent=6)
+        yield from _wrapped(about(cls), columns, indent=6)
+
+
+def who_says(marker: type[LlmMarkerEvent]) -> list[str]:
+    """The roles whose agents may use the marker."""
+    return [str(role) for role, allowed in ROLE_MARKERS.items() if marker in allowed] or ["audit"]
 
 
 def config_topic(columns: int) -> Iterator[str]:
-    """Every key of `.cuggino.json`: its type, its default, what it means."""
-    yield "Keys of .cuggino.json, all optional; `--json` gives the JSON Schema for an editor."
-    yield from _fields(Config, columns)
+    """Every key of `.cuggino.json`: its type, its default, what it means, who follows it."""
+    yield from _wrapped(
+        "Keys of .cuggino.json, all optional, with the commands that follow them; `--json` gives "
+        "the JSON Schema for an editor.",
+        columns,
+        indent=0,
+    )
+    for title, keys in GROUPS.items():
+        yield ""
+        yield title
+        yield from _fields(Config, keys, columns, after=keys)
 
 
 def exit_codes_topic(columns: int) -> Iterator[str]:
@@ -119,17 +138,17 @@ def config_schema() -> dict[str, Any]:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def field_docs(cls: type[BaseModel]) -> dict[str, str]:
-    """What stands below each field of the model and of those that it comes from."""
+def field_docs(cls: type) -> dict[str, str]:
+    """What stands below each field of the class and of those of ours that it comes from."""
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
-        if issubclass(part, BaseModel) and part is not BaseModel:
+        if part is not BaseModel and part is not object:
             found |= _own_field_docs(part)
     return found
 
 
 @functools.cache
-def _own_field_docs(cls: type[BaseModel]) -> dict[str, str]:
+def _own_field_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
     return {
@@ -145,26 +164,39 @@ def _documented(cls: type[BaseModel], schema: dict[str, Any]) -> dict[str, Any]:
     names = {name: field.alias or name for name, field in cls.model_fields.items()}
     for name, text in field_docs(cls).items():
         if (key := names.get(name, name)) in schema.get("properties", {}):
-            schema["properties"][key] |= {"description": _plain(text)}
+            schema["properties"][key] |= {"description": plain(text)}
     schema.pop("title", None)
     return schema
 
 
-def _fields(cls: type[BaseModel], columns: int) -> Iterator[str]:
+def _fields(
+    cls: type[BaseModel],
+    names: Iterable[str],
+    columns: int,
+    *,
+    after: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Iterator[str]:
     docs = field_docs(cls)
-    for name, field in cls.model_fields.items():
+    for name in names:
+        field = cls.model_fields[name]
+        default = default_text(field)
+        shown = f" = {default}" if default else ""
+        who = ", ".join(after.get(name, ()))
         yield ""
-        yield f"  {field.alias or name}: {type_name(field.annotation)}{_default(field)}"
+        yield f"  {field.alias or name}: {type_name(field.annotation)}{shown}"
         yield from _wrapped(docs.get(name, ""), columns, indent=6)
+        if who:
+            yield from _wrapped(f"({who})", columns, indent=6)
 
 
-def _default(field: FieldInfo) -> str:
+def default_text(field: FieldInfo) -> str:
+    """The default as it is written in JSON; empty when there is none."""
     if field.is_required() or field.default is None:
         return ""
     default = field.get_default(call_default_factory=True)
     if not isinstance(default, bool | int | float | str | list | dict):
         return ""
-    return f" = {default:g}" if isinstance(default, float) else f" = {json.dumps(default)}"
+    return f"{default:g}" if isinstance(default, float) else json.dumps(default)
 
 
 def type_name(annotation: Any) -> str:
@@ -196,7 +228,8 @@ def type_name(annotation: Any) -> str:
             return str(getattr(annotation, "__name__", annotation))
 
 
-def _categories() -> dict[type[Event], list[type[Event]]]:
+def categories() -> dict[type[Event], list[type[Event]]]:
+    """The events that cuggino itself has, by category, in the order in which they are declared."""
     found: dict[type[Event], list[type[Event]]] = {}
     for cls in event_types().values():
         if cls.__module__.startswith("cuggino."):
@@ -210,12 +243,12 @@ def _category(cls: type[Event]) -> type[Event]:
     return next(part for part in above if part.__name__ not in Event.registry)
 
 
-def _about(cls: type[BaseModel]) -> str:
+def about(cls: type[BaseModel]) -> str:
     """The first paragraph of what is said of a class."""
     return inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """In one line, without the numbers of requirements."""
     return " ".join(re.sub(r"\s*\((?:[A-Z]{3}-\d{3}(?:, | to )?)+\)", "", text).split())
 
@@ -223,7 +256,7 @@ def _plain(text: str) -> str:
 def _wrapped(text: str, columns: int, *, indent: int) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
         yield from textwrap.wrap(
-            _plain(paragraph),
+            plain(paragraph),
             max(columns, 20 + indent),
             initial_indent=" " * indent,
             subsequent_indent=" " * indent,

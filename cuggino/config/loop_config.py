@@ -31,18 +31,21 @@ class PlanBuildConfig:
     """The settings of the plan/build loop."""
 
     model: str = "claude-opus-4.5"
-    """The model that the agent is asked to use."""
+    """The model that agents are asked to use."""
     plan_prompt_path: str = "PLAN.PROMPT.md"
-    """Relative to the project, or absolute."""
+    """The file with what the planning agent is told, relative to the project, or absolute."""
     build_prompt_path: str = "BUILD.PROMPT.md"
+    """The file with what a building agent is told."""
     allow_all: bool = True
-    """Let the agent use all its tools without being asked."""
+    """Let agents use any program; else those that the guard lists."""
     stream: bool = True
     """Show the agent's words as they come, not at the end of its session."""
     auto_commit: bool = False
     """Commit what an iteration of building leaves uncommitted."""
     log_level: LogLevel = "all"
+    """`info`: nothing for debugging; `error`: of our own lines errors alone."""
     verify_after_iteration: bool = True
+    """Have agents verify the build after each iteration, and each job that is said to be done."""
     verify_model: str | None = None
     """The model of the verifying agent; absent means `model`."""
     verify_build: str | None = None
@@ -52,6 +55,7 @@ class PlanBuildConfig:
     protected_branches: tuple[str, ...] = ("main", "master")
     """Branches, by their exact names, on which the loop does not run."""
     agent: str = "claude"
+    """Who works, as `agent` of `.cuggino.json`, which counts where no file here has it."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Of each key that is in a file, `user`, `project`, or the path of the `--config` file."""
 
@@ -90,8 +94,8 @@ def load_loop_config(
     for origin, path, raw in raws:
         for key, value in _flat(raw).items():
             try:
-                if key in _KEYS:
-                    name, read = _KEYS[key]
+                if key in KEYS:
+                    name, read = KEYS[key]
                     values[name] = read(value)
                     origins[key] = origin
                 elif key == _GROUP:
@@ -111,13 +115,13 @@ def change_loop_config(path: Path, changes: Mapping[str, object]) -> None:
             then it stays as it is.
     """
     for key, value in changes.items():
-        if key not in _KEYS:
+        if key not in KEYS:
             raise ConfigError(
-                f'unknown key "{key}" of {path}', hint="valid keys: " + ", ".join(_KEYS)
+                f'unknown key "{key}" of {path}', hint="valid keys: " + ", ".join(KEYS)
             )
         if value is not None:
             try:
-                _KEYS[key][1](value)
+                KEYS[key][1](value)
             except ValueError as error:
                 raise ConfigError(f'"{key}" {error}') from error
     try:
@@ -223,7 +227,7 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-_KEYS: Mapping[str, tuple[str, Callable[[object], object]]] = {
+KEYS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "model": ("model", _text),
     "planPromptPath": ("plan_prompt_path", _text),
     "buildPromptPath": ("build_prompt_path", _text),

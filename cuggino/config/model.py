@@ -29,9 +29,9 @@ class LoopSettings(BaseModel):
     max_tasks_per_plan: int = Field(default=50, ge=1)
     """How many implementing agents may work on one plan before it is reviewed anyway."""
     setup_command: str | None = None
-    """Run once after each planning, in a shell. Blank is absent."""
+    """Run once after each planning, by `/bin/sh`. Blank is absent."""
     check_command: str | None = None
-    """Run before each implementing agent and before the review, in a shell. Blank is absent."""
+    """Run before each implementing agent and each review, by `/bin/sh`. Blank is absent."""
     setup_strict: bool = False
     """End the run when the setup command fails."""
     command_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
@@ -39,9 +39,9 @@ class LoopSettings(BaseModel):
     gate: Literal["context", "block"] = "context"
     """`block`: an approval counts only if the check command before that review exited with 0."""
     commit: bool = False
-    """Commit after each task."""
+    """Commit after each task; the specs and `.cuggino/` are left out."""
     push: str | None = None
-    """Push after each commit, to `remote/branch`; absent means no push."""
+    """Push after each commit, to `remote/branch`, never forced; absent means no push."""
     model: str | None = None
     """The model that the agent is asked to use; absent means the agent's own default."""
     budget: float | None = Field(default=None, gt=0)
@@ -172,11 +172,11 @@ class Config(LoopSettings):
     retry_seconds: float = Field(default=60.0, gt=0, le=_LONGEST)
     """Seconds before the second attempt; each further pause is twice as long, at most an hour."""
     on_max_iterations: Literal["complete", "park"] = "complete"
-    """What becomes of a backlog item whose rounds are used up without an approval."""
+    """What becomes of an item that is not approved: `complete` archives it, `park` parks it."""
     notify: str | list[str] = "bell"
     """How `watch` calls a person: `bell`, `none`, or one or several Apprise URLs."""
     agent: str = Field(default="claude", pattern=r"\S")
-    """The agent: a name, or `scripted:FILE`."""
+    """The agent: a name, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
     """The agent's program, if it is not the one found on PATH."""
     agents: RoleAgents = Field(default={})

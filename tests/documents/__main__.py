@@ -1,0 +1,29 @@
+"""`python -m tests.documents [picture]`."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.documents import DOCUMENTS, ROOT
+from tests.documents.picture import PICTURE, picture
+from tests.documents.recording import record_demo
+
+
+def main(words: list[str]) -> int:
+    """Write the documents, or the picture of a run."""
+    match words:
+        case []:
+            written = {path: make() for path, make in DOCUMENTS.items()}
+        case ["picture"]:
+            written = {PICTURE: picture(record_demo())}
+        case _:
+            print("usage: python -m tests.documents [picture]", file=sys.stderr)
+            return 2
+    for path, text in written.items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"{path}: {len(text.encode())} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
