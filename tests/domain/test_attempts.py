@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from cuggino.domain.attempts import Attempts
+import pytest
+
+from cuggino.domain.attempts import Attempts, hits_every_item
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    AgentStalled,
+    ConfigError,
+    CugginoError,
+    LoopError,
+    QuotaExceeded,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,7 +56,26 @@ def test_an_end_of_its_own_clears_the_count() -> None:
     attempts = Attempts(max_attempts=2, retry_seconds=60)
     attempts.failed("a", NOW)
     attempts.succeeded("a")
+    assert ["a"] == attempts.ready(["a"], NOW)
     assert 60 == attempts.failed("a", NOW)
+
+
+@pytest.mark.parametrize(
+    ("expected", "cause"),
+    [
+        (True, QuotaExceeded("limit")),
+        (True, AgentNotFound("none")),
+        (True, ConfigError("no prompt")),
+        (True, AgentFailed("no login", reason="auth")),
+        (True, AgentFailed("no money", reason="billing")),
+        (False, AgentFailed("died", reason="crash")),
+        (False, AgentStalled("silent")),
+    ],
+)
+def test_what_no_item_is_to_blame_for(expected: bool, cause: CugginoError) -> None:
+    """What every item would meet is told from what one has met, alone and within a loop's error."""
+    assert expected == hits_every_item(cause)
+    assert expected == hits_every_item(LoopError("planning", "it failed", cause=cause))
 
 
 def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:

@@ -187,6 +187,13 @@ def test_list_leaves_out_what_is_deprecated() -> None:
     assert list("acdef") == [item.id for item in listed]
 
 
+def test_a_list_of_one() -> None:
+    """The smallest limit is one: the first deliverable alone is listed."""
+    listed = call("list", {"limit": 1}, some(A="passed", B="passed")).result.listed
+    assert listed is not None
+    assert ["A"] == [item.id for item in listed]
+
+
 def test_names() -> None:
     """Each tool has one name and maybe an alias, and every instruction has tools that exist."""
     assert list(TOOLS) == [tool_named(name) for name in TOOLS]

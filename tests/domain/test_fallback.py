@@ -120,16 +120,17 @@ class TestRoster:
         assert (at(900), None) == (hold.until, hold.resets_at)
 
     def test_the_same_clock_time_is_not_tomorrow(self) -> None:
-        """`resets 3pm`, said again after 3 pm, is a pause; another message, or a day later, not."""
-        day = 24 * 3600.0
-        for said, later, until in (
-            ("resets 3pm", 3660.0, 3660.0 + 1800),
-            ("other words", 3660.0, 3600.0 + day),
-            ("resets 3pm", 8 * 3600.0, 3600.0 + day),
+        """`resets 3pm`, said again after 3 pm, is a pause; other words or times are not."""
+        tomorrow, in_three_days = 25 * 3600.0, 73 * 3600.0
+        for said, resets, later, until in (
+            ("resets 3pm", tomorrow, 3660.0, 3660.0 + 1800),
+            ("resets 3pm", in_three_days, 3660.0, in_three_days),
+            ("other words", tomorrow, 3660.0, tomorrow),
+            ("resets 3pm", tomorrow, 8 * 3600.0, tomorrow),
         ):
             roster: Roster[str] = Roster()
             roster.hold("a", quota(3600, "resets 3pm"), NOW)
-            again = roster.hold("a", quota(3600 + day, said), at(later))
+            again = roster.hold("a", quota(resets, said), at(later))
             assert at(until) == again.until
 
     def test_when_none_is_free_the_soonest_is_asked(self) -> None:

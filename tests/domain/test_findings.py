@@ -122,6 +122,12 @@ class TestParse:
                 [("a", None), ("b", None), ("c", None)],
             ),
             ("## Summary\n\n- a\n- b", [("a", None), ("b", None)]),
+            ("- a\n- b   ", [("a", None), ("b", None)]),
+            ("- the # of users is wrong", [("the # of users is wrong", None)]),
+            ("- a\n  # more of a\n- b", [("a\n# more of a", None), ("b", None)]),
+            ("## No check ##\nof x", [("No check\nof x", None)]),
+            ("## Tests are missing\n- a\n\n## Findings\n- b", [("a", None), ("b", None)]),
+            ("## Signup\n- a\n\nand\n- Fix: b", [("a", None), ("Fix: b", None)]),
             ("## `src/app.py`\n- a\n- b in `c.py`", [("a", "src/app.py"), ("b in", "c.py")]),
             (
                 "- Place: `a.py`. Is x.\n- Place: `b.py`. Is y.",
@@ -153,6 +159,9 @@ class TestParse:
         """Items within an item, and all below a numbered heading, are part of the finding."""
         assert parse_findings(LIST)[0].what.endswith("\nSpec: specs/users.md, section 2")
         assert parse_findings(HEADINGS)[0].what.endswith("accepts anything\nEvidence\nran it")
+        assert ["a"] == [finding.what for finding in parse_findings("- a\n\nnot of a")]
+        table = "## 1. Forms\n| a |\n|---|\n| b |"
+        assert ["1. Forms\na\nb"] == [finding.what for finding in parse_findings(table)]
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -166,6 +175,8 @@ class TestParse:
             ("the Makefile", "Makefile"),
             (".github/workflows/ci.yml", ".github/workflows/ci.yml"),
             ("`data/x.custom`", "data/x.custom"),
+            ("data/x.custom", None),
+            ("in SRC/APP.PY", "SRC/APP.PY"),
             ("specs/a.md says x, src/b.py does y", "src/b.py"),
             ("src/a.py and src/b.py:3", "src/b.py:3"),
             ("Place: src/a.py, beside src/b.py:3", "src/a.py"),
@@ -227,6 +238,18 @@ class TestSame:
                 ("Users are still not sorted by name\nfive six seven eight nine ten", "u.py"),
                 True,
             ),
+            (
+                ("Users are not sorted by name\n" + "one two three four " * 3, "u.py"),
+                ("Users are still not sorted by name\nfive six seven eight nine ten", None),
+                False,
+            ),
+            (
+                ("No retries\nthe client gives up at once", "u.py"),
+                ("No retries\na test sleeps for seven seconds", "u.py"),
+                False,
+            ),
+            (("no check of the input", "src/a/"), ("no check of the input", "src/a"), True),
+            (("loops walks calls", None), ("loop walk call", None), True),
             (("No retries", None), ("no retries!", None), True),
             (("No retries", None), ("No tests", None), False),
             (("???", None), ("???", "a.py"), True),
@@ -269,5 +292,15 @@ class TestMarkdown:
     def test_a_long_title_is_cut(self) -> None:
         """A first line above 100 characters is cut in the title and whole below it."""
         title, _, rest = as_markdown(Finding("word " * 60)).partition("\n")
-        assert 102 >= len(title)
+        assert "# " + ("word " * 20).strip() + "…" == title
         assert ("word " * 60).strip() in rest
+        assert as_markdown(Finding("w" * 100)).startswith("# " + "w" * 100 + "\n")
+        assert as_markdown(Finding("w" * 101)).startswith("# " + "w" * 99 + "…\n")
+
+    def test_a_line_is_not_said_twice(self) -> None:
+        """A finding that its title says in full has no text below it."""
+        assert 1 == as_markdown(Finding("No help text")).count("No help text")
+
+    def test_a_title_without_words(self) -> None:
+        """A finding of nothing but marks is called one."""
+        assert as_markdown(Finding("***")).startswith("# Finding\n")

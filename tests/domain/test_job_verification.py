@@ -72,6 +72,20 @@ def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
     )
 
 
+def test_what_is_told_of_a_command() -> None:
+    """Its exit code, and when it failed the end of what it printed."""
+    assert "`make test` exited with 0" == TESTS.told
+    failed = replace(TESTS, exit_code=2, output="x" * 2000 + " the end\n")
+    assert "`make test` exited with 2:\n" + "x" * 992 + " the end" == failed.told
+    assert "`make` exited with 1" == replace(BUILD, exit_code=1, output=" \n").told
+
+
+def test_findings_are_a_list() -> None:
+    """Each finding is an item, trimmed, with its further lines below it."""
+    prompt = with_findings("Build.", [" one\ntwo \n", "three"])
+    assert prompt.endswith("\n\n- one\n  two\n- three\n\nBuild.")
+
+
 def test_an_exit_code_refutes_the_agent() -> None:
     """What exits with another code than 0 fails, whatever the agent says; its output is told."""
     failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")

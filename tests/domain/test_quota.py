@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import example, given, strategies as st
 
-from cuggino.domain.quota import is_quota_text, parse_reset, quota_pause
+from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset, quota_pause
 from tests.vectors import rows
 
 ROME = ZoneInfo("Europe/Rome")
@@ -79,6 +79,7 @@ class TestIsQuotaText:
             "Approaching your weekly limit",
             "If you hit your limit, wait",
             "You haven't hit your limit",
+            "You haven\u2019t hit your limit",
             "You will hit your limit soon",
             "The usage limit was not reached",
         ],
@@ -86,6 +87,24 @@ class TestIsQuotaText:
     def test_a_limit_that_is_not(self, text: str) -> None:
         """A warning, a condition, a limit of another kind and a bare reset do not count."""
         assert not is_quota_text(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer"),
+    [
+        (True, "You've hit your limit · resets 3pm"),
+        (True, "Claude AI usage limit reached"),
+        (True, "quota exceeded" + "." * 286),
+        (False, "quota exceeded" + "." * 287),
+        (True, "." * 19 + " quota exceeded"),
+        (False, "." * 20 + " quota exceeded"),
+        (False, "If you hit your limit, wait"),
+        (False, "All tests pass"),
+    ],
+)
+def test_a_short_answer_that_begins_with_a_limit(expected: bool, answer: str) -> None:
+    """An answer of 300 characters at most counts when a limit was met in its first 20."""
+    assert expected == is_quota_answer(answer)
 
 
 _WORDS = st.sampled_from(
@@ -135,6 +154,10 @@ class TestQuotaPause:
         hours = [0.25, 0.5, 1, 2, 4, 5, 5, 5, 1.25]
         assert [*(hour * 3600 for hour in hours), None] == pauses
         assert 24 == sum(hours)
+
+    def test_the_whole_time_is_the_end(self) -> None:
+        """When the pauses have taken all of the time there is none of no length."""
+        assert [10, 20, None] == [quota_pause(n, first=10, total=30) for n in range(3)]
 
     def test_stays_given_up(self) -> None:
         """After 24 hours there is no further pause, however many were taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -57,6 +58,7 @@ class TestParseReset:
             ("resets 3pm [UTC]", "11-21 15:00:00"),
             ("(resets at 6:00 PM UTC)", "11-21 18:00:00"),
             ("resets 3pm (in 2 hours)", "11-21 14:00:00"),
+            ("try again in 1500 milliseconds", "11-21 12:00:01"),
             # days
             ("resets Nov 23, 4pm", "11-23 15:00:00"),
             ("resets Dec 9 at 10:30am", "12-09 09:30:00"),
@@ -143,6 +145,11 @@ class TestParseReset:
         """`IST` is three zones, but in India it is the local one."""
         assert "11-22 09:30:00" == reset("resets 3pm (IST)", zone=ZoneInfo("Asia/Kolkata"))
 
+    def test_the_present_may_be_said_in_any_zone(self) -> None:
+        """The present time counts as the instant that it is, in whichever zone it is given."""
+        assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.astimezone(NEW_YORK))
+        assert "11-21 12:00:30" == reset("retry-after: 30", now=NOW.astimezone(NEW_YORK))
+
     def test_a_leap_day_is_in_a_leap_year(self) -> None:
         """The 29th of February is the next one there is."""
         expected = datetime(2028, 2, 29, 15, tzinfo=UTC)
@@ -155,8 +162,14 @@ class TestParseReset:
             "usage limit reached|1735689600", now=NOW, zone=ROME
         )
 
-    def test_a_time_without_a_zone_is_taken_as_utc(self) -> None:
-        """`now` may lack a zone: a scheduler's clock is UTC."""
+    def test_a_time_without_a_zone_is_taken_as_utc(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`now` may lack a zone: a scheduler's clock is UTC, wherever the machine is."""
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Tokyo")
+            time.tzset()
+            elsewhere = reset("resets 3pm", now=NOW.replace(tzinfo=None))
+        time.tzset()
+        assert "11-21 14:00:00" == elsewhere
         assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.replace(tzinfo=None))
 
 

@@ -60,6 +60,25 @@ class TestLedger:
             ledger.add(review)
         assert [2, 3, 1] == [count for _finding, count in ledger.open]
 
+    def test_the_one_most_alike_is_the_same(self) -> None:
+        """Of two findings that could be the earlier one it is the nearer, in whichever order."""
+        vague = "- The email of a user is nowhere validated, and neither are phone and address"
+        exact = "- The email of a user is nowhere validated, neither is the phone"
+        for review in (f"{vague}\n{exact}", f"{exact}\n{vague}"):
+            ledger = ReviewLedger(3)
+            ledger.add(exact)
+            ledger.add(review)
+            assert {exact[2:]: 2, vague[2:]: 1} == {
+                finding.what: count for finding, count in ledger.open
+            }
+
+    def test_two_findings_are_not_one(self) -> None:
+        """A second finding like the earlier one is new: that one is found again only once."""
+        ledger = ReviewLedger(2)
+        ledger.add(f"{B}\n{A}")
+        assert ledger.add(f"{A}\n{A2}") is None
+        assert [2, 1] == [count for _finding, count in ledger.open]
+
     def test_an_approval_clears_it(self) -> None:
         """After an approval it is a ledger without a review."""
         ledger = ReviewLedger(3)

@@ -29,6 +29,7 @@ from cuggino.events import (
     ReviewingStart,
     RunResumed,
     SessionEnded,
+    Usage,
     WatchAuditStarted,
     WatchItemCompleted,
     WatchProcessingItem,
@@ -50,7 +51,7 @@ def test_whole_run() -> None:
         PlanningStart(iteration=1),
         ImplementingStart(iteration=1),
         Progress(content="one"),
-        CommitPerformed(iteration=1, commit_hash="a1", message="Add a\n\nwith care"),
+        CommitPerformed(iteration=1, commit_hash="a1", message="\nAdd a\n\nwith care"),
         ImplementingStart(iteration=1),
         Done(content="two"),
         CommitFailed(iteration=1, message="locked"),
@@ -123,11 +124,21 @@ def test_ended_from_outside(outcome: RunOutcome) -> None:
 def test_a_watch_that_goes_on_with_a_run_has_counted_it() -> None:
     """A resumed run brings its counts into an empty summary, and adds nothing to any other."""
     resumed = RunResumed(
-        run_id="r", stages=2, rounds=2, tasks=3, agents=5, cost_usd=0.5, duration=9.0
+        run_id="r",
+        stages=2,
+        rounds=2,
+        tasks=3,
+        agents=5,
+        commits=(("a1", "Add a"),),
+        cost_usd=0.5,
+        usage=Usage(input_tokens=7),
+        duration=9.0,
     )
     alone = RunSummary().add(resumed)
     assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
     assert 9.0 == alone.earlier_s
+    assert (Commit("a1", "Add a"),) == alone.commits
+    assert Usage(input_tokens=7) == alone.usage
     watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
     assert watched == watched.add(resumed)
     assert watched.in_watch
@@ -147,6 +158,8 @@ def test_delivery() -> None:
     second = DeliverSessionStarted(session=2, instruction="coding")
     summary = folded(DeliverablesListed(), first, LISTED, second, LISTED)
     assert RunSummary(rounds=2, agents=2, in_delivery=True, deliverables=LISTED) == summary
+    assert folded(first).in_delivery
+    assert folded(LISTED).in_delivery
     assert not folded(ROUND).in_delivery
 
 

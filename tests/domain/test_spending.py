@@ -115,6 +115,12 @@ def test_counts_that_fall_are_of_another_session(second: UsageUpdate) -> None:
     assert expected == taken(update(40, 0.3), second)
 
 
+def test_an_update_without_a_cost_says_nothing_of_it() -> None:
+    """An update that tells no cost after one that did is of the same session."""
+    assert (None, usage(50), 1) == taken(update(40, 0.3), update(50))
+    assert (0.3, usage(50), 1) == taken(update(40), update(50, 0.3))
+
+
 def test_a_resumed_run_begins_with_what_it_had_come_to() -> None:
     """`RunResumed` brings cost, usage and agents of the earlier processes."""
     resumed = RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))

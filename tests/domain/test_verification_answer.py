@@ -42,6 +42,11 @@ def test_the_answer_on_a_job(case: str) -> None:
     assert expected == as_row(parse_job_answer(row["response"]))
 
 
+def test_other_objects_do_not_count() -> None:
+    """An object behind the answer that does not say whether the job is complete is none."""
+    assert parse_job_answer(json.dumps(ALL) + ' as in {"name": "x"}').complete
+
+
 @pytest.mark.parametrize("case", of_function(*CHECKS))
 def test_the_answer_on_one_check(case: str) -> None:
     """Each recorded answer is read as its case says."""
