@@ -46,14 +46,13 @@ if TYPE_CHECKING:
         configured_agent,
         make_agent,
     )
+    from cuggino.agents.cassettes import ReplayAgent, record_to, replay_of
     from cuggino.agents.claude import ClaudeAgent
     from cuggino.agents.claude_sdk import ClaudeSdkAgent
     from cuggino.agents.codex import CodexAgent
     from cuggino.agents.copilot import CopilotAgent
     from cuggino.agents.gemini import GeminiAgent
     from cuggino.agents.opencode import OpenCodeAgent
-    from cuggino.agents.recording import record_to
-    from cuggino.agents.replaying import ReplayAgent, replay_of
     from cuggino.agents.scripted import ScriptedAgent
     from cuggino.config import Config, load_config, save_config
     from cuggino.domain.run_summary import RunSummary
@@ -130,8 +129,7 @@ _HOMES = {
     "agents.codex": ("CodexAgent",),
     "agents.gemini": ("GeminiAgent",),
     "agents.opencode": ("OpenCodeAgent",),
-    "agents.replaying": ("ReplayAgent", "replay_of"),
-    "agents.recording": ("record_to",),
+    "agents.cassettes": ("ReplayAgent", "record_to", "replay_of"),
     "agents.scripted": ("ScriptedAgent",),
     "config": ("Config", "load_config", "save_config"),
     "domain.run_summary": ("RunSummary",),

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from reactivex import Observable
 
 from cuggino.agents import LlmAgent, configured_agent
+from cuggino.agents.cassettes import record_to, with_speed
 from cuggino.agents.protocol import own_files_of
-from cuggino.agents.recording import record_to
-from cuggino.agents.replaying import with_speed
 from cuggino.config import Config, LoopSettings, load_config
 from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
 from cuggino.loops import (

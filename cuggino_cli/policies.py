@@ -137,7 +137,7 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
     Looked at are the agents of these roles. Of several, each that is not there is told as well.
     """
     from cuggino.agents import RoutedAgent
-    from cuggino.agents.replaying import ReplayAgent
+    from cuggino.agents.cassettes import ReplayAgent
 
     if isinstance(agent, ReplayAgent):
         return  # of a recording no tool runs

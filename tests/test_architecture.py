@@ -84,16 +84,16 @@ CLI_MAY = _room(
 """The command line sees `cuggino` itself and these; it is a subscriber like any other."""
 
 PROGRAMS = (
-    "agents/codex_hook.py",
-    "agents/gemini_hook.py",
-    "agents/opencode_judge.py",
-    "agents/scripted_process.py",
+    "agents/codex/hook.py",
+    "agents/gemini/hook.py",
+    "agents/opencode/judge.py",
+    "agents/scripted/process.py",
     "security/hook.py",
     "sources/guardian.py",
 )
 """Files that run as processes of their own, with arguments and standard streams."""
 
-AT_HOME = ("gemini_home", "opencode_config", "opencode_guard")  # where programs' settings are
+AT_HOME = ("agents/gemini/home.py", "agents/opencode/config.py", "agents/opencode/guard.py")
 
 
 class Import(NamedTuple):
@@ -201,9 +201,9 @@ def test_the_library_is_silent_and_homeless(path: Path) -> None:
                 found.append((node.lineno, name))
             case ast.Attribute(value=ast.Name(id="sys"), attr="argv" | "stdout" | "stdin" as name):
                 found.append((node.lineno, f"sys.{name}"))
-            case ast.Attribute(attr="home" | "expanduser" as name) if path.stem not in AT_HOME:
+            case ast.Attribute(attr="home" | "expanduser" as name) if place not in AT_HOME:
                 found.append((node.lineno, name))
-            case ast.Constant(value="HOME" | "USERPROFILE" as name) if path.stem not in AT_HOME:
+            case ast.Constant(value="HOME" | "USERPROFILE" as name) if place not in AT_HOME:
                 found.append((node.lineno, name))
             case _:
                 pass

@@ -81,7 +81,7 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
 
         return ScriptedAgent(cwd / argument)
     if kind == "replay" and argument:
-        from cuggino.agents.replaying import replay_of
+        from cuggino.agents.cassettes import replay_of
 
         return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path

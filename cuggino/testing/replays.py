@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from reactivex import Observable
 
-from cuggino.agents.replaying import replay_of
+from cuggino.agents.cassettes import replay_of
 from cuggino.config import Config
 from cuggino.edges import run
 from cuggino.runtime import Runtime

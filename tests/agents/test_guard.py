@@ -17,6 +17,7 @@ from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions, guard
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.guard import find_bash, make_guard
 from cuggino.agents.scripted import ScriptedAgent
+from cuggino.agents.scripted.scenario import Scenario
 from cuggino.domain.attempts import hits_every_item
 from cuggino.errors import AgentNotFound, GuardNotLive, LoopError
 from cuggino.operators.retry_session import is_transient
@@ -144,7 +145,7 @@ def test_each_guard_has_a_token_of_its_own(policy: Policy) -> None:
 def test_the_guard_is_tried_out(policy: Policy) -> None:
     """Both agents try their guard with the interpreter, the policy and the parser of a session."""
     make_guard(policy).try_out()
-    agent = ScriptedAgent(cuggino.agents.scenario.Scenario())
+    agent = ScriptedAgent(Scenario())
     assert isinstance(agent, GuardedAgent)
     agent.check_guard(policy)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.agents.copilot_tools import common_call as of_copilot
-from cuggino.agents.opencode_tools import common_call as of_opencode
+from cuggino.agents.copilot.tools import common_call as of_copilot
+from cuggino.agents.opencode.tools import common_call as of_opencode
 from cuggino.agents.patches import patched_files
 
 

@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "cuggino_cli", "deliver", "--agent", "scripted:
 
 PARTS = {
     "cuggino": lambda words: "deliver" in words,
-    "agent": lambda words: any("scripted_process.py" in word for word in words),
+    "agent": lambda words: any("scripted/process.py" in word for word in words),
     "tools": lambda words: "mcp" in words and "deliverables" in words,
 }
 """The processes of a run, by their command lines."""

@@ -11,7 +11,7 @@ import pytest
 from cuggino.testing import Marbles
 from cuggino_cli.commands.demo import _DEMO, _FOCUS, make_project
 from cuggino_cli.main import main
-from tests.agents.cassettes import HELLO, kinds, lines, recorded
+from tests.agents.cassettes.recorded import HELLO, kinds, lines, recorded
 from tests.cli import deliveries, loops
 from tests.git_project import isolate_git
 

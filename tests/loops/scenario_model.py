@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from cuggino.agents.scenario import Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Run, Scenario, Step
 from tests.model_script import Block, Message, ModelRequest, Reply, RoleScript, Script, Text, Tool
 
 ROLES = ("planning", "implementing", "reviewing")

@@ -16,7 +16,7 @@ import pytest
 
 import cuggino
 from cuggino import ClaudeAgent, Config, LlmAgent, Runtime, ScriptedAgent
-from cuggino.agents.scenario import Failure, Limit, Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Failure, Limit, Run, Scenario, Step
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.errors import QuotaExceeded
 from cuggino.events import (

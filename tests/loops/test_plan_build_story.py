@@ -16,7 +16,7 @@ import pytest
 
 import cuggino
 from cuggino import ClaudeAgent, Config, CopilotAgent, LlmAgent, Runtime, ScriptedAgent
-from cuggino.agents.scenario import Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Run, Scenario, Step
 from cuggino.events import (
     CommitSeen,
     Event,
@@ -29,7 +29,7 @@ from cuggino.events import (
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests import real_copilot
-from tests.agents.test_real_copilot_loop import in_copilots_words
+from tests.agents.copilot.test_real_loop import in_copilots_words
 from tests.model_openai import OpenAiServer
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env

@@ -13,7 +13,7 @@ import pytest
 
 import cuggino
 from cuggino import ClaudeAgent, Config, LlmAgent, Runtime, ScriptedAgent, SpawnOptions
-from cuggino.agents.scenario import load_scenario
+from cuggino.agents.scripted.scenario import load_scenario
 from cuggino.events import (
     AgentMessage,
     CommitPerformed,

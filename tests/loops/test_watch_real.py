@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino.agents.scenario import Scenario
+from cuggino.agents.scripted.scenario import Scenario
 from cuggino.events import (
     LoopSpecIssue,
     WatchTbdItemFound,

@@ -1,0 +1,6 @@
+"""Cassettes: what agents have done, recorded to a file, and played back from it."""
+
+from cuggino.agents.cassettes.recording import RecordingAgent, record_to
+from cuggino.agents.cassettes.replaying import ReplayAgent, replay_of, with_speed
+
+__all__ = ["RecordingAgent", "ReplayAgent", "record_to", "replay_of", "with_speed"]

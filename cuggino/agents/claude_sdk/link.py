@@ -1,0 +1,282 @@
+"""The bridge to the Claude Agent SDK: an event loop on a thread of its own, for one session.
+
+The SDK starts no program: it speaks through pipes to one that is held like any other child process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cuggino.agents.claude_events import Json
+from cuggino.agents.claude_sdk.guard import SdkGate
+from cuggino.sources.process_duplex import InputPipe
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport
+else:
+    Transport = object
+    """The SDK is imported when a session starts, and takes whatever has the same methods."""
+
+TOOLS = "tools"
+"""The server of tools that are given without one: the model calls them `mcp__tools__NAME`."""
+
+_DELTA = b'{"type":"stream_event",'
+
+_LOGS = ("claude_agent_sdk", "mcp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What the session is, as far as the program does not hear it on its command line."""
+
+    prompt: str
+    env: Mapping[str, str]
+    tools: Sequence[SdkMcpTool[Any]] = ()
+    """Tools that run in this process."""
+    servers: Mapping[str, Any] = field(default_factory=dict)
+    """Servers that run in this process, as the SDK takes them."""
+
+
+class PipeTransport(Transport):
+    """The program as the SDK sees it: `stdin` to write to, and the lines that `put` is given.
+
+    `put` may be called from any thread, at any time; all else belongs to one event loop.
+    """
+
+    def __init__(self, stdin: InputPipe) -> None:
+        self._stdin = stdin
+        self._lines: deque[bytes] = deque()
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._more = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._broken: BrokenPipeError | None = None
+        self._is_ready = False
+
+    def put(self, line: bytes) -> None:
+        """The program has printed this line."""
+        if line.startswith(_DELTA):
+            return  # two thirds of all lines, in which the SDK has no part
+        with self._lock:
+            self._lines.append(line)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._more.set)
+
+    async def connect(self) -> None:
+        """The program is running, or about to."""
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            self._more.set()
+        self._is_ready = True
+
+    async def write(self, data: str) -> None:
+        """Write all of it, as fast as the program reads.
+
+        Raises:
+            BrokenPipeError: the program reads no more.
+        """
+        async with self._writing:
+            rest = memoryview(data.encode("utf-8", "replace"))
+            try:
+                while rest:
+                    rest = rest[self._stdin.send(rest) :]
+                    if rest:
+                        await self._room()
+            except BrokenPipeError as error:
+                if self._stdin.fileno() >= 0:  # otherwise it was closed here
+                    self._broken = error
+                    self._more.set()
+                raise
+
+    async def _room(self) -> None:
+        loop, there = asyncio.get_running_loop(), asyncio.Event()
+        descriptor = self._stdin.fileno()
+        loop.add_writer(descriptor, there.set)
+        try:
+            await there.wait()
+        finally:
+            loop.remove_writer(descriptor)
+
+    async def _read(self) -> AsyncIterator[Json]:
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            if self._broken is not None:
+                raise self._broken  # the SDK itself keeps silent about it
+            while self._lines:
+                if (raw := _object(self._lines.popleft())) is not None:
+                    yield raw
+
+    def read_messages(self) -> AsyncIterator[Json]:
+        """What the program has printed; without an end, as its end is somebody else's affair.
+
+        Raises:
+            BrokenPipeError: the program reads no more.
+        """
+        return self._read()
+
+    async def close(self) -> None:
+        """Neither read nor write any more."""
+        self._is_ready = False
+        with self._lock:
+            self._loop = None
+        self._shut()
+
+    def is_ready(self) -> bool:
+        """Whether the SDK may write."""
+        return self._is_ready
+
+    async def end_input(self) -> None:
+        """There is no more to say: the program ends when it has answered."""
+        async with self._writing:
+            self._shut()
+
+    def _shut(self) -> None:
+        if (descriptor := self._stdin.fileno()) >= 0:
+            asyncio.get_running_loop().remove_writer(descriptor)
+            self._stdin.close()
+
+
+class ClaudeSdkLink:
+    """One session of the SDK; its callbacks, and the tools of the order, run on its thread.
+
+    It owns `stdin` from now on. `on_error` is called once at most: the SDK has failed, and what it
+    was asked for will not come.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        gate: SdkGate | None,
+        *,
+        stdin: InputPipe,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        self._order = order
+        self._gate = gate
+        self._stdin = stdin
+        self._on_error = on_error
+        self._transport = PipeTransport(stdin)
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="cuggino-claude-sdk", daemon=True)
+
+    def start(self) -> None:
+        """Begin to speak with the program."""
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """The program has printed this line; from any thread."""
+        self._transport.put(line)
+
+    def close(self) -> None:
+        """End it, and wait for that. From any thread, any number of times."""
+        with self._lock:
+            self._is_closed = True
+            if self._loop is not None and self._task is not None:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._thread.ident is None:
+            self._stdin.close()
+        elif self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        error: Exception | None = None
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._attend())
+        except asyncio.CancelledError:
+            pass
+        except Exception as failure:
+            error = failure
+        finally:
+            self._stdin.close()
+        if error is not None:
+            self._on_error(error)
+
+    async def _attend(self) -> None:
+        loop = asyncio.get_running_loop()
+        # What the SDK leaves unheard is that the program has ended before it was answered.
+        loop.set_exception_handler(lambda _loop, _context: None)
+        with self._lock:
+            if self._is_closed:
+                return
+            self._loop, self._task = loop, asyncio.current_task()
+        try:
+            await self._session()
+        finally:
+            with self._lock:
+                self._loop = self._task = None
+
+    async def _session(self) -> None:
+        from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+
+        for name in _LOGS:  # without a handler it would be printed
+            if not (log := logging.getLogger(name)).handlers:
+                log.addHandler(logging.NullHandler())
+        options = ClaudeAgentOptions(
+            env=dict(self._order.env),
+            hooks=None if self._gate is None else self._gate.hooks(),
+            mcp_servers=self._servers(),
+            verbatim_prompts=True,
+        )
+        client = ClaudeSDKClient(options, self._transport)
+        try:
+            await client.connect(_once(self._order.prompt))
+            while await _unread(client):
+                pass
+        finally:
+            try:
+                await client.disconnect()
+            finally:
+                await self._transport.close()
+
+    def _servers(self) -> dict[str, Any]:
+        from claude_agent_sdk import create_sdk_mcp_server
+
+        servers = dict(self._order.servers)
+        if self._order.tools:
+            servers[TOOLS] = create_sdk_mcp_server(TOOLS, tools=list(self._order.tools))
+        return servers
+
+
+async def _once(prompt: str) -> AsyncIterator[Json]:
+    # Halves of surrogate pairs (from a command line that is no UTF-8) would reach the model.
+    prompt = prompt.encode("utf-8", "replace").decode("utf-8")
+    message = {"role": "user", "content": prompt}
+    yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
+
+
+async def _unread(client: ClaudeSDKClient) -> bool:
+    """Let the SDK read on; true when it could not read a message of a newer program.
+
+    Its messages are of no use here, as the program's lines are read anyway (`ClaudeSession`).
+    """
+    from claude_agent_sdk import ClaudeSDKError, CLIConnectionError
+
+    try:
+        async for _message in client.receive_messages():
+            pass
+    except CLIConnectionError:
+        raise
+    except ClaudeSDKError:
+        return True
+    return False
+
+
+def _object(line: bytes) -> Json | None:
+    """The JSON object on this line. Halves of surrogate pairs stay: the guard is to see them."""
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return raw if isinstance(raw, dict) else None

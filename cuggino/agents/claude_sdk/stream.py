@@ -1,0 +1,232 @@
+"""A session of the Claude Agent SDK as a stream of agent events: its program, its link, its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+
+from cuggino.agents.claude_sdk.guard import SdkGate
+from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
+from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.failures import cut
+from cuggino.agents.guard import Guard, not_live
+from cuggino.agents.guard_watch import GuardWatch
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    LineTooLong,
+    LlmSessionError,
+    ProcessFailed,
+    QuotaExceeded,
+    SpawnFailed,
+)
+from cuggino.events import LlmAgentEvent, RateLimited
+from cuggino.operators import serial
+from cuggino.security import hook
+from cuggino.sources.process_duplex import InputPipe, process_duplex
+
+LOST_SECONDS = 5.0
+"""For the program to end by itself when the SDK can no longer speak to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """How it is started."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+Linker = Callable[..., ClaudeSdkLink]
+"""What makes the link, as the class does."""
+
+
+def sdk_session(
+    program: Program,
+    order: Order,
+    *,
+    guard: Guard | None = None,
+    manner: hook.Manner = "allow",
+    link: Linker = ClaudeSdkLink,
+) -> Observable[LlmAgentEvent]:
+    """Start the program, let the SDK speak with it, and emit what its lines say.
+
+    As `stream_json` in all that is emitted and how it ends. The verdicts of the `guard` are read
+    among the lines, each before the program has it; `manner` is what it says of what may pass.
+    Disposal, and a breach of the guard, end the program, everything it started, and the link with
+    its thread, and return when all of it is gone.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        held = _Held(program, order, guard, manner, link, observer, serial(scheduler))
+        try:
+            held.start()
+        except BaseException:
+            held.dispose()
+            raise
+        return Disposable(held.dispose)
+
+    return Observable(subscribe)
+
+
+class _Held:
+    """One subscription. Its methods run on the lane, but for `_post` and `dispose`."""
+
+    def __init__(
+        self,
+        program: Program,
+        order: Order,
+        guard: Guard | None,
+        manner: hook.Manner,
+        link: Linker,
+        observer: abc.ObserverBase[LlmAgentEvent],
+        lane: abc.SchedulerBase,
+    ) -> None:
+        self._program = program
+        self._observer, self._lane = observer, lane
+        self._session = ClaudeSession(
+            zone=lambda: local_zone(program.env),
+            guard=None if guard is None else GuardWatch(guard.token),
+        )
+        self._is_guarded = guard is not None
+        gate: SdkGate | None = None
+        if guard is not None:
+            gate = SdkGate(guard=guard, manner=manner, tell=self._told)
+        self._started = lane.now
+        self._stdin = InputPipe()
+        self._link = link(
+            order,
+            gate,
+            stdin=self._stdin,
+            on_error=lambda error: self._post(lambda: self._on_link_error(error)),
+        )
+        self._process, self._timer = SerialDisposable(), SerialDisposable()
+        self._lock = threading.Lock()
+        """Held to begin, so that nothing begins behind a disposal."""
+        self._is_over = False
+
+    def start(self) -> None:
+        lines = process_duplex(
+            self._program.argv, cwd=self._program.cwd, env=self._program.env, stdin=self._stdin
+        )
+        self._process.disposable = lines.subscribe(
+            self._on_line, self._on_error, lambda: self._end(0, ""), scheduler=self._lane
+        )
+        with self._lock:
+            if not self._is_over:
+                self._link.start()
+
+    def dispose(self) -> None:
+        """End everything and wait for that; from any thread, any number of times."""
+        with self._lock:
+            self._is_over = True
+        self._timer.dispose()
+        # Closed from both ends: what the link waits for ends with the program.
+        self._process.dispose()
+        self._link.close()
+
+    def _post(self, action: Callable[[], None]) -> None:
+        """From the link's thread to the lane."""
+        if self._is_over:
+            return
+        try:
+            self._lane.schedule(lambda *_: self._guarded(action))
+        except Exception:  # the scheduler is closed: nobody is left to be told
+            self._is_over = True
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """What a subscriber raises ends the session, and reaches its `on_error`."""
+        if self._is_over:
+            return
+        try:
+            action()
+        except BaseException as error:
+            self.dispose()
+            if not isinstance(error, Exception):
+                raise
+            self._observer.on_error(error)
+
+    def _told(self, verdict: bytes) -> None:
+        """On the link's thread: the line stands before all that the program makes of it."""
+        self._post(lambda: self._read(verdict))
+
+    def _on_line(self, line: bytes) -> None:
+        if self._is_over:
+            return
+        self._link.put(line)  # first, as the program may be waiting for an answer
+        self._read(line)
+
+    def _read(self, line: bytes) -> None:
+        for event in self._session.feed(line, now=self._lane.now.timestamp()):
+            if self._is_over:
+                return
+            self._observer.on_next(event)
+        if breach := self._session.breach:
+            self._end(-9, "", breach)
+
+    def _on_link_error(self, error: Exception) -> None:
+        """What the program says counts more; without its input it ends soon."""
+        failure = _named(error, guarded=self._is_guarded)
+        if isinstance(error, OSError) or self._session.has_result:
+            self._timer.disposable = self._lane.schedule_relative(
+                LOST_SECONDS, lambda *_: self._guarded(lambda: self._lost(failure))
+            )
+        else:
+            self._end(-9, "", failure)
+
+    def _lost(self, failure: LlmSessionError) -> None:
+        self._end(-9, "", None if self._session.has_result else failure)
+
+    def _on_error(self, error: Exception) -> None:
+        match error:
+            case ProcessFailed():
+                self._end(error.child_exit_code, error.stderr_tail)
+            case LineTooLong():
+                self._end(-9, "", AgentFailed(error.message, reason="crash"))
+            case SpawnFailed():
+                self.dispose()
+                self._observer.on_error(
+                    AgentNotFound(error.message, hint="check that the program is installed")
+                )
+            case _:
+                self.dispose()
+                self._observer.on_error(error)
+
+    def _end(
+        self, exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None
+    ) -> None:
+        if self._is_over:
+            return
+        self.dispose()
+        now = self._lane.now
+        ended, error = self._session.end(
+            exit_code=exit_code,
+            stderr_tail=stderr_tail,
+            duration=(now - self._started).total_seconds(),
+            now=now.timestamp(),
+        )
+        told = self._session.limit is not None and self._session.limit.status == "rejected"
+        if isinstance(error, QuotaExceeded) and not told:
+            self._observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
+        self._observer.on_next(ended)
+        if error := failure or error:
+            self._observer.on_error(error)
+        else:
+            self._observer.on_completed()
+
+
+def _named(error: Exception, *, guarded: bool) -> LlmSessionError:
+    """What the SDK says of its failure."""
+    told = cut(str(error) or type(error).__name__)
+    if guarded and "on_failure" in told:
+        return not_live(told)
+    return AgentFailed(f"the Claude Agent SDK failed: {told}", reason="crash")

@@ -1,0 +1,216 @@
+"""The bridge to the GitHub Copilot SDK: an event loop on a thread of its own, for one session.
+
+The SDK only speaks to a program that is already running (`copilot --headless`): it starts none, so
+that the program and its whole tree are held like any other child process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuggino.agents.claude_events import Json
+from cuggino.agents.copilot.guard import Gate
+
+if TYPE_CHECKING:
+    from copilot import CopilotClient
+    from copilot.session import CopilotSession
+
+DETACH_SECONDS = 2.0
+"""For the program to let go of a session that has ended."""
+
+HOST = "127.0.0.1"
+
+_UNREADABLE = "Unknown PermissionRequest kind"
+
+_LOG = logging.getLogger("copilot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What the session is."""
+
+    prompt: str
+    cwd: Path
+    token: str
+    """With which the program knows that it is us who connect."""
+    system_prompt: str | None = None
+    session_id: str | None = None
+    resume_session_id: str | None = None
+    model: str | None = None
+    provider: Mapping[str, Any] | None = None
+    """A model provider of the user's own."""
+    mcp_servers: Mapping[str, Any] = field(default_factory=dict)
+
+    def options(self, gate: Gate, on_event: Callable[[Any], None]) -> dict[str, Any]:
+        """The arguments for a new or resumed session."""
+        from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject
+
+        async def on_permission_request(request: Any, _invocation: Any) -> Any:
+            if reason := await gate.permission(request.to_dict()):
+                return PermissionDecisionReject(feedback=reason)
+            return PermissionDecisionApproveOnce()
+
+        async def on_pre_tool_use(data: Any, _invocation: Any) -> Any:
+            return await gate.before_tool(data)
+
+        options: dict[str, Any] = {
+            "on_event": on_event,
+            "on_permission_request": on_permission_request,
+            # Without a handler for its questions the agent has no tool to ask them with.
+            "on_user_input_request": None,
+            "working_directory": str(self.cwd),
+            "streaming": True,
+        }
+        if gate.guard is not None:
+            options["hooks"] = {"on_pre_tool_use": on_pre_tool_use}
+            # They come with the repository, and would run and allow what they like.
+            options["enable_file_hooks"] = False
+        if self.system_prompt is not None:
+            options["system_message"] = {"mode": "append", "content": self.system_prompt}
+        if self.model is not None:
+            options["model"] = self.model
+        if self.provider is not None:
+            options["provider"] = dict(self.provider)
+        if self.mcp_servers:
+            options["mcp_servers"] = {name: _server(s) for name, s in self.mcp_servers.items()}
+        return options
+
+
+def _hurry(client: Any) -> None:
+    """Send each message at once: it is written in two parts, of which the second would wait for
+    40 ms, at every answer to the program."""
+    held = getattr(getattr(client, "_process", None), "_socket", None)
+    if isinstance(held, socket.socket):
+        held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _server(server: Any) -> Any:
+    """A server as Claude Code takes it, for the SDK."""
+    if not isinstance(server, Mapping):
+        return server
+    return {"tools": ["*"], **({} if "url" in server else {"type": "local"}), **server}
+
+
+class CopilotLink:
+    """One connection and its session; all callbacks come on its thread.
+
+    `on_event` gets each event as JSON, `on_end` comes once, when the connection is closed: with
+    None after `finish` or `close`, otherwise with what went wrong.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        gate: Gate,
+        *,
+        port: int,
+        on_event: Callable[[Json], None],
+        on_end: Callable[[Exception | None], None],
+    ) -> None:
+        self._order = order
+        self._gate = gate
+        self._port = port
+        self._on_event = on_event
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._finished: asyncio.Event | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="cuggino-copilot", daemon=True)
+
+    def start(self) -> None:
+        """Connect, and send the prompt."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """The session is over: let the program note that, and close. From any thread; returns."""
+        with self._lock:
+            if self._loop is not None and self._finished is not None:
+                self._loop.call_soon_threadsafe(self._finished.set)
+
+    def close(self) -> None:
+        """Close at once, and wait for that. From any thread, any number of times."""
+        with self._lock:
+            self._is_closed = True
+            if self._loop is not None and self._task is not None:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        error: Exception | None = None
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._attend())
+        except asyncio.CancelledError:
+            pass
+        except Exception as failure:
+            error = failure
+        self._on_end(error)
+
+    async def _attend(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unheard)
+        finished = asyncio.Event()
+        with self._lock:
+            if self._is_closed:
+                return
+            self._loop, self._task, self._finished = loop, asyncio.current_task(), finished
+        try:
+            # It tells its log as well, which without a handler would be printed.
+            if not _LOG.handlers:
+                _LOG.addHandler(logging.NullHandler())
+            await self._session(finished)
+        finally:
+            with self._lock:
+                self._loop = self._task = self._finished = None
+
+    async def _session(self, finished: asyncio.Event) -> None:
+        from copilot import CopilotClient, RuntimeConnection
+
+        connection = RuntimeConnection.for_uri(
+            f"{HOST}:{self._port}", connection_token=self._order.token
+        )
+        client = CopilotClient(connection=connection)
+        try:
+            await client.start()
+            _hurry(client)
+            session = await self._begin(client)
+            await session.send(self._order.prompt)
+            await finished.wait()
+            with suppress(Exception):
+                await asyncio.wait_for(session.disconnect(), DETACH_SECONDS)
+        finally:
+            with suppress(Exception):
+                await client.force_stop()
+
+    async def _begin(self, client: CopilotClient) -> CopilotSession:
+        options = self._order.options(self._gate, self._receive)
+        if self._order.resume_session_id is not None:
+            return await client.resume_session(self._order.resume_session_id, **options)
+        return await client.create_session(session_id=self._order.session_id, **options)
+
+    def _receive(self, event: Any) -> None:
+        raw: Json = event.to_dict()
+        self._gate.see(raw)
+        self._on_event(raw)
+
+    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What went wrong in the SDK: mostly an event of a newer program that it cannot read.
+
+        A question that it cannot read would never be answered, and its tool wait for ever.
+        """
+        error = context.get("exception")
+        if isinstance(error, ValueError) and str(error).startswith(_UNREADABLE):
+            self._on_end(error)
+            return
+        self._on_event({"type": "sdk.unreadable", "data": {"error": repr(error)}})

@@ -1,0 +1,233 @@
+"""A session of GitHub Copilot as a stream of agent events: its program, its link, its ending."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+
+from cuggino.agents.claude_events import Json
+from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.copilot.failure import refusal
+from cuggino.agents.copilot.guard import Gate
+from cuggino.agents.copilot.link import CopilotLink, Order
+from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
+from cuggino.agents.failures import crash
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    GuardNotLive,
+    LineTooLong,
+    LlmSessionError,
+    ProcessFailed,
+    QuotaExceeded,
+    SpawnFailed,
+)
+from cuggino.events import LlmAgentEvent, RateLimited
+from cuggino.operators import serial
+from cuggino.sources.process import process_lines
+
+START_SECONDS = 60.0
+"""For the program to listen; its very first start unpacks a quarter of a gigabyte."""
+
+LOST_SECONDS = 5.0
+"""For the program to end when its connection is gone."""
+
+_LISTENING = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """How it is started: as a server on the loopback device, for one session."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+Linker = Callable[..., CopilotLink]
+"""What makes the link, as the class does."""
+
+
+def copilot_session(
+    program: Program, order: Order, gate: Gate, *, link: Linker = CopilotLink
+) -> Observable[LlmAgentEvent]:
+    """Start the program, hold the session, and emit its events, `SessionEnded` last.
+
+    All on the scheduler given to `subscribe`. A usage limit is told by a `RateLimited` before
+    `SessionEnded`. Completes when the connection is closed and the program and everything that it
+    started has ended. Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes
+    alone, as nothing was started. A breach of the guard ends everything first, and so does
+    disposal, which returns when all of it is gone.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        held = _Held(program, order, gate, link, observer, serial(scheduler))
+        held.start()
+        return Disposable(held.dispose)
+
+    return Observable(subscribe)
+
+
+class _Held:
+    """One subscription. Its methods run on the lane, but for `_told` and `_post`."""
+
+    def __init__(
+        self,
+        program: Program,
+        order: Order,
+        gate: Gate,
+        link: Linker,
+        observer: abc.ObserverBase[LlmAgentEvent],
+        lane: abc.SchedulerBase,
+    ) -> None:
+        self._program, self._order, self._link_of = program, order, link
+        # Nothing of a gate may outlive its session.
+        self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))
+        self._observer, self._lane = observer, lane
+        self._session = CopilotSession(
+            servers=tuple(order.mcp_servers),
+            resumed=order.resume_session_id,
+            zone=local_zone(program.env),
+        )
+        self._started = lane.now
+        self._process = SerialDisposable()
+        self._timer = SerialDisposable()
+        self._link: CopilotLink | None = None
+        self._lock = threading.Lock()
+        """Held to begin the link, so that none begins behind a disposal."""
+        self._is_over = False
+
+    def start(self) -> None:
+        self._timer.disposable = self._lane.schedule_relative(
+            START_SECONDS, lambda *_: self._late()
+        )
+        self._process.disposable = process_lines(
+            self._program.argv, cwd=self._program.cwd, env=self._program.env
+        ).subscribe(
+            self._on_line,
+            self._on_error,
+            lambda: self._ended(crash(PROGRAM, 0, "")),
+            scheduler=self._lane,
+        )
+
+    def dispose(self) -> None:
+        """End everything and wait for that; from any thread, any number of times."""
+        with self._lock:
+            self._is_over = True
+            link = self._link
+        self._timer.dispose()
+        # Closed from both ends: what the link waits for ends with the program.
+        self._process.dispose()
+        if link is not None:
+            link.close()
+
+    def _post(self, action: Callable[[], None]) -> None:
+        """From the link's thread to the lane."""
+        if self._is_over:
+            return
+        try:
+            self._lane.schedule(lambda *_: self._guarded(action))
+        except Exception:  # the scheduler is closed: nobody is left to be told
+            self._is_over = True
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """What a subscriber raises ends the session, and reaches its `on_error`."""
+        if self._is_over:
+            return
+        try:
+            action()
+        except BaseException as error:
+            self.dispose()
+            if not isinstance(error, Exception):
+                raise
+            self._observer.on_error(error)
+
+    def _on_line(self, line: bytes) -> None:
+        found = _LISTENING.search(line)
+        with self._lock:
+            if found is None or self._link is not None or self._is_over:
+                return
+            self._timer.disposable = Disposable()
+            self._link = self._link_of(
+                self._order,
+                self._gate,
+                port=int(found[1]),
+                on_event=self._told,
+                on_end=lambda error: self._post(lambda: self._on_link_end(error)),
+            )
+            self._link.start()
+
+    def _told(self, raw: Json) -> None:
+        """On the link's thread; what was a breach by then belongs to this event."""
+        breach = self._gate.breach
+        self._post(lambda: self._on_event(raw, breach))
+
+    def _on_event(self, raw: Json, breach: GuardNotLive | None) -> None:
+        self._emit(self._session.feed(raw, now=self._lane.now.timestamp()))
+        if breach is not None:
+            self._ended(breach)
+        elif self._session.is_over and self._link is not None:
+            self._link.finish()
+
+    def _emit(self, events: Sequence[LlmAgentEvent]) -> None:
+        for event in events:
+            if self._is_over:
+                return
+            self._observer.on_next(event)
+
+    def _on_link_end(self, error: Exception | None) -> None:
+        if error is None or self._session.is_over:
+            self._ended(None)
+        elif type(error).__name__ == "ProcessExitedError":
+            # The program is ending: it tells itself how, unless it lives on without us.
+            self._timer.disposable = self._lane.schedule_relative(
+                LOST_SECONDS, lambda *_: self._ended(refusal(PROGRAM, error))
+            )
+        else:
+            self._ended(refusal(PROGRAM, error))
+
+    def _on_error(self, error: Exception) -> None:
+        match error:
+            case ProcessFailed():
+                self._ended(crash(PROGRAM, error.child_exit_code, error.stderr_tail))
+            case LineTooLong():
+                self._ended(AgentFailed(error.message, reason="crash"))
+            case SpawnFailed():
+                self.dispose()
+                self._observer.on_error(
+                    AgentNotFound(error.message, hint="check that the program is installed")
+                )
+            case _:
+                self.dispose()
+                self._observer.on_error(error)
+
+    def _late(self) -> None:
+        what = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"
+        self._ended(AgentFailed(what, reason="crash"))
+
+    def _ended(self, failure: LlmSessionError | None) -> None:
+        if self._is_over:
+            return
+        self.dispose()
+        now = self._lane.now
+        # What the session has told of its end counts more than how its program went.
+        told = self._session.is_over and not isinstance(failure, GuardNotLive)
+        outside = None if told else failure
+        ended, error = self._session.end(
+            outside, duration=(now - self._started).total_seconds(), now=now.timestamp()
+        )
+        if isinstance(error, QuotaExceeded):
+            self._observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
+        self._observer.on_next(ended)
+        if error is not None:
+            self._observer.on_error(error)
+        else:
+            self._observer.on_completed()

@@ -1,0 +1,254 @@
+"""What the events of GitHub Copilot's SDK mean: the fold over those of one session.
+
+An event is a JSON object with `type`, `data` and, when a sub-agent is meant, `agentId`. Nothing in
+here knows of processes, clocks or the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
+from cuggino.agents.copilot.failure import failure_of
+from cuggino.agents.copilot.tools import Call, common_call
+from cuggino.agents.failures import outcome_of
+from cuggino.agents.pieces import Pieces
+from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.events import (
+    AgentMessage,
+    LlmAgentEvent,
+    MessageDelta,
+    PingEvent,
+    SessionEnded,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+    UserMessage,
+)
+
+PROGRAM = "copilot"
+
+
+class CopilotSession:
+    """Feed it every event, then end it once.
+
+    `servers` are the names of the MCP servers, `resumed` is the id of a session that is gone on
+    with; a new one tells its id itself.
+
+    The session is over (`is_over`) when the program has become idle: then no sub-agent and no
+    shell is at work any more.
+    """
+
+    def __init__(
+        self, *, servers: Iterable[str] = (), resumed: str | None = None, zone: tzinfo = UTC
+    ) -> None:
+        self.session_id: str | None = None
+        self.is_over = False
+        self._servers = tuple(servers)
+        self._resumed = resumed
+        self._zone = zone
+        self._begun = False
+        self._error: Json | None = None
+        """The last error, unless the model spoke after it."""
+        self._interrupted = False
+        self._usage: Usage | None = None
+        self._turns = 0
+        self._misread = False
+        self._calls: dict[str, str] = {}
+        """By sub-agent, the call that started it."""
+        self._pieces = Pieces()
+
+    def feed(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
+        """The events of this one; `now` is in seconds since the epoch.
+
+        Text that is being written is told by `MessageDelta`s, which are signs of life as well; what
+        is thought meanwhile is not. Never raises.
+        """
+        data = dict_or_empty(raw.get("data"))
+        agent = text_or_none(raw.get("agentId"))
+        if raw.get("type") == "assistant.message_delta":
+            return [*self._delta(data, agent), PingEvent(timestamp=now)]
+        events = self._read(str(raw.get("type")), data, agent)
+        return events if events is not None else [PingEvent(timestamp=now)]
+
+    def end(
+        self, failure: LlmSessionError | None, *, duration: float, now: float
+    ) -> tuple[SessionEnded, LlmSessionError | None]:
+        """How it ended; `failure` is what ended it from outside, and comes first.
+
+        US dollars are not told by this program.
+        """
+        error = failure
+        if error is None and self._interrupted:
+            error = AgentFailed(f"{PROGRAM} was interrupted", reason="aborted")
+        if error is None and self._error is not None:
+            error = failure_of(self._error, now=datetime.fromtimestamp(now, UTC), zone=self._zone)
+        ended = SessionEnded(
+            outcome=outcome_of(error),
+            usage=self._usage,
+            duration=duration,
+            num_turns=self._turns or None,
+            session_id=self.session_id,
+        )
+        return ended, error
+
+    def _read(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
+        """The events; None for what only tells that the program is alive."""
+        match kind:
+            case "session.start" | "session.resume" if agent is None:
+                self.session_id = text_or_none(data.get("sessionId")) or self._resumed
+                return [SystemMessage(text="Session initialized")]
+            case "session.mcp_servers_loaded":
+                return _failed_servers(data)
+            case "user.message" if agent is None:
+                echoed, self._begun = not self._begun, True
+                text = text_or_none(data.get("content"))
+                return [] if echoed or not text else [UserMessage(text=text)]
+            case "assistant.turn_start" if agent is None:
+                self._turns += 1
+            case "assistant.message":
+                return self._message(data, agent)
+            case "assistant.reasoning":
+                text = text_or_none(data.get("content"))
+                return [Thinking(text=text)] if text else None
+            case "assistant.usage":
+                return self._count(data)
+            case "assistant.turn_retry":
+                reason = text_or_none(data.get("reason")) or "unknown"
+                return [SystemMessage(text=f"Retrying: {reason.replace('_', ' ')}")]
+            case "tool.execution_start":
+                return self._tool_call(data)
+            case "tool.execution_complete":
+                return [_tool_result(data)]
+            case "session.warning":
+                text = text_or_none(data.get("message"))
+                return [SystemMessage(text=text)] if text else None
+            case "session.error":
+                return self._failed(data, agent)
+            case "sdk.unreadable" if not self._misread:
+                self._misread = True
+                return [SystemMessage(text=f"An event could not be read: {data.get('error')}")]
+            case "abort" if agent is None:
+                self._interrupted = True
+            case "session.idle" if agent is None and (self._begun or self._error):
+                self.is_over = True
+                self._interrupted = self._interrupted or data.get("aborted") is True
+            case "subagent.started" | "subagent.completed" | "subagent.failed":
+                return self._sub_agent(kind, data, agent)
+            case _:
+                pass
+        return None
+
+    def _message(self, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
+        parent = self._parent(data, agent)
+        if parent is None:
+            self._error = None
+        text = text_or_none(data.get("content"))
+        if not text:
+            return None
+        message_id = text_or_none(data.get("messageId"))
+        told: list[LlmAgentEvent] = []
+        if message_id and (left := self._pieces.end(message_id)):
+            told.append(MessageDelta(text=left, message_id=message_id, parent_tool_use_id=parent))
+        return [*told, AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)]
+
+    def _delta(self, data: Json, agent: str | None) -> list[LlmAgentEvent]:
+        message_id, piece = text_or_none(data.get("messageId")), data.get("deltaContent")
+        text = self._pieces.add(message_id, piece) if isinstance(piece, str) else ""
+        if not text or not message_id:
+            return []
+        parent = self._parent(data, agent)
+        return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)]
+
+    def _parent(self, data: Json, agent: str | None) -> str | None:
+        told = text_or_none(data.get("parentToolCallId"))
+        return told or (self._calls.get(agent, agent) if agent is not None else None)
+
+    def _tool_call(self, data: Json) -> list[LlmAgentEvent]:
+        call = call_of(data, self._servers)
+        call_id = text_or_none(data.get("toolCallId")) or ""
+        return [ToolCall(name=call.tool, input=_shown(call.input), id=call_id)]
+
+    def _sub_agent(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent]:
+        """Also told in words: a sub-agent in the background ends long after its call."""
+        call = text_or_none(data.get("toolCallId"))
+        name = text_or_none(data.get("agentDisplayName")) or text_or_none(data.get("agentName"))
+        told = f"Sub-agent {name or 'unknown'}"
+        if kind == "subagent.started":
+            if agent is not None and call is not None:
+                self._calls[agent] = call
+            what = text_or_none(data.get("agentDescription"))
+            return [SystemMessage(text=f"{told} started" + (f": {what}" if what else ""))]
+        if kind == "subagent.completed":
+            return [SystemMessage(text=f"{told} completed")]
+        why = text_or_none(data.get("error"))
+        return [SystemMessage(text=f"{told} failed" + (f": {why}" if why else ""))]
+
+    def _failed(self, data: Json, agent: str | None) -> list[LlmAgentEvent]:
+        if agent is None:
+            self._error = data
+        return [SystemMessage(text=text_or_none(data.get("message")) or "Unknown error")]
+
+    def _count(self, data: Json) -> list[LlmAgentEvent]:
+        """Tokens of one request, sub-agents' included. Those of the cache are part of the input."""
+        read, written = _number(data, "cacheReadTokens"), _number(data, "cacheWriteTokens")
+        given = _number(data, "inputTokens")
+        used = self._usage or Usage()
+        self._usage = Usage(
+            input_tokens=used.input_tokens + max(0, given - read - written),
+            output_tokens=used.output_tokens + _number(data, "outputTokens"),
+            cache_read_tokens=used.cache_read_tokens + read,
+            cache_creation_tokens=used.cache_creation_tokens + written,
+        )
+        return [UsageUpdate(usage=self._usage)]
+
+
+def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
+    """The call that a `tool.execution_start` tells."""
+    server, tool = text_or_none(data.get("mcpServerName")), text_or_none(data.get("mcpToolName"))
+    return common_call(
+        text_or_none(data.get("toolName")) or "unknown",
+        data.get("arguments"),
+        server=(server, tool) if server and tool else None,
+        servers=servers,
+    )
+
+
+def _tool_result(data: Json) -> ToolResult:
+    result, error = dict_or_empty(data.get("result")), dict_or_empty(data.get("error"))
+    exit_code = dict_or_empty(data.get("shellExecution")).get("exitCode")
+    is_error = data.get("success") is not True or (isinstance(exit_code, int) and exit_code != 0)
+    output = text_or_none(result.get("content")) or text_or_none(error.get("message")) or ""
+    name = text_or_none(data.get("toolCallId")) or "unknown"
+    return ToolResult(name=name, output=output, is_error=is_error)
+
+
+def _failed_servers(data: Json) -> list[LlmAgentEvent] | None:
+    servers = data.get("servers")
+    failed = [
+        SystemMessage(text=f"MCP server {text_or_none(server.get('name')) or 'unknown'} failed")
+        for server in (servers if isinstance(servers, list) else [])
+        if isinstance(server, dict) and server.get("status") == "failed"
+    ]
+    return [*failed] or None
+
+
+def _shown(value: Any, levels: int = 100) -> Any:
+    """The input of a tool, in which what is nested too deeply for an event is left out."""
+    if levels == 0:
+        return "(nested too deeply to be shown)"
+    if isinstance(value, dict):
+        return {str(key): _shown(item, levels - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item, levels - 1) for item in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _number(data: Json, key: str) -> int:
+    value = data.get(key)
+    return int(value) if is_number(value) else 0

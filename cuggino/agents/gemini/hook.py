@@ -1,0 +1,163 @@
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123
+"""The program that the Gemini CLI runs before each tool call, and whose answer lets it run.
+
+Run by path with nothing but the standard library (`python -I -S hook.py ORDERS`, one process
+for each call), it reads the call as JSON from standard input, writes its verdict to the session's
+log and prints one JSON object. When anything fails, it ends with an error and without a word, which
+whoever runs it takes for a no.
+
+Gemini runs a call when a hook fails in silence. So an allowed call is marked: the answer gives the
+call's input anew, with the session's token in it, and the session's rules let tools that change
+something run with that mark alone. A command is wrapped in `eval`: the rules look at the parts of a
+compound command too, which would have no mark.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from cuggino.agents.gemini.tools import Call
+    from cuggino.security.policy import Policy
+
+Json: TypeAlias = dict[str, Any]
+
+ALARM_SECONDS = 8
+"""After so long the program ends itself."""
+
+_PATHS = ("file_path", "path", "include", "paths")
+
+_OUT_OF_SCOPE = (
+    "Reading outside of the project is not allowed: what you need must be in the project, or the "
+    "user has to allow its folder"
+)
+
+
+def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Json]:
+    """What to print for the hook input `data`, and what to write to the log.
+
+    `orders` are those of the session: see `gemini.guard`.
+
+    Raises:
+        ValueError: the input is of no event that this program is asked about.
+    """
+    from cuggino.security import hook
+    from cuggino.security.policy import Policy
+
+    policy = Policy.from_json(orders["policy"])
+    asked = {"shfmt": orders["shfmt"], "token": orders["token"]}
+    if data.get("hook_event_name") == "SessionStart":
+        said = hook.answer(data, policy, **asked, manner="allow")
+        return {}, {"canary": said["cuggino"]["canary"]}
+    if data.get("hook_event_name") != "BeforeTool":
+        raise ValueError(f"not asked about {data.get('hook_event_name')}")
+    given = dict(_tools().unmarked(data["tool_input"]))
+    call = _call(data, given, orders)
+    common = {
+        "hook_event_name": "PreToolUse",
+        "tool_name": call.tool,
+        "tool_input": call.input,
+        "cwd": call.cwd,
+    }
+    own = hook.answer(common, policy, **asked, manner="allow")["cuggino"]
+    part, reason = own.get("part", ""), own.get("reason", "")
+    if own["decision"] == "allow":
+        part, reason = _more(call, policy, orders)
+    told = {"name": data["tool_name"], "input": given, "tool": call.tool}
+    if reason:
+        return {"decision": "deny", "reason": reason}, {**told, "part": part, "reason": reason}
+    return _allowed(str(data["tool_name"]), given, orders), told
+
+
+def _call(data: Mapping[str, Any], given: Json, orders: Mapping[str, Any]) -> Call:
+    context = data.get("mcp_context") or {}
+    server, tool = context.get("server_name"), context.get("tool_name")
+    made: Call = _tools().common_call(
+        str(data["tool_name"]),
+        given,
+        cwd=str(data["cwd"]),
+        server=(server, tool) if server and tool else None,
+        servers=orders["servers"],
+    )
+    return made
+
+
+@cache
+def _tools() -> Any:
+    """The module beside this file; its package needs more than the standard library."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.py")
+    spec = importlib.util.spec_from_file_location("gemini_tools", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, str]:
+    """What the common judge does not look at: the part and the reason, empty when it may pass."""
+    if not call.is_known:
+        why = "is not known to the guard: use run_shell_command, or the tools for files"
+        return call.tool, f"Tool '{call.tool}' {why}"
+    if keys := _tools().unknown_keys(call):
+        return call.tool, f"Leave out {keys}"
+    from cuggino.security.tools import READERS
+
+    if policy.scoped_reads and call.tool in READERS:
+        roots = [os.path.realpath(root) for root in (policy.project, *orders["readable"])]
+        for path in _paths(call.tool, call.input):
+            real = os.path.realpath(os.path.join(call.cwd, path))
+            if not any(os.path.commonpath([root, real]) == root for root in roots):
+                return f"{call.tool} {path}", _OUT_OF_SCOPE
+    return "", ""
+
+
+def _paths(tool: str, given: Mapping[str, Any]) -> list[str]:
+    """Every file or folder that is named; a pattern of files counts as one too."""
+    found: list[str] = []
+    for key in (*_PATHS, *(["pattern"] if tool == "Glob" else [])):
+        value = given.get(key)
+        found += [p for p in (value if isinstance(value, list) else [value]) if isinstance(p, str)]
+    return found
+
+
+def _allowed(name: str, given: Json, orders: Mapping[str, Any]) -> Json:
+    if name not in orders["marked"]:
+        return {"decision": "allow"}
+    marked = _tools().marked(given, orders["token"])
+    return {
+        "decision": "allow",
+        "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": marked},
+    }
+
+
+def main() -> None:
+    """Answer what stands on standard input; see the module."""
+    # The default action ends the program without an answer, whatever it is in the midst of.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(ALARM_SECONDS)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        orders = json.load(file)
+    # The path is isolated, so the package is found by where it is, behind all others.
+    sys.path.append(orders["package"])
+    said, told = answer(json.loads(sys.stdin.buffer.read()), orders)
+    line = json.dumps(told).encode() + b"\n"
+    log = os.open(orders["log"], os.O_WRONLY | os.O_APPEND)
+    os.write(log, line)
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    # Neither collecting garbage nor tidying up is worth its time in a process this short.
+    gc.disable()
+    main()
+    os._exit(0)

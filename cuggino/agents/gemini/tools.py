@@ -1,0 +1,166 @@
+# ruff: noqa: PTH118
+"""Gemini's tools in the names of Claude Code, which events, policies and reports speak in.
+
+Nothing but the standard library: the hook (`gemini.hook`) loads this file by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+_NAMES = {
+    "run_shell_command": "Bash",
+    "write_file": "Write",
+    "replace": "Edit",
+    "read_file": "Read",
+    "read_many_files": "Read",
+    "list_directory": "LS",
+    "glob": "Glob",
+    "grep_search": "Grep",
+    "search_file_content": "Grep",
+    "web_fetch": "WebFetch",
+    "google_web_search": "WebSearch",
+    "get_internal_docs": "ToolSearch",
+    "write_todos": "TodoWrite",
+    "update_topic": "TodoWrite",
+    "tracker_create_task": "TaskCreate",
+    "tracker_update_task": "TaskUpdate",
+    "tracker_add_dependency": "TaskUpdate",
+    "tracker_get_task": "TaskGet",
+    "tracker_list_tasks": "TaskList",
+    "tracker_visualize": "TaskList",
+    "activate_skill": "Skill",
+    "invoke_agent": "Task",
+    "complete_task": "TaskUpdate",
+    "list_background_processes": "BashOutput",
+    "read_background_output": "BashOutput",
+    "list_mcp_resources": "ListMcpResourcesTool",
+    "read_mcp_resource": "ReadMcpResourceTool",
+    "ask_user": "AskUserQuestion",
+    "enter_plan_mode": "EnterPlanMode",
+    "exit_plan_mode": "ExitPlanMode",
+}
+"""Gemini's own tools."""
+
+_INPUTS = {
+    "LS": {"dir_path": "path"},
+    "Glob": {"dir_path": "path"},
+    "Grep": {"dir_path": "path"},
+    "Task": {"agent_name": "subagent_type"},
+}
+"""The names of inputs, where they differ."""
+
+_PATHS = ("file_path", "path")
+_SHELL_KEYS = frozenset(
+    {"command", "description", "dir_path", "is_background", "delay_ms", "wait_for_previous"}
+)
+_MCP = "mcp_"
+
+MARK = "cuggino_verdict"
+"""The input by which the guard lets a call pass."""
+
+_WRAPPED = ("eval", "--")
+
+ASKING = ("ask_user", "enter_plan_mode", "exit_plan_mode")
+"""Tools that wait for a person."""
+
+WRITERS = ("run_shell_command", "write_file", "replace")
+"""Tools that change something, as far as they are Gemini's own."""
+
+READERS = (
+    *("read_file", "read_many_files", "list_directory"),
+    *("glob", "grep_search", "search_file_content"),
+)
+"""Tools that read files."""
+
+HARMLESS = tuple(name for name in _NAMES if name not in (*WRITERS, *READERS, *ASKING))
+"""Tools that read or plan something else."""
+
+
+class Call(NamedTuple):
+    """A call of a tool."""
+
+    tool: str
+    input: Any
+    cwd: str
+    """The folder in which it works."""
+    is_known: bool
+    """Whether it is known what the tool does with its input."""
+
+
+def common_call(
+    name: str,
+    arguments: Any,
+    *,
+    cwd: str,
+    server: tuple[str, str] | None = None,
+    servers: Iterable[str] = (),
+) -> Call:
+    """The call as Claude Code would name it; tools that are not known keep their names.
+
+    Paths are absolute. `server` is the MCP server and its tool, where the program says so; else
+    the longest of `servers` whose name the tool's name begins with is it. Never raises.
+    """
+    if server is None and name not in _NAMES and name.startswith(_MCP):
+        server = _server_of(name.removeprefix(_MCP), servers)
+    if server is not None:
+        return Call(f"mcp__{server[0]}__{server[1]}", arguments, cwd, True)
+    tool = _NAMES.get(name)
+    if tool is None or not isinstance(arguments, Mapping):
+        return Call(tool or name, arguments, cwd, False)
+    names = _INPUTS.get(tool, {})
+    given = {names.get(key, key): value for key, value in arguments.items()}
+    for key in _PATHS:
+        if isinstance(path := given.get(key), str):
+            given[key] = os.path.join(cwd, path)
+    if tool == "Bash" and isinstance(folder := given.get("dir_path"), str):
+        cwd = os.path.join(cwd, folder)
+    return Call(tool, given, cwd, True)
+
+
+def marked(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """The input with the mark; a command is wrapped, so that it has no parts to be looked at."""
+    made = {**arguments, MARK: token}
+    if isinstance(command := made.get("command"), str):
+        made["command"] = shlex.join((*_WRAPPED, command))
+    return made
+
+
+def unmarked(arguments: Any) -> Any:
+    """The input as it was before it was marked.
+
+    Models see the marked calls of a session that is gone on with, and do likewise.
+    """
+    if not isinstance(arguments, Mapping) or MARK not in arguments:
+        return arguments
+    made = {key: value for key, value in arguments.items() if key != MARK}
+    if isinstance(command := made.get("command"), str) and command.startswith(_WRAPPED[0]):
+        try:
+            first, second, *rest = shlex.split(command)
+        except ValueError:
+            return made
+        if (first, second) == _WRAPPED and len(rest) == 1:
+            made["command"] = rest[0]
+    return made
+
+
+def unknown_keys(call: Call) -> str:
+    """Inputs of the shell that nobody knows: they could change where or how it runs."""
+    keys: Iterable[object] = call.input if call.tool == "Bash" else ()
+    return ", ".join(sorted(str(key) for key in keys if key not in _SHELL_KEYS))
+
+
+def gemini_names(tool: str) -> tuple[str, ...]:
+    """What Gemini calls the tool that Claude Code calls so; empty when there is none."""
+    return tuple(name for name, common in _NAMES.items() if common == tool)
+
+
+def _server_of(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
+    for server in sorted(servers, key=len, reverse=True):
+        if name.startswith(f"{server}_"):
+            return server, name[len(server) + 1 :]
+    head, _, rest = name.partition("_")
+    return (head, rest) if rest else None

@@ -1,0 +1,5 @@
+"""OpenCode."""
+
+from cuggino.agents.opencode.agent import OpenCodeAgent
+
+__all__ = ["OpenCodeAgent"]

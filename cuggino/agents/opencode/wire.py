@@ -1,0 +1,242 @@
+"""What OpenCode prints, from bytes to the end of a run: the fold over the lines of one session.
+
+There are two kinds of lines: those of `opencode run --format json`, which tell what is complete,
+and those of our plugin (`opencode.plugin`), which tell the same earlier, and more. Whichever comes
+first counts; the reader understands a run without the plugin as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
+from cuggino.agents.claude_wire import parse_json_line
+from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.failures import outcome_of
+from cuggino.agents.opencode.failure import (
+    broken_off,
+    elsewhere,
+    ended_early,
+    failure_of,
+    says_nothing,
+    waits_too_long,
+)
+from cuggino.agents.opencode.guard import OpenCodeWatch
+from cuggino.agents.opencode.parts import Parts, broken_servers
+from cuggino.errors import LlmSessionError
+from cuggino.events import (
+    LlmAgentEvent,
+    PingEvent,
+    RateLimited,
+    SessionEnded,
+    SystemMessage,
+    Usage,
+    UsageUpdate,
+)
+
+MOST_BREAKS = 3
+"""So many answers in a row may break off; the program would ask on for ever."""
+
+_LINES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"})
+_FINISHED = frozenset({"stop", "length", "content-filter"})
+
+
+class OpenCodeSession:
+    """Feed it every line, then end it once; see `SessionReader`.
+
+    `servers` are the names of the MCP servers, `resumed` is the id of a session that is gone on
+    with; a new one tells its id itself. `guard` watches over a session that is held to a policy.
+    """
+
+    def __init__(
+        self,
+        *,
+        program: str = "opencode",
+        zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
+        servers: Iterable[str] = (),
+        resumed: str | None = None,
+        guard: OpenCodeWatch | None = None,
+    ) -> None:
+        self.session_id = resumed
+        """With it the session can be resumed."""
+        self.limit: RateLimited | None = None
+        self._program = program
+        self._zone = zone
+        self._guard = guard
+        self._parts = Parts(servers=tuple(servers), guard=guard)
+        self._begun = False
+        self._cut: LlmSessionError | None = None
+        self._error: Json | None = None
+        """The last error, unless the model spoke after it."""
+        self._reason: str | None = None
+        """Why the last step ended."""
+        self._breaks = 0
+        self._turns = 0
+        self._steps: set[str] = set()
+        self._usage: Usage | None = None
+        self._cost = 0.0
+
+    @property
+    def breach(self) -> LlmSessionError | None:
+        """Why the session must be ended at once, if it must."""
+        return (self._guard.breach if self._guard else None) or self._cut
+
+    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        """The events of this line; `now` is in seconds since the epoch. Never raises."""
+        raw = parse_json_line(line)
+        if raw is None:
+            return []
+        kind = text_or_none(raw.get("type"))
+        events: list[LlmAgentEvent] = []
+        if kind == "cuggino":
+            events = self._told_by_plugin(raw, now)
+        elif kind in _LINES or kind == "error":
+            self._know(text_or_none(raw.get("sessionID")))
+            if kind in _LINES and self._guard:
+                self._guard.begins()
+            if kind == "error":
+                events = self._failed(raw.get("error"), self.session_id)
+            else:
+                events = self._part(dict_or_empty(raw.get("part")))
+        if kind in _LINES or (kind == "cuggino" and "event" in raw):
+            events = [*self._begin(), *events]
+        return events or [PingEvent(timestamp=now)]
+
+    def end(
+        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
+    ) -> tuple[SessionEnded, LlmSessionError | None]:
+        """How the run ended, and its error if it failed; see `SessionReader.end`."""
+        error = self.breach
+        if error is None and self._error is not None:
+            moment = datetime.fromtimestamp(now, UTC)
+            error = failure_of(self._error, now=moment, zone=self._zone())
+        if error is None and (exit_code != 0 or self._reason not in _FINISHED):
+            error = ended_early(self._program, exit_code, stderr_tail, self._reason)
+        ended = SessionEnded(
+            outcome=outcome_of(error),
+            cost_usd=self._cost or None,
+            usage=self._usage,
+            duration=duration,
+            num_turns=self._turns or None,
+            session_id=self.session_id,
+        )
+        return ended, error
+
+    def _begin(self) -> list[LlmAgentEvent]:
+        begun, self._begun = self._begun, True
+        return [] if begun else [SystemMessage(text="Session initialized")]
+
+    def _know(self, session: str | None) -> None:
+        self.session_id = self.session_id or session
+
+    def _told_by_plugin(self, raw: Json, now: float) -> list[LlmAgentEvent]:
+        if folder := text_or_none(raw.get("elsewhere")):
+            self._cut = self._cut or elsewhere(folder)
+        if isinstance(servers := raw.get("servers"), list):
+            self._parts.servers += tuple(name for name in servers if isinstance(name, str))
+        if self._guard and "canary" in raw:
+            self._guard.canary(raw["canary"])
+        if "mcp" in raw:
+            return broken_servers(raw["mcp"])
+        if "verdict" in raw:
+            call = dict_or_empty(raw.get("call"))
+            events = self._parts.call(call, self._parent(call))
+            if self._guard:
+                events += self._guard.verdict(dict_or_empty(raw["verdict"]))
+            return events
+        given = dict_or_empty(raw.get("properties"))
+        session = text_or_none(given.get("sessionID"))
+        match raw.get("event"):
+            case "session.created":
+                info = dict_or_empty(given.get("info"))
+                self._parts.child(text_or_none(info.get("id")))
+            case "message.updated":
+                info = dict_or_empty(given.get("info"))
+                self._parts.message(info)
+                if info.get("role") == "assistant" and not self._parts.is_child(info):
+                    self._know(text_or_none(info.get("sessionID")))
+            case "message.part.updated":
+                return self._part(dict_or_empty(given.get("part")))
+            case "message.part.delta":
+                return self._parts.delta(given, self._parent(given))
+            case "session.status":
+                return self._waits(dict_or_empty(given.get("status")), now)
+            case "session.error":
+                return self._failed(given.get("error"), session)
+            case _:
+                pass
+        return []
+
+    def _parent(self, part: Json) -> str | None:
+        return self._parts.parent(text_or_none(part.get("sessionID")), self.session_id)
+
+    def _part(self, part: Json) -> list[LlmAgentEvent]:
+        if part.get("type") == "step-finish":
+            return self._finished(part)
+        return self._parts.read(part, self._parent(part))
+
+    def _finished(self, part: Json) -> list[LlmAgentEvent]:
+        name = text_or_none(part.get("id")) or ""
+        if name in self._steps:
+            return []
+        self._steps.add(name)
+        if self._parent(part) is None:
+            self._turns += 1
+            self._error = None
+            self._reason = text_or_none(part.get("reason")) or "unknown"
+            broke = self._reason in ("unknown", "other", "error")
+            self._breaks = self._breaks + 1 if broke else 0
+            if self._breaks >= MOST_BREAKS:
+                self._cut = self._cut or broken_off(self._breaks)
+        tokens = dict_or_empty(part.get("tokens"))
+        cache = dict_or_empty(tokens.get("cache"))
+        used = self._usage or Usage()
+        self._usage = Usage(
+            input_tokens=used.input_tokens + _number(tokens.get("input")),
+            output_tokens=used.output_tokens
+            + _number(tokens.get("output"))
+            + _number(tokens.get("reasoning")),
+            cache_read_tokens=used.cache_read_tokens + _number(cache.get("read")),
+            cache_creation_tokens=used.cache_creation_tokens + _number(cache.get("write")),
+        )
+        cost = part.get("cost")
+        # Nothing is told of a model without prices but that it costs nothing.
+        self._cost += max(0.0, cost) if is_number(cost) else 0.0
+        return [UsageUpdate(usage=self._usage, cost_usd=self._cost or None)]
+
+    def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
+        message = text_or_none(status.get("message")) or "no answer from the API"
+        moment, until = datetime.fromtimestamp(now, UTC), _time(status.get("next"))
+        attempt = _number(status.get("attempt"))
+        self._cut = self._cut or waits_too_long(
+            message, until or moment, attempt=attempt, now=moment, zone=self._zone()
+        )
+        seconds = max(1, round((until - moment).total_seconds())) if until else 1
+        times = attempt or "?"
+        return [SystemMessage(text=f"Retrying (attempt {times}, in {seconds}s): {message}")]
+
+    def _failed(self, error: Any, session: str | None) -> list[LlmAgentEvent]:
+        told = dict_or_empty(error)
+        if session is None or session == self.session_id or self.session_id is None:
+            if told == self._error or (self._error and says_nothing(told)):
+                return []
+            self._error = told
+        data = dict_or_empty(told.get("data"))
+        text = text_or_none(data.get("message")) or text_or_none(told.get("name"))
+        return [SystemMessage(text=text or "Unknown error")]
+
+
+def _number(value: Any) -> int:
+    return max(0, int(value)) if is_number(value) else 0
+
+
+def _time(milliseconds: Any) -> datetime | None:
+    if not is_number(milliseconds):
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

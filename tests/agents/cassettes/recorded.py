@@ -1,0 +1,81 @@
+"""Recordings for tests: made in virtual time from drawn agents, and played in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cuggino.agents import SpawnOptions
+from cuggino.agents.cassettes import record_to, replay_of
+from cuggino.agents.cassettes.cassette import RecordedSession, read_cassette
+from cuggino.errors import ReplayDiverged
+from cuggino.events import AgentMessage, SessionEnded
+from cuggino.testing import InMemoryAgent, Marbles
+from cuggino.testing.marbles import Seen
+
+HELLO = AgentMessage(text="hello", message_id="m1")
+ENDED = SessionEnded(outcome="completed", cost_usd=0.5, session_id="s1")
+
+
+def options(folder: Path, **given: Any) -> SpawnOptions:
+    """A session in this folder; a prompt, a role and a turn are given unless others are."""
+    usual = {"prompt": "Go.", "role": "implementing", "turn": 1}
+    return SpawnOptions(cwd=folder, **{**usual, **given})
+
+
+def recorded(
+    path: Path,
+    folder: Path,
+    t: Marbles,
+    diagram: str,
+    *,
+    env: Mapping[str, str] | None = None,
+    env_of: Mapping[str, str] | None = None,
+    dispose_at: float | None = None,
+    **given: Any,
+) -> list[Seen]:
+    """Record one session that is drawn; gives what was seen of it.
+
+    `env` is where secrets are looked up, `env_of` the environment of the session.
+    """
+    role = given.get("role", "implementing")
+    agent = InMemoryAgent({role: [t.cold(diagram)]}, can_resume=True)
+    stream = record_to(path, agent, env=env or {}).spawn(options(folder, env=env_of or {}, **given))
+    return t.record(stream, dispose_at=dispose_at)
+
+
+def played(
+    path: Path, folder: Path, *, speed: float = 1, until: float = 1e6, **given: Any
+) -> list[Seen]:
+    """Play the session with these options; gives what was seen, by virtual time."""
+    agent = replay_of(path, speed=speed)
+    return Marbles().record(agent.spawn(options(folder, **given)), until=until)
+
+
+def sessions(path: Path) -> list[RecordedSession]:
+    return read_cassette(path).sessions
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def kinds(path: Path) -> list[str]:
+    return [line["kind"] for line in lines(path)]
+
+
+def diverged(path: Path, folder: Path, **given: Any) -> str:
+    """The words of the divergence with which the session fails before any event."""
+    ((_, kind, error),) = played(path, folder, **given)
+    assert "error" == kind
+    assert isinstance(error, ReplayDiverged)
+    assert error.hint
+    assert 1 == error.code
+    return str(error)
+
+
+def later(t: Marbles, second: float, do: Callable[[], None]) -> None:
+    """Do it in that virtual second."""
+    t.scheduler.schedule_absolute(second, lambda *_: do())

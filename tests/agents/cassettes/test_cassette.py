@@ -1,0 +1,209 @@
+"""The cassette as a file: what is written can be read, and what is wrong with it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.agents.cassettes.cassette import (
+    EventTold,
+    FilesChanged,
+    FileState,
+    Header,
+    SessionBegan,
+    SessionOver,
+    check_new,
+    read_cassette,
+    write_line,
+)
+from cuggino.agents.cassettes.masking import Masker
+from cuggino.agents.cassettes.text import Places, Writing
+from cuggino.errors import CassetteError, StorageError
+
+HEADER = Header(cuggino="1", agent="claude", recorded_at=datetime(2026, 1, 2, tzinfo=UTC))
+BEGAN = SessionBegan(session=1, role="planning", turn=1, prompt="Plan.")
+
+
+def event(n: int, text: str) -> EventTold:
+    return EventTold(session=1, n=n, at=float(n), event={"_tag": "AgentMessage", "text": text})
+
+
+OVER = SessionOver(session=1, n=9, at=9.0, how="completed")
+LINES = (HEADER, BEGAN, event(1, "è \udc80 漢"), event(2, "two"), OVER)
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    path = tmp_path / "c.jsonl"
+    for line in LINES:
+        write_line(path, line)
+    return path
+
+
+def broken(path: Path) -> CassetteError:
+    with pytest.raises(CassetteError) as caught:
+        read_cassette(path)
+    assert caught.value.hint
+    assert 2 == caught.value.code
+    return caught.value
+
+
+def test_what_is_written_is_read(cassette: Path) -> None:
+    """All lines come back as they were, half a surrogate pair too; only the user may read them."""
+    header, (session,) = read_cassette(cassette)
+    assert (HEADER, BEGAN, OVER) == (header, session.began, session.over)
+    assert list(LINES[2:4]) == session.lines
+    assert 0o600 == stat.S_IMODE(cassette.stat().st_mode)
+
+
+def test_lines_are_played_by_their_numbers(tmp_path: Path) -> None:
+    """Lines that were written later than they are to be played stand where they belong."""
+    path = tmp_path / "c.jsonl"
+    for line in (HEADER, BEGAN, event(3, "c"), event(1, "a"), event(2, "b")):
+        write_line(path, line)
+    (session,) = read_cassette(path).sessions
+    assert [1, 2, 3] == [line.n for line in session.lines]
+    assert session.over is None
+
+
+def test_every_cut_of_the_last_line_can_be_read(cassette: Path) -> None:
+    """A cassette that was cut off anywhere in its last line is read without that line."""
+    whole = cassette.read_bytes()
+    start = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for end in range(start, len(whole) - 1):
+        cassette.write_bytes(whole[:end])
+        (session,) = read_cassette(cassette).sessions
+        assert session.over is None
+        assert 2 == len(session.lines)
+    cassette.write_bytes(whole[:-1])
+    assert OVER == read_cassette(cassette).sessions[0].over
+
+
+def test_unknown_fields_are_passed_over(cassette: Path) -> None:
+    """What a later version of the same format has added is not read, and is no error."""
+    more = [
+        json.dumps({**json.loads(line), "more": 1}) for line in cassette.read_text().splitlines()
+    ]
+    cassette.write_text("\n".join(more) + "\n")
+    assert list(LINES[2:4]) == read_cassette(cassette).sessions[0].lines
+
+
+def test_a_missing_cassette(tmp_path: Path) -> None:
+    """A file that is not there is told with its path."""
+    assert f"cannot read the cassette {tmp_path / 'no'}: No such file or directory" == str(
+        broken(tmp_path / "no")
+    )
+
+
+def test_a_newer_cassette(cassette: Path) -> None:
+    """A cassette of a newer version says so."""
+    first, _, rest = cassette.read_text().partition("\n")
+    cassette.write_text(json.dumps({**json.loads(first), "version": 7}) + "\n" + rest)
+    assert "is of version 7, and this cuggino reads 1" in str(broken(cassette))
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "{}\n", "[1]\n", '{"kind": "end"}\n', "nonsense"])
+def test_no_cassette(tmp_path: Path, content: str) -> None:
+    """What does not begin as a cassette does is told to be none."""
+    path = tmp_path / "c"
+    path.write_text(content)
+    assert f"the cassette {path}" in str(broken(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "7",
+        '{"kind": "other"}',
+        '{"kind": "event", "session": 1}',
+        '{"kind": "event", "session": 5, "n": 1, "at": 0, "event": {}}',
+        '{"kind": "session", "session": 1, "prompt": "again"}',
+    ],
+)
+def test_a_broken_line(cassette: Path, line: str) -> None:
+    """A line in the midst that cannot be read, or belongs to no session, is told by its number."""
+    parts = cassette.read_text(errors="surrogateescape").splitlines()
+    cassette.write_text("\n".join([*parts[:3], line, *parts[3:], ""]))
+    assert f"{cassette}, line 4 cannot be read" in str(broken(cassette))
+
+
+def test_where_nothing_can_be_recorded(tmp_path: Path) -> None:
+    """A file that is there already, a missing folder, a folder and a closed one are refused."""
+    there = tmp_path / "there"
+    there.write_text("x")
+    for path, why in (
+        (there, "it is there already"),
+        (tmp_path / "no" / "c", "there is no folder"),
+        (tmp_path, "it is a folder"),
+    ):
+        with pytest.raises(CassetteError, match=why):
+            check_new(path)
+    (tmp_path / "empty").touch()
+    check_new(tmp_path / "empty")
+    check_new(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without permission to write is refused before anything starts."""
+    tmp_path.chmod(0o500)
+    if os.geteuid() == 0:  # root may write everywhere: what the owner would be told counts
+        told = lambda place, _mode: bool(Path(place).stat().st_mode & 0o200)  # noqa: E731
+        monkeypatch.setattr(os, "access", told)
+    with pytest.raises(CassetteError, match="cannot be written"):
+        check_new(tmp_path / "c")
+
+
+def test_a_recording_that_vanishes(cassette: Path) -> None:
+    """A cassette that somebody has removed is not begun anew in its midst."""
+    cassette.unlink()
+    with pytest.raises(StorageError, match="cannot go on recording"):
+        write_line(cassette, OVER)
+    assert not cassette.exists()
+
+
+RUN = "0198c0de-0000-7000-8000-000000000001"
+TEXTS = st.text(st.sampled_from("⟦⟧[]projectun/tmp-. x") | st.characters(), max_size=60)
+
+
+@given(st.lists(TEXTS | st.sampled_from(["/tmp/p", "/tmp/p/a", RUN, "⟦project⟧"]), max_size=6))
+def test_texts_come_back(parts: list[str]) -> None:
+    """Whatever a text is, in the same project and run it comes back as it was."""
+    places = Places(Path("/tmp/p"), {"CUGGINO_SESSION_FILE": f"/tmp/p/.cuggino/wip/{RUN}.md"})
+    writing = Writing(Masker({}), places)
+    text = "".join(parts)
+    assert text == places.filled(writing.text(text))
+    joined = "".join(writing.parts(parts))
+    assert text == places.filled(joined)
+
+
+def test_texts_move_with_the_project() -> None:
+    """In another project and run the words stand for that one; names that begin alike do not."""
+    env = {"CUGGINO_SESSION_FILE": f"/a/.cuggino/wip/{RUN}.md"}
+    writing = Writing(Masker({}), Places(Path("/a"), env))
+    # The path of a folder in the root is short, and part of many.
+    text = writing.text(f"/a/x.py, /ab, /a: {RUN}.plan.md")
+    assert "⟦project⟧/x.py, /ab, ⟦project⟧: ⟦run⟧.plan.md" == text
+    there = Places(Path("/elsewhere"), {"CUGGINO_SESSION_FILE": f"/x/{RUN[:-1]}2.md"})
+    assert f"/elsewhere/x.py, /ab, /elsewhere: {RUN[:-1]}2.plan.md" == there.filled(text)
+
+
+def test_files_come_back(tmp_path: Path) -> None:
+    """A change of files is read as it was written."""
+    path = tmp_path / "c.jsonl"
+    changed = FilesChanged(
+        session=1,
+        n=1,
+        at=0.5,
+        files={"a": FileState(text="", executable=True), "b": FileState(gone=True)},
+    )
+    for line in (HEADER, BEGAN, changed):
+        write_line(path, line)
+    assert [changed] == read_cassette(path).sessions[0].lines

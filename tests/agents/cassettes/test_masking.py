@@ -1,0 +1,244 @@
+"""Secrets: what is one, in which forms it is found, and that none is left whatever it is cut at."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.agents.cassettes.masking import MARK, Masker, is_secret_name, put, put_in_parts
+
+KEY_BLOCK = (
+    "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAB\nAAAABG5vbmU\n"
+    "-----END OPENSSH PRIVATE KEY-----"
+)
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+
+
+def masked(text: str, env: dict[str, str] | None = None) -> str:
+    return put(text, Masker(env or {}).spans(text))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-api03-" + "aB3_" * 10,
+        "sk-proj-" + "x1" * 20,
+        "ghp_" + "a1B2" * 9,
+        "github_pat_" + "1A_b" * 10,
+        "glpat-" + "a1-_" * 6,
+        "AKIA" + "ABCD1234" * 2,
+        "AIza" + "Sy-_a" * 7,
+        "xoxb-" + "123-abc-" * 3,
+        "sk_live_" + "a1b2" * 6,
+        "npm_" + "a1B2" * 9,
+        "hf_" + "aBcD" * 9,
+        JWT,
+        KEY_BLOCK,
+    ],
+    ids=lambda secret: secret[:10],
+)
+def test_known_formats(secret: str) -> None:
+    """A secret in a known format is masked as a whole, and what stands around it is not."""
+    assert "before ⟦" == masked(f"before {secret} after")[:8]
+    assert masked(f"before {secret} after").endswith("⟧ after")
+    assert secret not in masked(f"({secret} {secret})")
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abcdefghij0123456789", "abcdefghij0123456789"),
+        ('"authorization": "Basic dXNlcjpwYXNz"', "dXNlcjpwYXNz"),
+        ("postgres://app:s3cr3t@db:5432/x", "s3cr3t"),
+        ("https://:hunter2@example.org", "hunter2"),
+        ("aws_secret_access_key = " + "abcd/+EFGH" * 4, "abcd/+EFGH" * 4),
+        ("https://hooks.slack.com/services/T0/B0/" + "aZ9" * 8, "aZ9" * 8),
+    ],
+)
+def test_secrets_in_their_places(text: str, secret: str) -> None:
+    """Where a format is known by what stands around the secret, only the secret is masked."""
+    done = masked(text)
+    assert secret not in done
+    assert text[:8] == done[:8]
+    assert 1 == len(MARK.findall(done))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the task-of-the-day-is-a-long-one and risk-assessment-of-everything",
+        "password = read_password(prompt)",
+        "git diff 0123456789abcdef0123456789abcdef01234567..HEAD",
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "https://example.org:8080/a@b",
+        "headers = {'Authorization': f'Bearer {token}'}",
+        "toolu_01A09q90qw90lq917835lq9",
+    ],
+)
+def test_what_is_no_secret(text: str) -> None:
+    """Programs, hashes, ids and plain addresses stay as they are."""
+    assert text == masked(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("GITHUB_TOKEN", True),
+        ("npm_config__authToken", True),
+        ("DB_PASSWORD", True),
+        ("ANTHROPIC_API_KEY", True),
+        ("KEY", True),
+        ("MAX_THINKING_TOKENS", False),
+        ("PWD", False),
+        ("KEYBOARD", False),
+        ("AUTHOR", False),
+        ("PATH", False),
+    ],
+)
+def test_names_of_secrets(name: str, expected: bool) -> None:
+    """Which variables hold secrets is told by their names."""
+    assert expected is is_secret_name(name)
+
+
+def test_values_of_variables(tmp_path: Path) -> None:
+    """The value of such a variable is masked with its name, but no path, no flag and no number."""
+    env = {
+        "APP_SECRET": "open sesame",
+        "KEY": "12345",
+        "USE_AUTH": "true",
+        "CREDENTIALS": str(tmp_path),
+        "HOMEPAGE": "home-page",
+    }
+    assert "say ⟦masked APP_SECRET⟧!" == masked("say open sesame!", env)
+    text = f"12345 true {tmp_path} home-page"
+    assert text == masked(text, env)
+
+
+def test_forms_of_a_value() -> None:
+    """A value is found as JSON, URLs, shells and base64 write it."""
+    secret = "pa\"ss\nwörd it's"
+    env = {"PASSWORD": secret}
+    forms = [
+        json.dumps({"a": secret}),
+        json.dumps({"a": secret}, ensure_ascii=False),
+        f"https://example.org/?q={quote(secret)}",
+        base64.b64encode(secret.encode()).decode(),
+    ]
+    for form in forms:
+        assert 1 == len(MARK.findall(masked(form, env))), form
+
+
+def test_bytes() -> None:
+    """In bytes a secret is seen in more than one encoding."""
+    masker = Masker({"TOKEN": "value-of-the-token"})
+    assert masker.is_in(b"\0\1value-of-the-token\2")
+    assert masker.is_in("value-of-the-token".encode("utf-16"))
+    assert masker.is_in(b"\xffghp_" + b"a1B2" * 9)
+    assert not masker.is_in(b"\0\1\2 value of the token")
+
+
+@pytest.mark.parametrize("piece", ["a", "eyJ-", "a://", "sk-", "Bearer ", "ghp_", "/", "-----B"])
+def test_long_texts(piece: str) -> None:
+    """Text of a megabyte takes no longer than its length, whatever it repeats."""
+    text = piece * (1_000_000 // len(piece))
+    began = time.process_time()
+    masked(text, {"A_TOKEN": "some-other-value"})
+    assert time.process_time() - began < 20
+
+
+def test_another_environment_is_known_too() -> None:
+    """Secrets that only a session's environment has are found beside those of the process."""
+    masker = Masker({"A_TOKEN": "first-value"}).with_env({"B_TOKEN": "other-value"})
+    text = "first-value other-value"
+    assert "⟦masked A_TOKEN⟧ ⟦masked B_TOKEN⟧" == put(text, masker.spans(text))
+
+
+SECRETS = st.sampled_from(
+    ["value-of-a-variable", "ghp_" + "a1B2" * 9, JWT, KEY_BLOCK, "sk-ant-" + "x_1-" * 8]
+)
+
+
+@given(st.lists(st.tuples(st.text(max_size=20), SECRETS), min_size=1, max_size=4), st.data())
+def test_no_cut_lets_a_secret_through(pieces: list[tuple[str, str]], data: st.DataObject) -> None:
+    """Wherever a text is cut into parts, no part and no joint of parts has a secret."""
+    text = "".join(f"{before} {secret} " for before, secret in pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    masker = Masker({"SOME_TOKEN": "value-of-a-variable"})
+    done = put_in_parts(parts, masker.spans(text))
+    assert len(parts) == len(done)
+    assert put(text, masker.spans(text)) == "".join(done)
+    for _, secret in pieces:
+        assert secret not in "".join(done)
+
+
+@given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=5))
+def test_parts_without_secrets_stay(text: str, cuts: list[int]) -> None:
+    """Parts in which nothing is to be replaced are given back as they were."""
+    borders = sorted(min(cut, len(text)) for cut in cuts)
+    parts = [text[a:b] for a, b in zip([0, *borders], [*borders, len(text)], strict=True)]
+    assert parts == put_in_parts(parts, [])
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one\\n" + TOKEN,
+        "a%3D" + TOKEN,
+        "\\u003d" + TOKEN,
+        "\x1b[32m" + TOKEN + "\x1b[0m",
+        "\x1b[01;31m\x1b[K" + TOKEN,
+    ],
+)
+def test_behind_an_escape(text: str) -> None:
+    """The last letter of an escape is no part of the word behind it."""
+    assert TOKEN not in masked(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('"SecretAccessKey": "' + "aB3/" * 10 + '"', "aB3/" * 10),
+        ('\\"aws_secret_access_key\\": \\"' + "aB3/" * 10 + '\\"', "aB3/" * 10),
+        ("Authorization: Bearer 12|" + "a1B2" * 6, "a1B2" * 6),
+        ('headers["Authorization"] = "Basic dXNlcjpwYXNz"', "dXNlcjpwYXNz"),
+        ("Authorization: token " + "0123abcd" * 5, "0123abcd" * 5),
+        ("x-api-key: " + "a1B2" * 6, "a1B2" * 6),
+        ("xapp-1-" + "A1-" * 8, "A1-" * 8),
+        ("gsk_" + "a1B2" * 8, "a1B2" * 8),
+    ],
+)
+def test_more_formats(text: str, secret: str) -> None:
+    """Headers and keys as programs print them, quoted and escaped."""
+    assert secret not in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"postgresql://{user}:{password}@{host}/app"',
+        "postgres://app:${DB_PASSWORD}@db/app",
+        '"mysql://%s:%s@%s"',
+        "http://localhost:5173?mail=me@example.com",
+        'assert "-----BEGIN RSA PRIVATE KEY-----" not in text\nmore()\n',
+    ],
+)
+def test_a_program_stays_one(text: str) -> None:
+    """Templates of addresses, and words about keys, hold no secret."""
+    assert text == masked(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_formats_in_bytes(encoding: str) -> None:
+    """A known format is found in whatever it is encoded."""
+    assert Masker({}).is_in(b"\xff\x00" + f"x {TOKEN} y".encode(encoding))

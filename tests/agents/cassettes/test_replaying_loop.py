@@ -1,0 +1,237 @@
+"""A whole coding loop, recorded once: it is the same again, until a prompt or a policy changes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino import Config, Runtime, ScriptedAgent
+from cuggino.agents.cassettes import ReplayAgent, record_to
+from cuggino.agents.scripted.scenario import Scenario, load_scenario
+from cuggino.config import load_config
+from cuggino.errors import ReplayDiverged
+from cuggino.events import Event, LoopApproved
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks, replay
+from cuggino_cli.commands.demo import _DEMO, _FOCUS, make_project
+from tests.agents.cassettes.recorded import sessions
+from tests.git_project import GitProject
+
+SCENARIO = load_scenario(_DEMO / "scenario.toml").model_copy(update={"pause": 0.0})
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Every test ends without a process, thread or file of its own."""
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+def play(runtime: Runtime, focus: str = _FOCUS) -> list[str]:
+    """The tags of a run."""
+    events: list[Event] = []
+    cuggino.run(runtime.run(focus=focus), events.append)
+    return [event.tag for event in events]
+
+
+def quick(folder: Path, **changes: Any) -> Config:
+    """The configuration of the project, without a command that takes its time."""
+    return load_config(folder).model_copy(update={"setup_command": None, **changes})
+
+
+class Recorded:
+    """The demo as it was recorded, and projects in which to play it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.path = folder / "demo.jsonl"
+        self.project = self.new()
+        self.tags = play(
+            Runtime.live(
+                cwd=self.project,
+                config=quick(self.project),
+                agent=ScriptedAgent(SCENARIO),
+                record=self.path,
+            )
+        )
+
+    def new(self) -> Path:
+        number = sum(1 for _ in self._folder.iterdir())
+        return make_project(str(self._folder / f"project-{number}"))
+
+    def runtime(self, project: Path, **changes: Any) -> Runtime:
+        return Runtime.live(
+            cwd=project, config=quick(project, **changes), agent=f"replay:{self.path}"
+        )
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return Recorded(tmp_path_factory.mktemp("recorded"))
+
+
+def state(project: Path) -> tuple[dict[str, str], list[str]]:
+    """The committed files with their texts, and the subjects of the commits."""
+    git = GitProject(project)
+    files = {name: (project / name).read_text() for name in git.committed()}
+    assert "?? .cuggino/\n" == git.git("status", "--porcelain")
+    return files, git.git("log", "--format=%s").splitlines()
+
+
+def test_the_same_once_more(demo: Recorded) -> None:
+    """A replayed run emits the same events and leaves the same files and commits."""
+    project = demo.new()
+    runtime = demo.runtime(project)
+    assert demo.tags == play(runtime)
+    assert "LoopApproved" == demo.tags[-1]
+    assert state(demo.project) == state(project)
+    assert 4 == len(state(project)[1])
+    assert isinstance(runtime.agent, ReplayAgent)
+    assert () == runtime.agent.unplayed
+
+
+def test_a_cassette_in_the_project(demo: Recorded) -> None:
+    """A cassette that lies in the project is no part of the work: no commit has it."""
+    project = demo.new()
+    inside = project / "here.jsonl"
+    shutil.copy(demo.path, inside)
+    runtime = Runtime.live(cwd=project, config=quick(project), agent="replay:here.jsonl")
+    again = project / "again.jsonl"
+    assert demo.tags == play(runtime)
+    assert {"here.jsonl"}.isdisjoint(GitProject(project).committed())
+    assert not again.exists()
+
+
+def test_a_recording_in_the_project(tmp_path: Path) -> None:
+    """A recording into the project is in no commit, and in no change of files."""
+    project = make_project(str(tmp_path / "project"))
+    runtime = Runtime.live(
+        cwd=project, config=quick(project), agent=ScriptedAgent(SCENARIO), record="new.jsonl"
+    )
+    play(runtime)
+    assert "?? .cuggino/\n?? new.jsonl\n" == GitProject(project).git("status", "--porcelain")
+    text = (project / "new.jsonl").read_text()
+    assert str(project) not in text
+    assert 7 == len(sessions(project / "new.jsonl"))
+
+
+def test_a_changed_template(demo: Recorded) -> None:
+    """A changed prompt template is told with the session and the line, and ends the run."""
+    project = demo.new()
+    prompts = project / ".cuggino" / "prompts"
+    prompts.mkdir(parents=True)
+    source = Path(cuggino.__file__).parent / "prompts" / "templates" / "reviewing.md"
+    text = source.read_text().replace("\n", "\nBe kind.\n", 1)
+    (prompts / "reviewing.md").write_text(text)
+    with pytest.raises(ReplayDiverged) as told:
+        play(demo.runtime(project))
+    assert "the system prompt of session 4 (reviewing 1) is another in line 2" in str(told.value)
+    assert "now it is “Be kind.”" in str(told.value)
+
+
+def test_another_focus(demo: Recorded) -> None:
+    """Another focus is another prompt."""
+    with pytest.raises(ReplayDiverged, match=r"of session 1 \(planning 1\) is another in line"):
+        play(demo.runtime(demo.new()), focus="something else")
+
+
+def test_a_stricter_policy(demo: Recorded) -> None:
+    """A call that ran in the recording and is denied now is told with its reason."""
+    with pytest.raises(ReplayDiverged) as told:
+        play(demo.runtime(demo.new(), guard="full", profile=["node"]))
+    message = str(told.value)
+    assert 'in session 2 (implementing 1), Bash `"$CUGGINO_PYTHON" -m unittest -q` ran' in message
+    assert "in the recording, and is denied now: " in message
+
+
+def test_a_looser_policy(tmp_path: Path) -> None:
+    """A call that was denied in the recording and may run now is told; unchanged, it is not."""
+    steps = [
+        {"write": ".specs/new.md", "text": "x"},
+        {"run": "cd sub && echo x > ../.specs/y.md"},
+        {"say": "<SPEC_ISSUE>\nno\n</SPEC_ISSUE>"},
+    ]
+    scenario = Scenario.model_validate({"planning": [{"steps": steps}]})
+    tags: list[list[str]] = []
+    for number, agent in enumerate((ScriptedAgent(scenario), None, None)):
+        project = make_project(str(tmp_path / f"p{number}"))
+        (project / "sub").mkdir()
+        changes = {"guard": "off"} if number == 2 else {}
+        runtime = Runtime.live(
+            cwd=project,
+            config=quick(project, **changes),
+            agent=agent or f"replay:{tmp_path / 'c'}",
+            record=tmp_path / "c" if agent else None,
+        )
+        if number == 2:
+            with pytest.raises(ReplayDiverged) as told:
+                play(runtime)
+            assert "Write `.specs/new.md` was denied in the recording, and is allowed now" in str(
+                told.value
+            )
+        else:
+            tags.append(play(runtime))
+    assert tags[0] == tags[1]
+    assert 2 == tags[0].count("GuardDenied")
+
+
+def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> None:
+    """A run that goes on behind the end of its recording says what is missing."""
+    cut = tmp_path / "cut.jsonl"
+    text = demo.path.read_text()
+    cut.write_text(text[: text.index('{"kind": "session", "session": 4')])
+    project = demo.new()
+    runtime = Runtime.live(cwd=project, config=quick(project), agent=f"replay:{cut}")
+    with pytest.raises(ReplayDiverged, match=r"has no \(other\) session of reviewing 1$"):
+        play(runtime)
+
+
+def test_fewer_sessions_than_were_recorded(demo: Recorded) -> None:
+    """What a run has not come to is known afterwards."""
+    runtime = demo.runtime(demo.new(), max_iterations=1)
+    assert "LoopMaxIterations" == play(runtime)[-1]
+    assert isinstance(runtime.agent, ReplayAgent)
+    assert [5, 6, 7] == [int(title.split()[1]) for title in runtime.agent.unplayed]
+
+
+def test_in_a_test(demo: Recorded) -> None:
+    """`cuggino.testing.replay` gives the events of the whole run, and fails when it was shorter."""
+    project = demo.new()
+    config = quick(project)
+    events = replay(
+        demo.path, lambda runtime: runtime.run(focus=_FOCUS), cwd=project, config=config
+    )
+    assert demo.tags == [event.tag for event in events]
+    project = demo.new()
+    short = quick(project, max_iterations=1)
+    with pytest.raises(AssertionError, match="the recording has more: session 5"):
+        replay(demo.path, lambda runtime: runtime.run(focus=_FOCUS), cwd=project, config=short)
+
+
+def test_a_replay_can_be_recorded(demo: Recorded, tmp_path: Path) -> None:
+    """The recording of a replay plays as the first one does."""
+    project = demo.new()
+    agent = f"replay:{demo.path}"
+    second = tmp_path / "second.jsonl"
+    play(Runtime.live(cwd=project, config=quick(project), agent=agent, record=second))
+    third = demo.new()
+    runtime = Runtime.live(cwd=third, config=quick(third), agent=f"replay:{second}")
+    assert demo.tags == play(runtime)
+    assert state(project) == state(third)
+
+
+def test_a_loop_of_ones_own(tmp_path: Path) -> None:
+    """Without a runtime an agent is recorded and played by itself."""
+    scenario = Scenario.model_validate({"coding": [{"steps": [{"write": "a", "text": "x"}]}]})
+    options = cuggino.SpawnOptions(prompt="Go.", cwd=tmp_path, role="coding")
+    cuggino.run(record_to(tmp_path / "c", ScriptedAgent(scenario)).spawn(options))
+    (tmp_path / "a").unlink()
+    cuggino.run(cuggino.make_agent("replay:c", cwd=tmp_path).spawn(options))
+    assert "x" == (tmp_path / "a").read_text()
+    assert LoopApproved.__name__ not in (tmp_path / "c").read_text()

@@ -1,0 +1,183 @@
+"""`ClaudeSdkAgent` without a session: what must be installed, what it is asked, what it can do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.claude_sdk.agent import SDK, ClaudeSdkAgent
+from cuggino.agents.guard import make_guard
+from cuggino.agents.protocol import DescribedAgent, GuardedAgent, SandboxedAgent
+from cuggino.agents.registry import make_agent
+from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
+from cuggino.security.roles import role_policy
+from tests.agents.fake_claude import fake_claude
+from tests.real_claude_sdk import needs_sdk
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The versions of packages that are found; that of the SDK may be changed."""
+    found = {SDK: "0.2.187"}
+    version = importlib.metadata.version
+
+    def told(name: str) -> str:
+        if name == SDK:
+            if name not in found:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return found[name]
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", told)
+    return found
+
+
+def agent(folder: Path, **options: Any) -> ClaudeSdkAgent:
+    return ClaudeSdkAgent(path=fake_claude(folder, "", **options.pop("fake", {})), **options)
+
+
+def test_what_it_is(tmp_path: Path) -> None:
+    """It can do what the protocols of the other agents ask for, and says so."""
+    made = agent(tmp_path)
+    assert ("claude-sdk", True) == (made.name, made.can_resume)
+    assert isinstance(made, GuardedAgent)
+    assert isinstance(made, SandboxedAgent)
+    assert isinstance(made, DescribedAgent)
+    able = made.capabilities
+    assert ("calls", "dollars") == (able.guard, able.cost)
+    assert (able.mcp, able.resume, able.sandbox, able.interactive) == (True, True, True, True)
+    assert "in this process" in able.note
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_version(tmp_path: Path) -> None:
+    """The version is that of the program."""
+    assert "2.1.329" == agent(tmp_path).check()
+
+
+@pytest.mark.parametrize("version", [None, "0.2.186"], ids=["none", "old"])
+def test_without_the_sdk(tmp_path: Path, installed: dict[str, str], version: str | None) -> None:
+    """Where the SDK is missing or too old, nothing is started, and one sentence says what to do."""
+    del installed[SDK]
+    if version is not None:
+        installed[SDK] = version
+    made = agent(tmp_path)
+    for attempt in (
+        made.check,
+        lambda: made.check_guard(role_policy("implementing", project=tmp_path, level="roles")),
+        lambda: cuggino.run(made.spawn(SpawnOptions(prompt="Go.", cwd=tmp_path))),
+    ):
+        with pytest.raises(AgentNotFound) as raised:
+            attempt()
+        assert 'install it with `pip install "cuggino[sdk]"`' == raised.value.hint
+    assert not (tmp_path / "version_calls").exists()
+
+
+@pytest.mark.usefixtures("installed")
+def test_programs_that_will_not_do(tmp_path: Path) -> None:
+    """A program that is not there or too old is told."""
+    with pytest.raises(AgentNotFound, match="was not found"):
+        ClaudeSdkAgent(path=tmp_path / "nothing").check()
+    with pytest.raises(AgentNotFound, match=r"claude 2\.1\.328 is too old, at least 2\.1\.329"):
+        agent(tmp_path, fake={"version": "2.1.328 (Claude Code)"}).check()
+
+
+def test_which_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program on PATH is used, and where there is none that which the SDK brings."""
+    fake_claude(tmp_path, "")
+    assert "claude" == ClaudeSdkAgent(env={"PATH": str(tmp_path)})._path
+    sdk = tmp_path / "site" / "claude_agent_sdk"
+    (sdk / "_bundled").mkdir(parents=True)
+    (sdk / "__init__.py").touch()
+    fake_claude(sdk / "_bundled", "")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "claude_agent_sdk", raising=False)
+    alone = ClaudeSdkAgent(env={"PATH": "/nonexistent"})
+    assert str(sdk / "_bundled" / "claude") == alone._path
+    (sdk / "_bundled" / "claude").unlink()
+    assert "claude" == ClaudeSdkAgent(env={"PATH": "/nonexistent"})._path
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_guard_is_tried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that works is silent, and one that does not says why."""
+    policy = role_policy("implementing", project=tmp_path, level="roles")
+    made = agent(tmp_path)
+    made.check_guard(policy)
+    monkeypatch.setattr("cuggino.security.hook.answer", lambda *_given, **_named: {})
+    with pytest.raises(GuardNotLive):
+        made.check_guard(policy)
+
+
+def test_arguments(tmp_path: Path) -> None:
+    """A session is asked for as `ClaudeAgent` does, but by messages, and without a hook program."""
+    policy = role_policy("implementing", project=tmp_path, level="roles")
+    options = SpawnOptions(
+        prompt="Go.", cwd=tmp_path, dangerously_skip_permissions=True, model="m", guard=policy
+    )
+    guard = make_guard(policy, {})
+    argv = agent(tmp_path).arguments(options, None, guard)
+    assert ["--input-format", "stream-json"] == argv[argv.index("--input-format") :][:2]
+    assert ["--permission-mode", "default"] == argv[argv.index("--permission-mode") :][:2]
+    assert {"--include-hook-events", "--include-partial-messages"} < set(argv)
+    assert "--dangerously-skip-permissions" not in argv
+    settings = json.loads(argv[argv.index("--settings") + 1])
+    assert ({}, False) == (settings["hooks"], settings["disableAllHooks"])
+    assert "--dangerously-skip-permissions" in agent(tmp_path).arguments(options, None)
+
+
+def servers_of(argv: list[str]) -> Any:
+    (config,) = [word for word in argv if word.startswith("--mcp-config=")]
+    return json.loads(config.partition("=")[2])["mcpServers"]
+
+
+def test_servers_of_this_process(tmp_path: Path) -> None:
+    """What runs in this process is known to the program by name, beside servers of its own."""
+    needs_sdk()
+    from claude_agent_sdk import create_sdk_mcp_server, tool
+
+    @tool("one", "One", {})
+    async def one(_given: Any) -> dict[str, Any]:
+        return {"content": []}
+
+    servers = {"mine": create_sdk_mcp_server("mine", tools=[one]), "theirs": {"command": "x"}}
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, mcp_servers=servers)
+    assert {
+        "mine": {"type": "sdk", "name": "mine"},
+        "theirs": {"command": "x"},
+        "tools": {"type": "sdk", "name": "tools", "alwaysLoad": True},
+    } == servers_of(agent(tmp_path, tools=[one]).arguments(options, None))
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    """A server with the name of the agent's own tools is refused before anything is started."""
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, mcp_servers={"tools": {"command": "x"}})
+    with pytest.raises(ConfigError, match='cannot be named "tools"'):
+        cuggino.run(agent(tmp_path, tools=[object()]).spawn(options))
+
+
+def test_by_its_import_path(tmp_path: Path) -> None:
+    """It can be named by its import path, with the program that is given."""
+    program = fake_claude(tmp_path, "")
+    made = make_agent("cuggino.agents.claude_sdk:ClaudeSdkAgent", cwd=tmp_path, path=str(program))
+    assert isinstance(made, ClaudeSdkAgent)
+
+
+def test_nothing_is_imported_before_a_session() -> None:
+    """The module and the agent are there without the SDK, and without its import."""
+    code = (
+        "import sys; sys.modules['claude_agent_sdk'] = sys.modules['mcp'] = None\n"
+        "from cuggino.agents.claude_sdk import ClaudeSdkAgent\n"
+        "print(ClaudeSdkAgent(path='claude').capabilities.guard)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert b"calls\n" == said

@@ -1,0 +1,192 @@
+"""The guard of the Claude Agent SDK by itself: what it answers, whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents.claude_sdk import guard as claude_sdk_guard
+from cuggino.agents.claude_sdk.guard import SdkGate, gate_settings
+from cuggino.agents.guard import make_guard
+from cuggino.agents.guard_watch import GuardWatch
+from cuggino.errors import GuardNotLive
+from cuggino.security import hook
+from cuggino.security.roles import role_policy
+from tests.real_claude_sdk import needs_sdk
+
+Raw = dict[str, Any]
+
+
+class Gate:
+    """A gate, and the lines that it has told."""
+
+    def __init__(self, folder: Path, **changes: Any) -> None:
+        policy = role_policy("implementing", project=folder, level="roles")
+        self.guard = replace(make_guard(policy), **changes)
+        self.lines: list[Raw] = []
+        self.gate = SdkGate(
+            guard=self.guard, manner="allow", tell=lambda line: self.lines.append(json.loads(line))
+        )
+        self.folder = folder
+
+    def ask(self, event: str, tool: str = "Bash", **given: Any) -> Raw:
+        data = {"hook_event_name": event, "tool_name": tool, "tool_input": given}
+        data["cwd"] = str(self.folder)
+        answer: Raw = asyncio.run(self.gate.answer(data, "call", {}))
+        return answer
+
+    def decision(self, **given: Any) -> str:
+        return str(self.ask("PreToolUse", **given)["hookSpecificOutput"]["permissionDecision"])
+
+    @property
+    def watched(self) -> tuple[GuardWatch, list[str]]:
+        """What is read from the lines."""
+        watch = GuardWatch(self.guard.token)
+        told = [
+            denied.reason
+            for line in self.lines
+            for denied in watch.read(line, json.loads(line["stdout"]))
+        ]
+        return watch, told
+
+
+def test_verdicts(tmp_path: Path) -> None:
+    """A call is allowed or denied, and what denies it is told once before the program has it."""
+    gate = Gate(tmp_path)
+    assert ["allow", "deny"] == [
+        gate.decision(command="echo yes > new.txt"),
+        gate.decision(command="echo no > .specs/task.md"),
+    ]
+    _, told = gate.watched
+    assert 1 == len(told)
+    assert ".specs" in told[0]
+    assert ["PreToolUse"] * 2 == [line["hook_event"] for line in gate.lines]
+
+
+def test_nothing_of_its_own_goes_to_the_program(tmp_path: Path) -> None:
+    """The token of the session stays in this process."""
+    gate = Gate(tmp_path)
+    said = [gate.ask(event, command="ls") for event in ("PreToolUse", "PermissionRequest")]
+    assert gate.guard.token not in json.dumps([*said, gate.ask("UserPromptSubmit")])
+    assert gate.guard.token in json.dumps(gate.lines)
+
+
+def test_requests(tmp_path: Path) -> None:
+    """What the program would ask a person about is answered by the same judge."""
+    gate = Gate(tmp_path)
+    behaviors = [
+        gate.ask("PermissionRequest", command=command)["hookSpecificOutput"]["decision"]["behavior"]
+        for command in ("echo yes > .npmrc", "echo no > .specs/task.md")
+    ]
+    assert ["allow", "deny"] == behaviors
+
+
+def test_the_canary(tmp_path: Path) -> None:
+    """The question about the prompt shows that the guard is asked and judges well."""
+    gate = Gate(tmp_path)
+    assert {} == gate.ask("UserPromptSubmit")
+    watch, _ = gate.watched
+    watch.read({"type": "system", "subtype": "init"}, None)
+    assert watch.breach is None
+
+
+@pytest.mark.parametrize("fault", ["wrong", "raises"])
+def test_a_canary_that_does_not_sing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A guard that judges wrongly, or not at all, blocks the prompt and ends the session."""
+    gate = Gate(tmp_path, shfmt="/bin/false")
+    if fault == "raises":
+        monkeypatch.setattr(hook, "answer", raising(OSError("no more files")))
+    assert "block" == gate.ask("UserPromptSubmit")["decision"]
+    watch, _ = gate.watched
+    assert isinstance(watch.breach, GuardNotLive)
+    with pytest.raises(GuardNotLive, match="echo ready" if fault == "wrong" else "no more files"):
+        gate.gate.try_out()
+
+
+def raising(error: Exception) -> Any:
+    def fail(*_given: Any, **_named: Any) -> Any:
+        raise error
+
+    return fail
+
+
+ANSWERS: list[Any] = [None, {}, {"x": "y"}, {"cuggino": None}, {"cuggino": {"token": "another"}}]
+
+
+@pytest.mark.parametrize("said", ANSWERS, ids=str)
+def test_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
+    """A judge that answers nonsense has said no."""
+    gate = Gate(tmp_path)
+    monkeypatch.setattr(hook, "answer", lambda *_given, **_named: said)
+    assert "deny" == gate.decision(command="ls")
+    assert 1 == len(gate.watched[1])
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+def test_a_judge_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str) -> None:
+    """A judge that raises has said no, in words for the model."""
+    gate = Gate(tmp_path)
+    monkeypatch.setattr(hook, "answer", raising(MemoryError()))
+    said = json.dumps(gate.ask(event, command="ls"))
+    assert '"deny"' in said
+    assert "The guard could not judge this call" in said
+
+
+def test_a_judge_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that takes too long has said no."""
+    gate = Gate(tmp_path)
+    monkeypatch.setattr(claude_sdk_guard, "JUDGE_SECONDS", 0.05)
+    # It blocks its thread, which no clock of ours can stand for.
+    monkeypatch.setattr(hook, "answer", lambda *_given, **_named: time.sleep(0.5))
+    assert "deny" == gate.decision(command="ls")
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"hook_event_name": 1}, {"hook_event_name": "Stop"}]
+)
+def test_questions_of_a_newer_program(tmp_path: Path, data: Any) -> None:
+    """What is not understood is not allowed."""
+    gate = Gate(tmp_path)
+    said = json.dumps(asyncio.run(gate.gate.answer(data, None, {})))
+    assert "allow" not in said
+
+
+def test_half_a_character(tmp_path: Path) -> None:
+    """Halves of surrogate pairs in a command are judged, not stumbled over."""
+    gate = Gate(tmp_path)
+    assert "deny" == gate.decision(command="echo \udc80 > .specs/task.md")
+
+
+def test_what_is_asked_for(tmp_path: Path) -> None:
+    """The program is to ask about all tools, and to run nothing that is not answered."""
+    needs_sdk()
+    gate = Gate(tmp_path).gate
+    hooks = gate.hooks()
+    assert {"UserPromptSubmit", "PreToolUse", "PermissionRequest"} == set(hooks)
+    for matchers in hooks.values():
+        (matcher,) = matchers
+        assert (None, "block") == (matcher.matcher, matcher.on_failure)
+    # What the guard leaves to the program's rules is not allowed by a request.
+    assert "PermissionRequest" not in replace(gate, manner="leave").hooks()
+
+
+def test_settings(tmp_path: Path) -> None:
+    """The settings given stay, but for what would loosen the guard; no program is named."""
+    guard = Gate(tmp_path).guard
+    given = {"disableAllHooks": True, "hooks": {"Stop": []}, "env": {"BASH_ENV": "x"}, "model": "m"}
+    settings = gate_settings(guard, given, manner="allow")
+    assert (False, {"Stop": []}, "m") == (
+        settings["disableAllHooks"],
+        settings["hooks"],
+        settings["model"],
+    )
+    assert "" == settings["env"]["BASH_ENV"]
+    assert {} == gate_settings(guard, {"hooks": 3}, manner="allow")["hooks"]

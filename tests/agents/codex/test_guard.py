@@ -1,0 +1,198 @@
+"""How the verdicts of a session of the Codex CLI are watched over."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from cuggino.agents.codex import guard as codex_guard
+from cuggino.agents.codex.guard import CodexGuard, make_codex_guard
+from cuggino.agents.codex.hook import decide, in_bash
+from cuggino.agents.codex.watch import CodexWatch
+from cuggino.agents.codex.wire import CodexSession
+from cuggino.agents.guard import not_live
+from cuggino.errors import GuardNotLive
+from cuggino.events import GuardDenied, PingEvent, ToolCall, ToolResult
+from cuggino.security.roles import role_policy
+from tests.agents.codex.test_wire import NOW, item
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Iterator[CodexGuard]:
+    policy = role_policy("implementing", project=tmp_path, level="roles")
+    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"})
+    yield made
+    made.log.unlink(missing_ok=True)
+
+
+def log(guard: CodexGuard, **verdict: Any) -> None:
+    with guard.log.open("a") as file:
+        file.write(json.dumps({"token": guard.guard.token, **verdict}) + "\n")
+
+
+def alive(guard: CodexGuard) -> None:
+    log(guard, canary="live")
+
+
+def allowed(guard: CodexGuard, tool: str, given: Any) -> None:
+    cwd = guard.guard.policy.project
+    log(guard, decision="allow", tool=tool, input=given, cwd=cwd, tool_use_id="c1")
+
+
+def ran(guard: CodexGuard, command: str) -> bytes:
+    """The line of a command as the hook has put it."""
+    project = guard.guard.policy.project
+    words = shlex.join(["/bin/bash", "-lc", in_bash(command, guard.bash, project)])
+    return item("started", id="item_0", type="command_execution", command=words)
+
+
+def session(guard: CodexGuard) -> CodexSession:
+    return CodexSession(watch=CodexWatch(guard))
+
+
+def broken(guard: CodexGuard, *lines: bytes) -> str:
+    """Why the session must end, empty when it need not."""
+    watched = session(guard)
+    for line in lines:
+        watched.feed(line, now=NOW)
+    assert watched.breach is None or isinstance(watched.breach, GuardNotLive)
+    return str(watched.breach or "")
+
+
+def test_a_judged_command(guard: CodexGuard) -> None:
+    """It is told as the model gave it."""
+    alive(guard)
+    allowed(guard, "Bash", {"command": "echo 'a b'"})
+    watched = session(guard)
+    events = watched.feed(ran(guard, "echo 'a b'"), now=NOW)
+    assert [ToolCall(name="Bash", input={"command": "echo 'a b'"}, id="item_0")] == events
+    assert watched.breach is None
+
+
+def test_a_denied_call(guard: CodexGuard) -> None:
+    """It is told with the next line, once, between its call and its result."""
+    alive(guard)
+    given: Any = {"command": "touch .git/x"}
+    told = {"tool": "Bash", "input": given, "tool_use_id": "c1", "part": "touch", "reason": "no"}
+    log(guard, decision="deny", **told)
+    watched = session(guard)
+    line = b'{"type":"turn.started"}'
+    assert [
+        ToolCall(name="Bash", input=given, id="c1"),
+        GuardDenied(tool="Bash", tool_use_id="c1", part="touch", reason="no"),
+        ToolResult(name="c1", output="no", is_error=True),
+        PingEvent(timestamp=NOW),
+    ] == watched.feed(line, now=NOW)
+    assert [PingEvent(timestamp=NOW)] == watched.feed(line, now=NOW)
+
+
+def test_a_verdict_that_is_half_written(guard: CodexGuard) -> None:
+    """It is read when it is complete."""
+    watch = CodexWatch(guard)
+    alive(guard)
+    whole = guard.log.read_bytes()
+    guard.log.write_bytes(whole[:10])
+    assert [] == watch.poll()
+    guard.log.write_bytes(whole)
+    watch.poll()
+    watch.ends()
+    assert watch.breach is None
+
+
+def test_without_the_canary(guard: CodexGuard) -> None:
+    """A session whose hook did not answer at its start ends with the first that it does."""
+    message = item("completed", id="item_0", type="agent_message", text="hi")
+    warning = item("completed", id="item_0", type="error", message="no metadata")
+    assert "at the start" in broken(guard, message)
+    assert "at the start" in broken(guard, b'{"type":"turn.completed","usage":{}}')
+    assert "" == broken(guard, warning, b'{"type":"turn.started"}')
+
+
+def test_a_canary_that_does_not_sing(guard: CodexGuard) -> None:
+    """What it says instead is why the session ends; words without the token count for nothing."""
+    log(guard, canary="the parser is gone")
+    assert "the parser is gone" in broken(guard, b'{"type":"turn.started"}')
+    guard.log.write_text('{"token":"other","canary":"live"}\nnoise\n')
+    assert "at the start" in broken(guard, b'{"type":"turn.completed","usage":{}}')
+
+
+def test_what_ran_without_a_verdict(guard: CodexGuard) -> None:
+    """Commands, changes of files and calls of servers for which there is none end the session."""
+    alive(guard)
+    allowed(guard, "Bash", {"command": "ls"})
+    allowed(guard, "MultiEdit", {"edits": [{"file_path": "a.txt"}]})
+    allowed(guard, "mcp__srv__get", {})
+    allowed(guard, "mcp__srv__resolve_id", {})
+    allowed(guard, "mcp__other_srv__list_all", {})
+    project = guard.guard.policy.project
+    plain = item("started", id="i", type="command_execution", command="/bin/bash -lc ls")
+
+    def change(name: str) -> bytes:
+        return item("started", id="i", type="file_change", changes=[{"path": name}])
+
+    def call(tool: str, server: str = "srv") -> bytes:
+        return item("started", id="i", type="mcp_tool_call", server=server, tool=tool)
+
+    for line in (ran(guard, "ls"), change(f"{project}/a.txt"), call("get")):
+        assert "" == broken(guard, line)
+    # The hook is told of other letters than the user has given the server, or the server its tool.
+    for line in (call("resolve-id"), call("list.all", "other-srv")):
+        assert "" == broken(guard, line)
+    for line in (ran(guard, "ls -l"), plain, change(f"{project}/b.txt"), call("put")):
+        assert "verdict" in broken(guard, line)
+    elsewhere = shlex.join(["/bin/bash", "-c", in_bash("ls", guard.bash, "/")])
+    moved = item("started", id="i", type="command_execution", command=elsewhere)
+    for line in (moved, change("a\0b")):
+        assert "verdict" in broken(guard, line)
+
+
+def test_without_its_log(guard: CodexGuard) -> None:
+    """A session whose verdicts cannot be read ends."""
+    watched = session(guard)
+    guard.log.unlink()
+    watched.feed(b'{"type":"turn.started"}', now=NOW)
+    assert "is gone" in str(watched.breach)
+
+
+def test_the_settings_of_the_project_are_protected(guard: CodexGuard) -> None:
+    """The folders in which Codex looks for them are so for every role."""
+    assert {".codex", ".agents"} <= set(guard.guard.policy.protected)
+
+
+@pytest.mark.parametrize("level", ["roles", "full"])
+def test_the_log_is_protected(tmp_path: Path, level: Any) -> None:
+    """No call may write the file of verdicts, or put another one in its place."""
+    policy = role_policy("implementing", project=tmp_path, level=level)
+    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"})
+    place = str(made.log)
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("Bash", {"command": text})
+        for text in (f"echo x >> {place}", f"cp a {place}", f"rm {place}", f"cat {place}")
+    ]
+    asked.append(("apply_patch", {"command": f"*** Update File: {place}\n+x"}))
+    held = made.guard
+    try:
+        for name, given in asked:
+            data = {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given}
+            data |= {"cwd": str(tmp_path)}
+            _, own = decide(data, held.policy, shfmt=held.shfmt, token=held.token, bash=made.bash)
+            expected = "allow" if given["command"].startswith("cat") else "deny"
+            assert expected == own["decision"], given
+    finally:
+        made.log.unlink()
+
+
+def test_without_a_guard_there_is_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that cannot be made leaves no file behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(codex_guard, "make_guard", Mock(side_effect=not_live("no")))
+    with pytest.raises(GuardNotLive):
+        make_codex_guard(role_policy("implementing", project=tmp_path, level="roles"), {})
+    assert [] == list(tmp_path.iterdir())

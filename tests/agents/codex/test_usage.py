@@ -1,0 +1,88 @@
+"""What a session of the Codex CLI has used, by the program's own record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cuggino.agents.codex.usage import UsageRecord
+from cuggino.agents.codex.wire import CodexSession
+from cuggino.events import AgentMessage, Usage, UsageUpdate
+from tests.agents.codex.test_wire import NOW, item
+
+THREAD = "01a20017-c2b3-75b1-9a1a-5c9ea0fae11f"
+
+
+def counted(total: int) -> bytes:
+    """A line of the record."""
+    told = {"input_tokens": total, "cached_input_tokens": total // 2, "output_tokens": 7}
+    payload = {"type": "token_count", "info": {"total_token_usage": told}}
+    return json.dumps({"type": "event_msg", "payload": payload}).encode() + b"\n"
+
+
+def used(total: int) -> Usage:
+    half = total // 2
+    return Usage(input_tokens=total - half, cache_read_tokens=half, output_tokens=7)
+
+
+def record(home: Path) -> Path:
+    file = home / "sessions/2026/11/21" / f"rollout-2026-11-21T21-51-26-{THREAD}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+def test_a_record_that_grows(tmp_path: Path) -> None:
+    """The last count that is complete is the total."""
+    meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
+    assert meter.total(THREAD) is None
+    file = record(tmp_path)
+    file.write_bytes(b'{"token_count"\n' + counted(10) + counted(20) + counted(30)[:-9])
+    assert used(20) == meter.total(THREAD)
+    file.write_bytes(file.read_bytes() + counted(30)[-9:])
+    assert used(30) == meter.total(THREAD)
+    file.unlink()
+    assert meter.total(THREAD) is None
+
+
+def test_what_is_no_id(tmp_path: Path) -> None:
+    """What is no id finds no record."""
+    record(tmp_path).write_bytes(counted(10))
+    meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
+    assert meter.total("*") is None
+    assert meter.total("../x") is None
+
+
+def test_a_session_tells_it_while_it_works(tmp_path: Path) -> None:
+    """Behind what the program says stands what was used until then, when that is more; what a
+    thread had used before it was gone on with is taken off, in the end too."""
+    file = record(tmp_path)
+    file.write_bytes(counted(10))
+    meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
+    session = CodexSession(resumed=THREAD, record=meter.total)
+    begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
+    session.feed(begun, now=NOW)
+    said = item("completed", id="item_0", type="agent_message", text="hi")
+    message = AgentMessage(text="hi", message_id="item_0")
+    own = Usage(input_tokens=10, cache_read_tokens=10)
+    file.write_bytes(counted(10) + counted(30))
+    assert [message, UsageUpdate(usage=own)] == session.feed(said, now=NOW)
+    assert [message] == session.feed(said, now=NOW)
+    ended, _ = session.end(exit_code=-9, stderr_tail="", duration=1.0, now=NOW)
+    assert own == ended.usage
+    told = {"input_tokens": 50, "cached_input_tokens": 5, "output_tokens": 9}
+    done = json.dumps({"type": "turn.completed", "usage": told}).encode()
+    last = Usage(input_tokens=40, output_tokens=2)
+    assert [UsageUpdate(usage=last)] == session.feed(done, now=NOW)
+
+
+def test_a_record_that_is_found_late(tmp_path: Path) -> None:
+    """A record that is put in its place when its thread is gone on with is one of before, too."""
+    session = CodexSession(resumed=THREAD, record=UsageRecord({"CODEX_HOME": str(tmp_path)}).total)
+    file = record(tmp_path)
+    file.write_bytes(counted(10))
+    begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
+    session.feed(begun, now=NOW)
+    file.write_bytes(counted(10) + counted(30))
+    said = item("completed", id="item_0", type="agent_message", text="hi")
+    own = Usage(input_tokens=10, cache_read_tokens=10)
+    assert UsageUpdate(usage=own) == session.feed(said, now=NOW)[-1]

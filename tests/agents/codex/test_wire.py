@@ -1,0 +1,210 @@
+"""What the lines of `codex exec --json` mean: real output of the program, in events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cuggino.agents.codex.wire import CodexSession
+from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.events import (
+    AgentMessage,
+    LlmAgentEvent,
+    PingEvent,
+    SessionEnded,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from tests.vectors import DATA
+
+NOW = 1_800_000_000.0
+PROJECT = "/sandbox/codex1"
+
+
+def capture(name: str) -> list[bytes]:
+    """The lines that the program printed."""
+    return (DATA / "codex" / f"{name}.jsonl").read_bytes().splitlines()
+
+
+def read(
+    lines: list[bytes], session: CodexSession | None = None, *, exit_code: int = 0, stderr: str = ""
+) -> tuple[list[LlmAgentEvent], SessionEnded, LlmSessionError | None]:
+    """The events of these lines, without signs of life, and how it ended."""
+    session = session or CodexSession()
+    events = [event for line in lines for event in session.feed(line, now=NOW)]
+    ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=NOW)
+    return [event for event in events if not isinstance(event, PingEvent)], ended, error
+
+
+def item(state: str, **fields: Any) -> bytes:
+    return json.dumps({"type": f"item.{state}", "item": fields}).encode()
+
+
+def test_a_session() -> None:
+    """Text, thoughts, commands, files and tokens are told in their order."""
+    used = Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600)
+    events, ended, error = read(capture("ok"))
+    hello: Any = {"file_path": f"{PROJECT}/hello.txt", "kind": "add"}
+    assert [
+        SystemMessage(text="Session initialized"),
+        Thinking(text="I should look first."),
+        AgentMessage(
+            text="Starting work. <NOTE>about to write hello.txt</NOTE>", message_id="item_1"
+        ),
+        ToolCall(name="Bash", input={"command": "echo SHELL_OK; pwd"}, id="item_2"),
+        ToolResult(name="item_2", output=f"SHELL_OK\n{PROJECT}\n"),
+        AgentMessage(text="Now the file.", message_id="item_3"),
+        ToolCall(name="Write", input=hello, id="item_4"),
+        ToolResult(name="item_4", output="added"),
+        AgentMessage(
+            text="All done. <NOTE>wrote hello.txt</NOTE>\n<DONE>task finished</DONE>",
+            message_id="item_5",
+        ),
+        UsageUpdate(usage=used),
+    ] == events
+    thread = "01a1fbf7-1dc3-7f32-8c34-f3ec250f773c"
+    assert SessionEnded(outcome="completed", usage=used, duration=1.0, session_id=thread) == ended
+    assert error is None
+
+
+def test_a_command_that_fails() -> None:
+    """An exit code that is not zero makes the result an error; quotes of the shell are undone."""
+    events, _, _ = read(capture("fail"))
+    calls = [event.input for event in events if isinstance(event, ToolCall)]
+    results = [event for event in events if isinstance(event, ToolResult)]
+    script = "cat > multi.txt <<'X'\nhi\nX\nls multi.txt"
+    assert {"command": script} == calls[-1]
+    assert ["out\nerr\n", "parallel-two\n", "multi.txt\n"] == [r.output for r in results]
+    assert [True, False, False] == [result.is_error for result in results]
+
+
+def test_a_change_of_several_files() -> None:
+    """Each file of a patch is a call of its own, with an id of its own."""
+    events, _, _ = read(capture("patch2"))
+    calls = [(e.name, e.id) for e in events if isinstance(e, ToolCall) and e.name != "Bash"]
+    assert [
+        ("Write", "item_0"),
+        ("Write", "item_0:1"),
+        ("Edit", "item_1"),
+        ("Edit", "item_1:1"),
+        ("Write", "item_3"),
+    ] == calls
+    results = [e.name for e in events if isinstance(e, ToolResult) and e.name != "item_2"]
+    assert [call for _, call in calls] == results
+
+
+def test_calls_of_mcp_servers() -> None:
+    """They are named by server and tool; a refusal is an error with its words."""
+    events, _, _ = read(capture("mcp"))
+    assert [
+        ToolCall(name="mcp__plain__list", input={"status": "pending"}, id="item_0"),
+        ToolResult(name="item_0", output='{"deliverables": []}'),
+        ToolCall(name="mcp__plain__list", input={}, id="item_1"),
+        ToolResult(
+            name="item_1",
+            output="MCP tool call requires approval, but approval policy is never",
+            is_error=True,
+        ),
+    ] == events[1:5]
+
+
+def test_a_resumed_session_tells_its_own_tokens() -> None:
+    """The program counts over the whole thread: what went before is taken off."""
+    before = Usage(input_tokens=800, output_tokens=50, cache_read_tokens=200)
+    thread = "01a1fbfc-897a-7b22-a66b-cd975e9b42de"
+    _, ended, error = read(capture("res2"), CodexSession(resumed=thread, record=lambda _: before))
+    assert before == ended.usage  # both turns took the same
+    assert error is None
+
+
+def test_another_session_than_the_one_asked_for() -> None:
+    """A new session in the place of the one to be gone on with is ended, and nothing is told."""
+    session = CodexSession(resumed="no-id")
+    assert [] == session.feed(capture("ok")[0], now=NOW)
+    assert isinstance(session.breach, AgentFailed)
+    _, error = session.end(exit_code=-9, stderr_tail="", duration=1.0, now=NOW)
+    assert isinstance(error, AgentFailed)
+    assert "bad_request" == error.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("err-400", "bad_request"),
+        ("err-401", "auth"),
+        ("err-429", "rate_limit"),
+        ("err-500-noretry", "server"),
+        ("drop", "connection"),
+        ("connrefused-bounded0", "connection"),
+    ],
+)
+def test_failures(name: str, expected: str) -> None:
+    """A failed turn has its reason; the program's words about it are told once each."""
+    events, ended, error = read(capture(name), exit_code=1)
+    assert isinstance(error, AgentFailed)
+    assert (expected, "failed") == (error.reason, ended.outcome)
+    told = [event.text for event in events if isinstance(event, SystemMessage)]
+    assert len(told) == len(set(told)) > 1
+
+
+def test_the_words_of_the_api() -> None:
+    """An answer of the API that is passed on as it came is told in its own words."""
+    _, _, error = read(capture("err-400"), exit_code=1)
+    assert "mock says 400" == str(error)
+
+
+def test_a_program_that_is_ended() -> None:
+    """Without the end of its turn a session has crashed, whatever its exit code."""
+    lines = capture("kill-SIGTERM-bin-long")
+    for code, words in ((-15, "SIGTERM"), (0, "without a result"), (1, "code 1")):
+        _, ended, error = read(lines, exit_code=code)
+        assert isinstance(error, AgentFailed)
+        assert ("crash", "failed") == (error.reason, ended.outcome)
+        assert words in str(error)
+
+
+def test_what_is_still_running() -> None:
+    """A call without a result gets one when the turn ends."""
+    running = item("started", id="item_0", type="command_execution", command="sleep 9")
+    events, _, _ = read([running, *capture("res1")[-1:]])
+    call, result, _ = events
+    assert ToolCall(name="Bash", input={"command": "sleep 9"}, id="item_0") == call
+    assert isinstance(result, ToolResult)
+    assert ("item_0", True) == (result.name, result.is_error)
+
+
+def test_items_that_were_not_announced() -> None:
+    """A call that is told only when it is complete is told before its result."""
+    done = item("completed", id="item_0", type="command_execution", command="true", exit_code=0)
+    events, _, _ = read([done])
+    assert [
+        ToolCall(name="Bash", input={"command": "true"}, id="item_0"),
+        ToolResult(name="item_0", output=""),
+    ] == events
+
+
+def test_a_status_that_is_no_text() -> None:
+    """An item whose status is something else has not failed."""
+    done = item("completed", id="item_0", type="web_search", status=["failed"])
+    events, _, _ = read([done])
+    assert ToolResult(name="item_0", output="") == events[-1]
+
+
+def test_noise_is_skipped() -> None:
+    """Lines that are no objects, and types that are not known, are no events."""
+    lines = [b"", b"null", b"[1]", b"{", b"\xff\xfe", b'{"type":"later.than.this"}', b'{"type":1}']
+    session = CodexSession()
+    assert [] == [event for line in lines for event in session.feed(line, now=NOW)]
+
+
+def test_signs_of_life() -> None:
+    """What says nothing new tells that the program is alive."""
+    session = CodexSession()
+    for line in (b'{"type":"turn.started"}', item("updated", id="item_1", type="todo_list")):
+        assert [PingEvent(timestamp=NOW)] == session.feed(line, now=NOW)

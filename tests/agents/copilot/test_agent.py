@@ -1,0 +1,240 @@
+"""`CopilotAgent`: how it finds its program, and what it asks of it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, empty
+
+import cuggino
+from cuggino.agents import GuardedAgent, InteractiveOptions, LlmAgent, SpawnOptions, make_agent
+from cuggino.agents.copilot import CopilotAgent, agent as module
+from cuggino.agents.copilot.guard import Gate
+from cuggino.agents.copilot.link import Order
+from cuggino.agents.copilot.stream import Program
+from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
+from cuggino.events import LlmAgentEvent
+from cuggino.security.roles import role_policy
+
+VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates."
+
+
+def fake(folder: Path, says: str = VERSION, body: str = "exit 7") -> Path:
+    """A program that tells its version, and else runs `body`."""
+    program = folder / "copilot"
+    asked = f'if [ "$*" = --version ]; then echo asked >> {folder}/asked; echo "{says}"; exit; fi'
+    program.write_text(f"#!/bin/sh\n{asked}\n{body}\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK seems to be installed."""
+    monkeypatch.setattr(importlib.metadata, "version", lambda _name: "1.0.27")
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch, sdk: None) -> list[tuple[Program, Order, Gate]]:
+    """What sessions are asked for; none is started."""
+    made: list[tuple[Program, Order, Gate]] = []
+
+    def session(program: Program, order: Order, gate: Gate) -> Observable[LlmAgentEvent]:
+        made.append((program, order, gate))
+        return empty()
+
+    monkeypatch.setattr(module, "copilot_session", session)
+    return made
+
+
+def spawn(agent: CopilotAgent, cwd: Path, **options: Any) -> None:
+    stream = agent.spawn(SpawnOptions(**{"prompt": "Go.", "cwd": cwd, **options}))
+    cuggino.run(stream, lambda _event: None)
+
+
+class TestCheck:
+    def test_the_version(self, tmp_path: Path, sdk: None) -> None:
+        """It is asked once."""
+        agent = CopilotAgent(path=fake(tmp_path))
+        assert ["1.0.102", "1.0.102"] == [agent.check(), agent.check()]
+        assert "asked\n" == (tmp_path / "asked").read_text()
+
+    @pytest.mark.parametrize(
+        ("says", "message", "hint"),
+        [
+            ("copilot version: v1.34.1", "is not the GitHub Copilot CLI", "@github/copilot"),
+            ("", "is not the GitHub Copilot CLI", "@github/copilot"),
+            ("GitHub Copilot CLI 1.0.9.", "copilot 1.0.9 is too old", "copilot update"),
+        ],
+    )
+    def test_another_program(
+        self, tmp_path: Path, sdk: None, says: str, message: str, hint: str
+    ) -> None:
+        """A program that is another one, or too old, is told with what to do."""
+        with pytest.raises(AgentNotFound, match=message) as caught:
+            CopilotAgent(path=fake(tmp_path, says)).check()
+        assert hint in (caught.value.hint or "")
+
+    @pytest.mark.parametrize("path", ["copilot", "/nonexistent/copilot"])
+    def test_no_program(self, sdk: None, path: str) -> None:
+        """A program that is not there is told with how to install it."""
+        with pytest.raises(AgentNotFound, match="was not found") as caught:
+            CopilotAgent(path=path, env={"PATH": "/nonexistent"}).check()
+        assert "npm install -g @github/copilot" in (caught.value.hint or "")
+
+    def test_a_program_that_fails(self, tmp_path: Path, sdk: None) -> None:
+        """A program that cannot tell its version is not there."""
+        program = tmp_path / "copilot"
+        program.write_text("#!/bin/sh\nexit 1\n")
+        program.chmod(0o755)
+        with pytest.raises(AgentNotFound, match="--version failed"):
+            CopilotAgent(path=program).check()
+
+    def test_no_sdk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without the extra it is told how to install it; so it is when that is too old."""
+
+        def missing(name: str) -> str:
+            raise importlib.metadata.PackageNotFoundError(name)
+
+        for version, message in ((missing, "is not installed"), (lambda _n: "0.9", "too old")):
+            monkeypatch.setattr(importlib.metadata, "version", version)
+            with pytest.raises(AgentNotFound, match=message) as caught:
+                CopilotAgent(path=fake(tmp_path)).check()
+            assert "pip install 'cuggino[copilot]'" in (caught.value.hint or "")
+
+    def test_a_path_of_the_environment(self, tmp_path: Path, sdk: None) -> None:
+        """`COPILOT_CLI_PATH` names the program, unless a path is given."""
+        env = {"COPILOT_CLI_PATH": str(fake(tmp_path))}
+        assert "1.0.102" == CopilotAgent(env=env).check()
+        with pytest.raises(AgentNotFound):
+            CopilotAgent(path="/nonexistent/copilot", env=env).check()
+
+
+class TestRegistry:
+    def test_by_name(self, tmp_path: Path, sdk: None) -> None:
+        """`copilot` is an agent that can be guarded and resumed."""
+        fake(tmp_path)
+        agent = make_agent("copilot", cwd=tmp_path, path="./copilot")
+        assert isinstance(agent, LlmAgent)
+        assert isinstance(agent, GuardedAgent)
+        assert ("copilot", True, "1.0.102") == (agent.name, agent.can_resume, agent.check())
+
+    def test_with_an_argument(self, tmp_path: Path) -> None:
+        """It takes no argument."""
+        with pytest.raises(ConfigError) as caught:
+            make_agent("copilot:x", cwd=tmp_path)
+        assert "copilot" in (caught.value.hint or "")
+
+
+class TestOrders:
+    def test_what_is_asked_for(
+        self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]
+    ) -> None:
+        """Each option reaches the session; the token is a new one, and the program knows it."""
+        agent = CopilotAgent(path=fake(tmp_path), env={"PATH": "/bin:/usr/bin"})
+        for _ in range(2):
+            spawn(
+                agent,
+                tmp_path,
+                system_prompt="Be \udc80 kind.",
+                session_id="s",
+                model="gpt",
+                env={"A": "b"},
+                mcp_servers={"f": {"command": "x"}},
+                allowed_tools=("Bash",),
+            )
+        (program, order, gate), (_, second, _) = orders
+        assert ("Go.", "Be ? kind.", "s", None, "gpt", None) == (
+            order.prompt,
+            order.system_prompt,
+            order.session_id,
+            order.resume_session_id,
+            order.model,
+            order.provider,
+        )
+        assert order.token != second.token
+        assert order.token == program.env["COPILOT_CONNECTION_TOKEN"]
+        assert "b" == program.env["A"]
+        assert "--headless" in program.argv
+        assert "--no-auto-login" not in program.argv
+        assert (False, ("Bash",), ("f",), None) == (
+            gate.unattended,
+            gate.allowed_tools,
+            gate.servers,
+            gate.guard,
+        )
+
+    def test_a_provider_of_ones_own(
+        self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]
+    ) -> None:
+        """The variables of the program for a model provider count for its sessions too."""
+        env = {
+            "COPILOT_PROVIDER_BASE_URL": "http://x/v1",
+            "COPILOT_PROVIDER_TYPE": "azure",
+            "COPILOT_PROVIDER_API_KEY": "k",
+            "COPILOT_PROVIDER_WIRE_API": "responses",
+            "COPILOT_PROVIDER_BEARER_TOKEN": "",
+            "COPILOT_PROVIDER_HEADERS": "A: b\\nC: d:e",
+            "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "9000",
+            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "many",
+            "COPILOT_PROVIDER_AZURE_API_VERSION": "v",
+            "COPILOT_MODEL": "mine",
+        }
+        spawn(CopilotAgent(path=fake(tmp_path), env=env), tmp_path)
+        ((program, order, _),) = orders
+        assert {
+            "type": "azure",
+            "base_url": "http://x/v1",
+            "api_key": "k",
+            "wire_api": "responses",
+            "headers": {"A": "b", "C": "d:e"},
+            "max_prompt_tokens": 9000,
+            "azure": {"api_version": "v"},
+        } == order.provider
+        assert "mine" == order.model
+        assert "--no-auto-login" in program.argv
+
+    def test_a_guard(self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]) -> None:
+        """A guarded program has the shell that the parser understands, and no way around."""
+        env = {"PATH": "/bin:/usr/bin", "BASH_ENV": "x", "COPILOT_ALLOW_ALL": "1", "A": "b"}
+        policy = role_policy("implementing", project=tmp_path, level="roles")
+        spawn(CopilotAgent(path=fake(tmp_path), env=env), tmp_path, guard=policy)
+        ((program, _, gate),) = orders
+        assert gate.guard is not None
+        assert policy.project == gate.guard.policy.project
+        assert program.env["COPILOT_BASH_PATH"].endswith("bash")
+        assert ("b", None, None) == tuple(
+            program.env.get(name) for name in ("A", "BASH_ENV", "COPILOT_ALLOW_ALL")
+        )
+
+
+class TestInteractive:
+    def test_the_terminal(self, tmp_path: Path, sdk: None) -> None:
+        """The program gets folder, permissions and instructions, which are gone afterwards."""
+        body = f"""
+        echo "$*" > {tmp_path}/argv
+        pwd > {tmp_path}/pwd
+        echo $COPILOT_CUSTOM_INSTRUCTIONS_DIRS > {tmp_path}/folder
+        cat $COPILOT_CUSTOM_INSTRUCTIONS_DIRS/.github/instructions/* > {tmp_path}/system
+        exit 3"""
+        agent = CopilotAgent(path=fake(tmp_path, body=body), env={"PATH": "/bin:/usr/bin"})
+        work = tmp_path / "work"
+        work.mkdir()
+        options = InteractiveOptions(
+            cwd=work, system_prompt="Be kind.", dangerously_skip_permissions=True
+        )
+        assert 3 == agent.interactive(options)
+        assert "--no-auto-update --allow-all\n" == (tmp_path / "argv").read_text()
+        assert f"{work}\n" == (tmp_path / "pwd").read_text()
+        assert '---\napplyTo: "**"\n---\nBe kind.\n' == (tmp_path / "system").read_text()
+        assert not Path((tmp_path / "folder").read_text().strip()).exists()
+
+    def test_with_a_guard(self, tmp_path: Path, sdk: None) -> None:
+        """There is no guarded terminal, and it says so before anything is started."""
+        agent = CopilotAgent(path=fake(tmp_path), env={})
+        policy = role_policy("pm", project=tmp_path, level="roles")
+        with pytest.raises(GuardNotLive, match="its own terminal"):
+            agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))

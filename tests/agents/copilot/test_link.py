@@ -1,0 +1,279 @@
+"""The bridge to the GitHub Copilot SDK, with a stand-in for that: what is asked, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cuggino.agents.copilot.guard import Gate
+from cuggino.agents.copilot.link import CopilotLink, Order
+from cuggino.agents.guard import make_guard
+from cuggino.security.roles import role_policy
+from cuggino.testing import no_leaks
+
+Raw = dict[str, Any]
+
+
+class Event:
+    def __init__(self, raw: Raw) -> None:
+        self.raw = raw
+
+    def to_dict(self) -> Raw:
+        return self.raw
+
+
+class Sdk:
+    """What the SDK was asked; `on_send` is what a session does with its prompt."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.options: Raw = {}
+        self.on_send: Callable[[Raw], Any] = lambda _options: None
+        self.on_start: Callable[[], Any] = lambda: None
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put it in the place of the library, whether that is installed or not."""
+        sdk, top, rpc = self, ModuleType("copilot"), ModuleType("copilot.rpc")
+
+        class Session:
+            async def send(self, prompt: str) -> None:
+                sdk.asked.append(("send", prompt))
+                await _maybe(sdk.on_send(sdk.options))
+
+            async def disconnect(self) -> None:
+                sdk.asked.append(("disconnect", None))
+
+        class Client:
+            def __init__(self, *, connection: Any) -> None:
+                sdk.asked.append(("connect", connection))
+
+            async def start(self) -> None:
+                await _maybe(sdk.on_start())
+
+            async def create_session(self, **options: Any) -> Session:
+                sdk.asked.append(("create", options.pop("session_id")))
+                sdk.options = options
+                return Session()
+
+            async def resume_session(self, session_id: str, **options: Any) -> Session:
+                sdk.asked.append(("resume", session_id))
+                sdk.options = options
+                return Session()
+
+            async def force_stop(self) -> None:
+                sdk.asked.append(("force_stop", None))
+
+        class Connection:
+            @staticmethod
+            def for_uri(url: str, *, connection_token: str) -> tuple[str, str]:
+                return url, connection_token
+
+        vars(top).update(CopilotClient=Client, RuntimeConnection=Connection)
+        vars(rpc).update(
+            PermissionDecisionApproveOnce=lambda: "yes",
+            PermissionDecisionReject=lambda *, feedback: f"no: {feedback}",
+        )
+        monkeypatch.setitem(sys.modules, "copilot", top)
+        monkeypatch.setitem(sys.modules, "copilot.rpc", rpc)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.asked]
+
+
+async def _maybe(result: Any) -> None:
+    if asyncio.iscoroutine(result):
+        await result
+
+
+@pytest.fixture
+def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sdk]:
+    made = Sdk()
+    made.install(monkeypatch)
+    with no_leaks():
+        yield made
+
+
+class Linked:
+    """A link, what it has told, and how it ended."""
+
+    def __init__(self, folder: Path, *, guarded: bool = False, **order: Any) -> None:
+        self.events: list[Raw] = []
+        self.ends: list[Exception | None] = []
+        self.ended = threading.Event()
+        policy = role_policy("implementing", project=folder, level="roles")
+        guard = make_guard(policy) if guarded else None
+        self.link = CopilotLink(
+            Order(**{"prompt": "Go.", "cwd": folder, "token": "t", **order}),
+            Gate(cwd=folder, unattended=True, guard=guard),
+            port=4711,
+            on_event=self.events.append,
+            on_end=self._end,
+        )
+
+    def _end(self, error: Exception | None) -> None:
+        self.ends.append(error)
+        self.ended.set()
+
+    def run(self) -> Exception | None:
+        """To its end."""
+        self.link.start()
+        assert self.ended.wait(10)
+        self.link.close()
+        return self.ends[0]
+
+
+def test_a_session(sdk: Sdk, tmp_path: Path) -> None:
+    """It connects with the token, makes the session, sends the prompt, and lets go at the end."""
+    linked = Linked(
+        tmp_path,
+        session_id="s",
+        system_prompt="Be kind.",
+        model="gpt",
+        provider={"type": "openai"},
+        mcp_servers={"f": {"command": "x"}, "g": {"type": "http", "url": "u"}, "h": 7},
+    )
+
+    def answer(options: Raw) -> None:
+        options["on_event"](Event({"type": "session.idle"}))
+        linked.link.finish()
+
+    sdk.on_send = answer
+    assert linked.run() is None
+    assert [
+        ("connect", ("127.0.0.1:4711", "t")),
+        ("create", "s"),
+        ("send", "Go."),
+        ("disconnect", None),
+        ("force_stop", None),
+    ] == sdk.asked
+    assert [{"type": "session.idle"}] == linked.events
+    given = {name: value for name, value in sdk.options.items() if not name.startswith("on_")}
+    assert {
+        "working_directory": str(tmp_path),
+        "streaming": True,
+        "system_message": {"mode": "append", "content": "Be kind."},
+        "model": "gpt",
+        "provider": {"type": "openai"},
+        "mcp_servers": {
+            "f": {"tools": ["*"], "type": "local", "command": "x"},
+            "g": {"tools": ["*"], "type": "http", "url": "u"},
+            "h": 7,
+        },
+    } == given
+    assert sdk.options["on_user_input_request"] is None
+
+
+def test_a_session_is_resumed(sdk: Sdk, tmp_path: Path) -> None:
+    """An old session is gone on with, in place of a new one."""
+    linked = Linked(tmp_path, resume_session_id="old", session_id="new")
+    sdk.on_send = lambda _options: linked.link.finish()
+    assert linked.run() is None
+    assert ("resume", "old") in sdk.asked
+    assert "create" not in sdk.names
+
+
+def test_the_guard_is_asked(sdk: Sdk, tmp_path: Path) -> None:
+    """Hook and permission handler ask the gate, and hooks of the repository are off."""
+    said: list[Any] = []
+    linked = Linked(tmp_path, guarded=True)
+
+    async def answer(options: Raw) -> None:
+        before = options["hooks"]["on_pre_tool_use"]
+        for command in ("ls", "rm -rf .git"):
+            said.append(await before({"toolName": "bash", "toolArgs": {"command": command}}, {}))
+        for command in ("ls", "rm -rf .git"):
+            request = SimpleNamespace(
+                to_dict=lambda c=command: {"kind": "shell", "fullCommandText": c}
+            )
+            said.append(await options["on_permission_request"](request, {}))
+        assert options["enable_file_hooks"] is False
+        linked.link.finish()
+
+    sdk.on_send = answer
+    assert linked.run() is None
+    assert (None, "deny") == (said[0], said[1]["permissionDecision"])
+    assert "yes" == said[2]
+    assert said[3].startswith("no: ")
+
+
+@pytest.mark.parametrize("where", ["on_start", "on_send"])
+def test_an_error(sdk: Sdk, tmp_path: Path, where: str) -> None:
+    """What the SDK raises is the end, and the connection is closed."""
+
+    def fail(*_given: Any) -> None:
+        raise OSError("refused")
+
+    setattr(sdk, where, fail)
+    error = Linked(tmp_path).run()
+    assert isinstance(error, OSError)
+    assert "force_stop" == sdk.names[-1]
+
+
+@pytest.mark.parametrize("where", ["on_start", "on_send"])
+def test_closing_in_the_midst(sdk: Sdk, tmp_path: Path, where: str) -> None:
+    """Whatever is waited for, closing ends it, the connection and the thread."""
+    waiting = threading.Event()
+
+    async def wait(*_given: Any) -> None:
+        waiting.set()
+        await asyncio.sleep(3600)
+
+    setattr(sdk, where, wait)
+    linked = Linked(tmp_path)
+    linked.link.start()
+    assert waiting.wait(10)
+    linked.link.close()
+    linked.link.close()
+    assert [None] == linked.ends
+    assert "force_stop" == sdk.names[-1]
+
+
+def test_closing_before_it_begins(sdk: Sdk, tmp_path: Path) -> None:
+    """A link that was closed before its thread could do anything connects to nothing."""
+    linked = Linked(tmp_path)
+    linked.link.close()
+    linked.link.start()
+    assert linked.ended.wait(10)
+    linked.link.close()
+    assert [] == sdk.asked
+    linked.link.finish()
+
+
+def _later(error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    asyncio.get_running_loop().call_soon(fail)
+
+
+def test_a_question_that_cannot_be_read(sdk: Sdk, tmp_path: Path) -> None:
+    """A permission of an unknown kind, for which a tool would wait for ever, ends the session."""
+    sdk.on_send = lambda _o: _later(ValueError("Unknown PermissionRequest kind: 'new'"))
+    linked = Linked(tmp_path)
+    linked.link.start()
+    assert linked.ended.wait(10)
+    linked.link.close()
+    assert "Unknown PermissionRequest" in str(linked.ends[0])
+
+
+def test_an_event_that_cannot_be_read(sdk: Sdk, tmp_path: Path) -> None:
+    """Another event that the SDK cannot read is told, and the session goes on."""
+    linked = Linked(tmp_path)
+
+    def answer(options: Raw) -> None:
+        _later(AssertionError("no text"))
+        later = lambda: options["on_event"](Event({"type": "session.idle"}))  # noqa: E731
+        asyncio.get_running_loop().call_later(0.05, later)
+        asyncio.get_running_loop().call_later(0.1, linked.link.finish)
+
+    sdk.on_send = answer
+    assert linked.run() is None
+    assert ["sdk.unreadable", "session.idle"] == [raw["type"] for raw in linked.events]

@@ -1,0 +1,298 @@
+"""A session of GitHub Copilot with a stand-in for the SDK: order, endings, and what is left."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents.copilot import stream as copilot_stream
+from cuggino.agents.copilot.guard import Gate
+from cuggino.agents.copilot.link import Order
+from cuggino.agents.copilot.stream import Program, copilot_session
+from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
+from cuggino.events import Event, GuardDenied, LlmAgentEvent, SessionEnded
+from cuggino.operators import LoopScheduler
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+
+Raw = dict[str, Any]
+LISTENS = "echo noise; echo CLI server listening on port 4711; exec sleep 60"
+BEGUN: list[Raw] = [
+    {"type": "session.start", "data": {"sessionId": "s1"}},
+    {"type": "user.message", "data": {"content": "Go."}},
+]
+SAID: Raw = {"type": "assistant.message", "data": {"content": "Hello.", "messageId": "m"}}
+IDLE: Raw = {"type": "session.idle", "data": {}}
+
+
+class FakeLink:
+    """Plays events on a thread of its own, as the link to the SDK does."""
+
+    def __init__(self, *events: Raw | Exception, ends: bool = True) -> None:
+        self._script = events
+        self._ends = ends
+        self.ports: list[int] = []
+        self.closed = threading.Event()
+        self.finished = threading.Event()
+
+    def __call__(
+        self,
+        order: Order,
+        gate: Gate,
+        *,
+        port: int,
+        on_event: Callable[[Raw], None],
+        on_end: Callable[[Exception | None], None],
+    ) -> Any:
+        self.order, self.gate, self._on_event, self._on_end = order, gate, on_event, on_end
+        self.ports.append(port)
+        self._thread = threading.Thread(target=self._play, name="fake-link")
+        return self
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _play(self) -> None:
+        for event in self._script:
+            if isinstance(event, Exception):
+                self._on_end(event)
+                return
+            self.gate.see(event)
+            self._on_event(event)
+        if self._ends:
+            self.finished.wait(10)
+            self._on_end(None)
+
+    def finish(self) -> None:
+        self.finished.set()
+
+    def close(self) -> None:
+        self.finished.set()
+        self.closed.set()
+        self._thread.join()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+class Session:
+    """What a session said, and how it ended."""
+
+    def __init__(
+        self, folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | None = None
+    ) -> None:
+        self.events: list[LlmAgentEvent] = []
+        self.error: Exception | None = None
+        try:
+            cuggino.run(stream(folder, link, script=script, gate=gate), self._keep)
+        except Exception as error:
+            self.error = error
+
+    def _keep(self, event: Event) -> None:
+        assert isinstance(event, LlmAgentEvent)
+        self.events.append(event)
+
+    @property
+    def tags(self) -> list[str]:
+        return [event.tag for event in self.events]
+
+
+def stream(folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | None = None) -> Any:
+    program = Program(argv=["sh", "-c", script], cwd=folder, env=dict(os.environ))
+    order = Order(prompt="Go.", cwd=folder, token="t")
+    gate = gate or Gate(cwd=folder, unattended=True)
+    return copilot_session(program, order, gate, link=link)
+
+
+def test_a_session(tmp_path: Path) -> None:
+    """Events come in order, the ending last, when the link is closed and the program has ended."""
+    link = FakeLink(*BEGUN, SAID, IDLE)
+    done = Session(tmp_path, link)
+    assert done.error is None
+    assert ["SystemMessage", "AgentMessage", "PingEvent", "SessionEnded"] == done.tags
+    assert [4711] == link.ports
+    assert link.closed.is_set()
+    last = done.events[-1]
+    assert isinstance(last, SessionEnded)
+    assert ("completed", "s1") == (last.outcome, last.session_id)
+
+
+def test_an_error_of_the_session(tmp_path: Path) -> None:
+    """The error comes behind the ending."""
+    bad = {"type": "session.error", "data": {"errorType": "authentication", "message": "no"}}
+    done = Session(tmp_path, FakeLink(*BEGUN, bad, IDLE))
+    assert isinstance(done.error, AgentFailed)
+    assert "auth" == done.error.reason
+    assert "SessionEnded" == done.tags[-1]
+
+
+def test_a_usage_limit(tmp_path: Path) -> None:
+    """A usage limit is told by an event, before the ending."""
+    bad = {
+        "type": "session.error",
+        "data": {"errorType": "quota", "message": "Try again in 1 hour."},
+    }
+    done = Session(tmp_path, FakeLink(*BEGUN, bad, IDLE))
+    assert isinstance(done.error, QuotaExceeded)
+    assert done.error.resets_at is not None
+    assert ["RateLimited", "SessionEnded"] == done.tags[-2:]
+
+
+def test_a_connection_that_is_refused(tmp_path: Path) -> None:
+    """What the SDK raises is the session's error."""
+    done = Session(tmp_path, FakeLink(OSError("ECONNREFUSED")))
+    assert isinstance(done.error, AgentFailed)
+    assert ("connection", ["SessionEnded"]) == (done.error.reason, done.tags)
+
+
+class ProcessExitedError(Exception):
+    """The name is that of the SDK's error."""
+
+
+def test_a_program_that_ends(tmp_path: Path) -> None:
+    """The exit code and the last words of the program say why, not the broken connection."""
+    script = "echo listening on port 1; sleep 0.1; echo it broke >&2; exit 3"
+    done = Session(tmp_path, FakeLink(*BEGUN, ProcessExitedError("gone")), script=script)
+    assert isinstance(done.error, AgentFailed)
+    assert ("crash", "copilot exited with code 3: it broke") == (
+        done.error.reason,
+        done.error.message,
+    )
+    ended = done.events[-1]
+    assert isinstance(ended, SessionEnded)
+    assert ("failed", "s1") == (ended.outcome, ended.session_id)
+
+
+def test_a_program_that_lives_on_without_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost connection ends the session also when the program does not end."""
+    monkeypatch.setattr(copilot_stream, "LOST_SECONDS", 0.1)
+    done = Session(tmp_path, FakeLink(*BEGUN, ProcessExitedError("the connection is gone")))
+    assert isinstance(done.error, AgentFailed)
+    assert "the connection is gone" in done.error.message
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exit 0", "copilot ended without a result"),
+        ("echo unknown option >&2; exit 1", "copilot exited with code 1: unknown option"),
+        ("kill -9 $$", "copilot was ended by SIGKILL"),
+    ],
+)
+def test_a_program_that_does_not_listen(tmp_path: Path, script: str, message: str) -> None:
+    """A program that ends before it listens has crashed; no link was made."""
+    link = FakeLink()
+    done = Session(tmp_path, link, script=script)
+    assert isinstance(done.error, AgentFailed)
+    assert (message, "crash", []) == (done.error.message, done.error.reason, link.ports)
+
+
+def test_a_program_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that does not listen in its time is ended."""
+    monkeypatch.setattr(copilot_stream, "START_SECONDS", 0.2)
+    done = Session(tmp_path, FakeLink(), script="exec sleep 60")
+    assert isinstance(done.error, AgentFailed)
+    assert "did not listen" in done.error.message
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """When nothing could be started there is only the error."""
+    program = Program(argv=[str(tmp_path / "nothing")], cwd=tmp_path, env={})
+    order, gate = Order(prompt="Go.", cwd=tmp_path, token="t"), Gate(cwd=tmp_path, unattended=True)
+    events: list[Event] = []
+    with pytest.raises(AgentNotFound):
+        cuggino.run(copilot_session(program, order, gate, link=FakeLink()), events.append)
+    assert [] == events
+
+
+def test_a_breach(tmp_path: Path) -> None:
+    """A breach of the guard ends program and link at once, and is the session's error."""
+
+    class Open(Gate):
+        def see(self, raw: Raw) -> None:
+            if raw is SAID:
+                self.breach = GuardNotLive("the guard is not live")
+
+    gate = Open(cwd=tmp_path, unattended=True)
+    done = Session(tmp_path, FakeLink(*BEGUN, SAID, ends=False), gate=gate)
+    assert isinstance(done.error, GuardNotLive)
+    assert ["AgentMessage", "SessionEnded"] == done.tags[-2:]
+
+
+def test_what_the_gate_tells(tmp_path: Path) -> None:
+    """A denial comes at its place among the events."""
+    denied = GuardDenied(tool="Bash", tool_use_id="c", part="p", reason="r")
+
+    class Denies(Gate):
+        def see(self, raw: Raw) -> None:
+            if raw is SAID:
+                self.tell(denied)
+
+    gate = Denies(cwd=tmp_path, unattended=True)
+    done = Session(tmp_path, FakeLink(*BEGUN, SAID, IDLE), gate=gate)
+    assert done.error is None
+    assert ["SystemMessage", "GuardDenied", "AgentMessage"] == done.tags[:3]
+
+
+def test_disposal(tmp_path: Path) -> None:
+    """Disposal closes the link and ends the program; nothing is told any more."""
+    link = FakeLink(*BEGUN, SAID, ends=False)
+    lane = LoopScheduler()
+    seen: list[Event] = []
+    told = threading.Event()
+
+    def keep(event: Event) -> None:
+        seen.append(event)
+        if len(seen) == 2:
+            told.set()
+
+    held = stream(tmp_path, link).subscribe(keep, scheduler=lane)
+    assert told.wait(10)
+    held.dispose()
+    held.dispose()
+    assert link.closed.is_set()
+    lane.close()
+    assert ["SystemMessage", "AgentMessage"] == [event.tag for event in seen]
+
+
+def test_a_subscriber_that_raises(tmp_path: Path) -> None:
+    """What `on_next` raises reaches `on_error`, behind the end of link and program."""
+    link = FakeLink(*BEGUN, SAID, ends=False)
+    errors: list[Exception] = []
+    ended = threading.Event()
+
+    def refuse(_event: Event) -> None:
+        raise ValueError("no")
+
+    def fail(error: Exception) -> None:
+        errors.append(error)
+        assert link.closed.is_set()
+        ended.set()
+
+    lane = LoopScheduler()
+    stream(tmp_path, link).subscribe(refuse, fail, scheduler=lane)
+    assert ended.wait(10)
+    lane.close()
+    assert ["no"] == [str(error) for error in errors]
+
+
+def test_all_on_one_thread(tmp_path: Path) -> None:
+    """Every event is delivered on the scheduler that was given."""
+    threads: set[int] = set()
+    cuggino.run(
+        stream(tmp_path, FakeLink(*BEGUN, *[SAID] * 200, IDLE)),
+        lambda _event: threads.add(threading.get_ident()),
+    )
+    assert 1 == len(threads)

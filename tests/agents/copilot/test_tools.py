@@ -1,0 +1,70 @@
+"""GitHub Copilot's tools in the names of Claude Code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuggino.agents.copilot.tools import common_call
+
+PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n*** End Patch\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "tool", "given", "is_known"),
+    [
+        (
+            "bash",
+            {"command": "ls", "mode": "sync"},
+            "Bash",
+            {"command": "ls", "mode": "sync"},
+            True,
+        ),
+        ("view", {"path": "/a"}, "Read", {"file_path": "/a"}, True),
+        (
+            "create",
+            {"path": "/a", "file_text": "x"},
+            "Write",
+            {"file_path": "/a", "content": "x"},
+            True,
+        ),
+        (
+            "edit",
+            {"path": "/a", "old_str": "x", "new_str": "y"},
+            "Edit",
+            {"file_path": "/a", "old_string": "x", "new_string": "y"},
+            True,
+        ),
+        (
+            "apply_patch",
+            PATCH,
+            "MultiEdit",
+            {"edits": [{"file_path": f} for f in "abc"], "patch": PATCH},
+            True,
+        ),
+        (
+            "apply_patch",
+            {"input": "nothing"},
+            "MultiEdit",
+            {"edits": [], "patch": "nothing"},
+            False,
+        ),
+        ("apply_patch", 7, "MultiEdit", 7, False),
+        ("task", {"agent_type": "x"}, "Task", {"subagent_type": "x"}, True),
+        ("bash", "ls", "Bash", "ls", False),
+        ("files-put", {"a": 1}, "mcp__files__put", {"a": 1}, True),
+        ("files-x-put", {}, "mcp__files-x__put", {}, True),
+        ("github-mcp-server-list_issues", {}, "mcp__github-mcp-server__list_issues", {}, True),
+        ("write_bash", {"input": "x"}, "write_bash", {"input": "x"}, False),
+    ],
+)
+def test_tools(name: str, arguments: Any, tool: str, given: Any, is_known: bool) -> None:
+    """Tools and their inputs have the names of Claude Code; an unknown one keeps its own."""
+    assert (tool, given, is_known) == common_call(name, arguments, servers=("files", "files-x"))
+
+
+def test_the_server_of_a_tool() -> None:
+    """Where the program says which server a tool is of, its name is not guessed at."""
+    call = common_call("a-b-c", {}, server=("a", "b-c"), servers=("a-b",))
+    assert "mcp__a__b-c" == call.tool

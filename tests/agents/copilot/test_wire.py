@@ -1,0 +1,232 @@
+"""What the events of GitHub Copilot's SDK become, and how a session is said to have ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.agents.copilot.wire import CopilotSession
+from cuggino.errors import AgentFailed
+from cuggino.events import (
+    AgentMessage,
+    LlmAgentEvent,
+    MessageDelta,
+    PingEvent,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+    UserMessage,
+    dump_event,
+)
+
+NOW = 1_795_289_780.0
+
+
+def raw(kind: str, agent: str | None = None, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, **({"agentId": agent} if agent else {})}
+
+
+def fed(*events: dict[str, Any], session: CopilotSession | None = None) -> list[LlmAgentEvent]:
+    session = session or CopilotSession()
+    return [event for one in events for event in session.feed(one, now=NOW)]
+
+
+def ended(*events: dict[str, Any]) -> tuple[str, Exception | None]:
+    session = CopilotSession()
+    fed(*events, session=session)
+    told, error = session.end(None, duration=1.0, now=NOW)
+    return told.outcome, error
+
+
+MESSAGE = raw("assistant.message", content="Hello.", messageId="m1", toolRequests=[])
+START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={"command": "ls"})
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (MESSAGE, AgentMessage(text="Hello.", message_id="m1")),
+        (raw("assistant.reasoning", content="Hm."), Thinking(text="Hm.")),
+        (START, ToolCall(name="Bash", input={"command": "ls"}, id="c")),
+        (
+            raw("tool.execution_complete", toolCallId="c", success=True, result={"content": "out"}),
+            ToolResult(name="c", output="out"),
+        ),
+        (
+            raw(
+                "tool.execution_complete",
+                toolCallId="c",
+                success=True,
+                result={"content": "out"},
+                shellExecution={"exitCode": 3},
+            ),
+            ToolResult(name="c", output="out", is_error=True),
+        ),
+        (
+            raw("tool.execution_complete", toolCallId="c", success=False, error={"message": "no"}),
+            ToolResult(name="c", output="no", is_error=True),
+        ),
+        (raw("session.start", sessionId="s"), SystemMessage(text="Session initialized")),
+        (
+            raw("session.mcp_servers_loaded", servers=[{"name": "a", "status": "failed"}]),
+            SystemMessage(text="MCP server a failed"),
+        ),
+        (
+            raw("assistant.turn_retry", reason="rate_limit"),
+            SystemMessage(text="Retrying: rate limit"),
+        ),
+        (raw("session.warning", message="careful"), SystemMessage(text="careful")),
+        (raw("session.error", message="bad"), SystemMessage(text="bad")),
+        (raw("assistant.message_delta", deltaContent="Hel"), PingEvent(timestamp=NOW)),
+        (raw("assistant.message", content="", messageId="m"), PingEvent(timestamp=NOW)),
+        (raw("session.mcp_servers_loaded", servers=[]), PingEvent(timestamp=NOW)),
+        (raw("something.new", of="a later version"), PingEvent(timestamp=NOW)),
+        ({}, PingEvent(timestamp=NOW)),
+    ],
+)
+def test_one_event(event: dict[str, Any], expected: LlmAgentEvent) -> None:
+    """Each of the SDK's events has its meaning, and what has none is a sign of life."""
+    assert [expected] == fed(event)
+
+
+def test_text_while_it_is_written() -> None:
+    """Deltas have the id of their message and its sub-agent, and make up its text."""
+    events = fed(
+        raw("subagent.started", "a1", toolCallId="task"),
+        raw("assistant.message_delta", messageId="m", deltaContent="Hel"),
+        raw("assistant.message_delta", "a1", messageId="s", deltaContent="sub"),
+        raw("assistant.message_delta", messageId="m", deltaContent="lo \ud83d"),
+        raw("assistant.message_delta", messageId="m", deltaContent="\ude00"),
+        raw("assistant.message_delta", messageId="m", deltaContent=""),
+        raw("assistant.message_delta", messageId="m", deltaContent=7),
+        raw("assistant.message_delta", messageId="m", deltaContent="!\ud83d"),
+        raw("assistant.message", messageId="m", content="Hello \U0001f600!\ufffd"),
+    )
+    told = [event for event in events[1:] if not isinstance(event, PingEvent)]
+    assert [
+        MessageDelta(text="Hel", message_id="m"),
+        MessageDelta(text="sub", message_id="s", parent_tool_use_id="task"),
+        MessageDelta(text="lo ", message_id="m"),
+        MessageDelta(text="\U0001f600", message_id="m"),
+        MessageDelta(text="!", message_id="m"),
+        MessageDelta(text="\ufffd", message_id="m"),
+        AgentMessage(text="Hello \U0001f600!\ufffd", message_id="m"),
+    ] == told
+    assert [PingEvent(timestamp=NOW)] * 7 == [e for e in events if isinstance(e, PingEvent)]
+
+
+def test_tokens() -> None:
+    """Tokens add up over requests; those that were cached are not counted as input as well."""
+    count = raw(
+        "assistant.usage",
+        inputTokens=1000,
+        outputTokens=50,
+        cacheReadTokens=200,
+        cacheWriteTokens=100,
+        cost=1.0,
+    )
+    one = Usage(
+        input_tokens=700, output_tokens=50, cache_read_tokens=200, cache_creation_tokens=100
+    )
+    two = Usage(
+        input_tokens=1400, output_tokens=100, cache_read_tokens=400, cache_creation_tokens=200
+    )
+    session = CopilotSession()
+    assert [UsageUpdate(usage=one), UsageUpdate(usage=two)] == fed(count, count, session=session)
+    told, _ = session.end(None, duration=1.0, now=NOW)
+    assert (two, None) == (told.usage, told.cost_usd)
+
+
+def test_the_prompt_is_not_repeated() -> None:
+    """The first message to the model is the prompt, a later one is told."""
+    events = fed(raw("user.message", content="Go."), raw("user.message", content="Done?"))
+    assert [UserMessage(text="Done?")] == events
+
+
+def test_a_sub_agent() -> None:
+    """What a sub-agent says belongs to the call that started it; its beginning and end are told."""
+    start = raw(
+        "subagent.started",
+        "a1",
+        toolCallId="task",
+        agentDisplayName="helper",
+        agentDescription="look around",
+    )
+    said = raw("assistant.message", "a1", content="Hi.", messageId="m")
+    done = raw("subagent.completed", "a1", toolCallId="task", agentDisplayName="helper")
+    failed = raw("subagent.failed", "a1", toolCallId="task", agentName="x", error="lost")
+    assert [
+        SystemMessage(text="Sub-agent helper started: look around"),
+        AgentMessage(text="Hi.", message_id="m", parent_tool_use_id="task"),
+        SystemMessage(text="Sub-agent helper completed"),
+        SystemMessage(text="Sub-agent x failed: lost"),
+    ] == fed(start, said, done, failed)
+
+
+def test_the_session_is_over_when_it_is_idle() -> None:
+    """Idle before the prompt, or of a sub-agent, is not the end."""
+    session = CopilotSession()
+    fed(raw("session.idle"), session=session)
+    assert not session.is_over
+    fed(raw("user.message", content="Go."), raw("session.idle", "a1"), session=session)
+    assert not session.is_over
+    fed(raw("session.idle"), session=session)
+    assert session.is_over
+
+
+def test_an_error_that_was_overcome() -> None:
+    """When the model speaks after an error the session has not failed; a sub-agent's does not."""
+    error = raw("session.error", errorType="query", message="bad")
+    assert ("completed", None) == ended(error, MESSAGE, raw("session.idle"))
+    of_helper = raw("assistant.message", "a1", content="Hi.", messageId="m")
+    assert "failed" == ended(error, of_helper)[0]
+    assert ("completed", None) == ended(raw("session.error", "a1", message="bad"), MESSAGE)
+
+
+@pytest.mark.parametrize("event", [raw("abort", reason="user"), raw("session.idle", aborted=True)])
+def test_an_interruption(event: dict[str, Any]) -> None:
+    """An aborted session was interrupted, and that is an error."""
+    outcome, error = ended(raw("user.message", content="Go."), event)
+    assert isinstance(error, AgentFailed)
+    assert ("interrupted", "aborted") == (outcome, error.reason)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+KINDS = st.sampled_from(
+    [
+        *("session.start", "session.error", "session.idle", "session.mcp_servers_loaded"),
+        *("user.message", "abort", "assistant.message", "assistant.usage", "session.warning"),
+        *("tool.execution_start", "tool.execution_complete", "assistant.turn_retry"),
+        *("subagent.started", "subagent.failed"),
+    ]
+)
+DATA = st.dictionaries(
+    st.sampled_from(
+        [
+            *("content", "messageId", "toolCallId", "toolName", "arguments", "result", "error"),
+            *("success", "servers", "message", "errorType", "statusCode", "inputTokens"),
+            *("shellExecution", "mcpServerName", "mcpToolName"),
+        ]
+    ),
+    JSON,
+)
+
+
+@given(st.lists(st.tuples(KINDS, DATA | JSON), max_size=5))
+def test_whatever_comes(events: list[tuple[str, Any]]) -> None:
+    """Nothing raises, whatever the events hold, and all that comes of them can be written."""
+    session = CopilotSession(servers=("s",))
+    for kind, data in events:
+        for event in session.feed({"type": kind, "data": data}, now=NOW):
+            assert dump_event(event)
+    told, _ = session.end(None, duration=1.0, now=NOW)
+    assert dump_event(told)

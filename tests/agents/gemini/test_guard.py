@@ -1,0 +1,293 @@
+"""The guard of the Gemini CLI without the program: the hook, the rules, what the stream shows."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents.gemini import guard as gemini_guard
+from cuggino.agents.gemini.guard import FAILED, UNMARKED, SessionGuard, prepare_guard, rules
+from cuggino.agents.gemini.home import Home
+from cuggino.agents.gemini.hook import answer
+from cuggino.agents.gemini.tools import MARK
+from cuggino.agents.gemini.watch import GeminiWatch
+from cuggino.errors import GuardNotLive
+from cuggino.events import GuardDenied
+from cuggino.security.roles import role_policy
+
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nowhere"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "p" / ".specs").mkdir(parents=True)
+    (tmp_path / "s").mkdir()
+    return tmp_path / "p"
+
+
+@pytest.fixture
+def home(project: Path) -> Iterator[Home]:
+    made = Home({"HOME": str(project.parent / "s")})
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def guard(project: Path, home: Home) -> SessionGuard:
+    policy = role_policy("implementing", project=project, level="roles")
+    return prepare_guard(policy, ENV, home)[0]
+
+
+def orders(guard: SessionGuard) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((guard.log.parent / "orders.json").read_text())
+    return made
+
+
+def ask(guard: SessionGuard, tool: str, /, **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    made = orders(guard)
+    cwd = json.loads(made["policy"])["project"]
+    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given, "cwd": cwd}
+    return answer(data, made)
+
+
+def test_the_program(guard: SessionGuard, project: Path) -> None:
+    """The hook answers as the program runs it, and writes its verdict to the log."""
+    data = {
+        "hook_event_name": "BeforeTool",
+        "tool_name": "write_file",
+        "tool_input": {"file_path": ".specs/x", "content": ""},
+        "cwd": str(project),
+    }
+    command = guard.hooks()["BeforeTool"][0]["hooks"][0]["command"]
+    done = subprocess.run(
+        shlex.split(command), input=json.dumps(data), capture_output=True, text=True, check=True
+    )
+    said = json.loads(done.stdout)
+    assert "deny" == said["decision"]
+    told = json.loads(guard.log.read_text())
+    assert ("write_file", "Write", said["reason"]) == (told["name"], told["tool"], told["reason"])
+
+
+def test_a_program_that_fails(guard: SessionGuard) -> None:
+    """Whatever goes wrong in the hook is a no."""
+    (guard.log.parent / "orders.json").unlink()
+    done = subprocess.run(
+        ["/bin/sh", str(guard.script)], input="{}", capture_output=True, text=True, check=True
+    )
+    assert {"decision": "deny", "reason": FAILED} == json.loads(done.stdout)
+
+
+def test_trying_out(guard: SessionGuard, project: Path) -> None:
+    """The hook is seen to answer, or the guard is not live."""
+    guard.try_out(ENV, str(project))
+    assert "" == guard.log.read_text()
+    made = orders(guard)
+    (guard.log.parent / "orders.json").write_text(json.dumps({**made, "shfmt": "/bin/false"}))
+    with pytest.raises(GuardNotLive):
+        guard.try_out(ENV, str(project))
+
+
+def test_marks(guard: SessionGuard) -> None:
+    """What changes something is marked; a command is wrapped, and does what it did."""
+    command = "echo 'it'\"'\"'s' $(echo x); cat <<'A'\n-e $HOME\nA"
+    said, told = ask(guard, "run_shell_command", command=command, **{MARK: "forged"})
+    marked = said["hookSpecificOutput"]["tool_input"]
+    assert guard.token == marked[MARK]
+    assert {"command": command} == told["input"]
+    outputs = [
+        subprocess.run(["bash", "-c", text], capture_output=True, check=True).stdout
+        for text in (command, marked["command"])
+    ]
+    assert outputs[0] == outputs[1] == b"it's x\n-e $HOME\n"
+    assert {"decision": "allow"} == ask(guard, "read_file", file_path="x")[0]
+    assert {"decision": "allow"} == ask(guard, "mcp_x_y", a=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("run_shell_command", {"command": "echo x > .specs/y"}),
+        ("run_shell_command", {"command": "echo x > y", "dir_path": ".specs"}),
+        ("run_shell_command", {"command": "ls", "additional_permissions": {}}),
+        ("write_file", {"file_path": ".gemini/settings.json", "content": ""}),
+        ("replace", {"file_path": ".specs/task.md"}),
+        ("mcp_x_y", {"path": ".specs/task.md"}),
+        ("discovered_tool", {}),
+    ],
+)
+def test_what_is_denied(guard: SessionGuard, tool: str, given: dict[str, Any]) -> None:
+    """What the policy forbids, and what is not known, gets no mark and a reason."""
+    said, told = ask(guard, tool, **given)
+    assert ("deny", said["reason"]) == (said["decision"], told["reason"])
+    assert told["reason"] and "hookSpecificOutput" not in said
+
+
+def test_bounded_reading(project: Path, home: Home) -> None:
+    """Where reading is bounded, readers are marked too, and stay in the project."""
+    policy = role_policy("verify", project=project, level="full")
+    guard, _ = prepare_guard(policy, ENV, home)
+    assert (
+        guard.token
+        == ask(guard, "read_file", file_path="x")[0]["hookSpecificOutput"]["tool_input"][MARK]
+    )
+    for tool, given in (
+        ("read_file", {"file_path": "/etc/passwd"}),
+        ("list_directory", {"dir_path": ".."}),
+        ("glob", {"pattern": "../*"}),
+        ("grep_search", {"pattern": "x", "dir_path": "/"}),
+        ("read_many_files", {"include": ["a", "/etc/*"]}),
+    ):
+        assert "deny" == ask(guard, tool, **given)[0]["decision"], tool
+    assert "allow" == ask(guard, "grep_search", pattern="/x")[0]["decision"]
+
+
+def test_the_rules(guard: SessionGuard) -> None:
+    """What changes something passes with the mark alone, others do so without, unknown ones not."""
+    made = tomllib.loads(rules(unattended=True, guard=guard))["rule"]
+    by_tool = {name: rule for rule in reversed(made) for name in rule["toolName"]}
+    for tool in ("run_shell_command", "write_file", "replace"):
+        assert guard.token in by_tool[tool]["argsPattern"]
+    assert "argsPattern" not in by_tool["read_file"]
+    decisions = [by_tool[tool]["decision"] for tool in ("glob", "mcp_*", "*", "ask_user")]
+    assert ["allow", "allow", "deny", "deny"] == decisions
+    order = [rule["priority"] for rule in made]
+    assert sorted(order, reverse=True) == order
+    assert order[-1] == by_tool["*"]["priority"]
+
+
+def test_rules_without_leave() -> None:
+    """Without leave the session reads, and uses what is allowed by name."""
+    allowed = ("Bash", "mcp__a__b", "mcp__c")
+    made = tomllib.loads(rules(unattended=False, guard=None, allowed_tools=allowed))["rule"]
+    may = [name for rule in made if rule["decision"] == "allow" for name in rule["toolName"]]
+    assert {"run_shell_command", "read_file", "b", "*"} <= set(may)
+    assert not {"write_file", "mcp_*"} & set(may)
+    assert ["a", "c"] == [rule["mcpName"] for rule in made if "mcpName" in rule]
+    only = tomllib.loads(rules(unattended=True, guard=None))["rule"]
+    assert ["deny"] == [rule["decision"] for rule in only]
+
+
+def test_rules_of_an_administrator(
+    project: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an administrator's rules would replace ours, no guarded session starts."""
+    (tmp_path / "a.toml").touch()
+    monkeypatch.setattr(gemini_guard, "_ADMIN", {})
+    monkeypatch.setattr(gemini_guard, "_ADMIN_ELSEWHERE", str(tmp_path))
+    with pytest.raises(GuardNotLive):
+        prepare_guard(role_policy("implementing", project=project, level="roles"), ENV, home)
+
+
+def watched(*lines: dict[str, Any]) -> GeminiWatch:
+    rest = [json.dumps({"canary": "live"}), "no json", *map(json.dumps, lines)]
+
+    def verdicts() -> list[str]:
+        told, rest[:] = list(rest), []
+        return told
+
+    watch = GeminiWatch(verdicts)
+    watch.begin()
+    return watch
+
+
+DENIED = {"name": "replace", "input": {"a": 1}, "tool": "Edit", "part": "p", "reason": "r"}
+
+
+def test_a_watch_without_a_canary() -> None:
+    """A session whose hook did not answer at its start must end."""
+    watch = GeminiWatch(list)
+    watch.begin()
+    assert watch.breach is not None
+    assert GeminiWatch(lambda: ['{"canary": "it cannot"}']).breach is None
+
+
+def test_a_denied_call() -> None:
+    """A denied call is told once, with what the hook said."""
+    watch = watched(DENIED)
+    watch.call("c", "replace", "Edit", {"a": 1})
+    expected = [GuardDenied(tool="Edit", tool_use_id="c", part="p", reason="r")]
+    assert expected == watch.result("c", is_error=True, message="blocked")
+    assert [] == watch.result("c", is_error=True, message="blocked")
+    assert watch.breach is None
+
+
+@pytest.mark.parametrize("verdicts", [[], [DENIED]])
+def test_a_call_past_the_guard(verdicts: list[dict[str, Any]]) -> None:
+    """A call that succeeded without a verdict, or in spite of one, ends the session."""
+    watch = watched(*verdicts)
+    watch.call("c", "replace", "Edit", {"a": 1})
+    watch.result("c", is_error=False, message="")
+    assert watch.breach is not None
+
+
+def test_an_allowed_call() -> None:
+    """Each verdict lets one call pass."""
+    watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
+    for call in ("c", "d"):
+        watch.call(call, "replace", "Edit", {"a": 1})
+    watch.result("c", is_error=False, message="")
+    assert watch.breach is None
+    watch.result("d", is_error=False, message="")
+    assert watch.breach is not None
+
+
+@pytest.mark.parametrize("reason", [FAILED, UNMARKED])
+def test_a_hook_that_did_not_answer(reason: str) -> None:
+    """A call that was not run because the hook failed is denied as well."""
+    watch = watched()
+    watch.call("c", "run_shell_command", "Bash", {})
+    expected = [GuardDenied(tool="Bash", tool_use_id="c", part="Bash", reason=reason)]
+    assert expected == watch.result("c", is_error=True, message=f"Denied: {reason}")
+
+
+def test_a_hook_that_is_gone() -> None:
+    """What the program says of a hook that could not be run is the reason."""
+    watch = watched()
+    watch.call("c", "run_shell_command", "Bash", {})
+    (denied,) = watch.result("c", is_error=True, message="Tool execution blocked: sh: no file")
+    assert "sh: no file" == denied.reason
+
+
+def test_a_hook_of_somebody_else() -> None:
+    """What a hook of the user's blocks, the guard has not denied; its verdict is used up."""
+    watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
+    watch.call("c", "replace", "Edit", {"a": 1})
+    assert [] == watch.result("c", is_error=True, message="Tool execution blocked: not today")
+    watch.call("d", "replace", "Edit", {"a": 1})
+    watch.result("d", is_error=False, message="")
+    assert watch.breach is not None
+
+
+def test_inputs_that_the_program_changed() -> None:
+    """A verdict is found though the program asked with a slightly different input."""
+    watch = watched(
+        {"name": "glob", "input": {"a": 1}, "tool": "Glob"},
+        {"name": "mcp_a_b", "input": {"a": 1}, "tool": "mcp__a__b"},
+        {**DENIED, "input": {"a": 1, "b": 2}},
+    )
+    watch.call("c", "glob", "Glob", {"a": 1, "b": None})
+    watch.call("d", "mcp_a_b", "mcp__a__b", {"a": 1, "wait_for_previous": True})
+    watch.call("e", "replace", "Edit", {"a": 1})
+    assert [] == watch.result("c", is_error=False, message="")
+    assert [] == watch.result("d", is_error=False, message="")
+    assert ["r"] == [e.reason for e in watch.result("e", is_error=True, message="blocked: r")]
+    assert watch.breach is None
+    watch.call("f", "mcp_a_b", "mcp__a__b", {"a": 2})
+    watch.result("f", is_error=False, message="")
+    assert watch.breach is not None
+
+
+def test_a_sub_agents_calls() -> None:
+    """What a sub-agent was denied is told with the call that started it."""
+    watch = watched(DENIED, {"name": "invoke_agent", "input": {}, "tool": "Task"})
+    watch.call("t", "invoke_agent", "Task", {})
+    expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")]
+    assert expected == watch.result("t", is_error=False, message="")
+    assert watch.breach is None

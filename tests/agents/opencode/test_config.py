@@ -1,0 +1,91 @@
+"""OpenCode's tools in common names, and what a session is told by its environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents.opencode.config import config_content, needs_packages, permissions
+from cuggino.agents.opencode.tools import common_call, tool_id
+from cuggino.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("write", {"filePath": "a", "content": "b"}, ("Write", {"file_path": "a", "content": "b"})),
+        ("bash", {"command": "ls"}, ("Bash", {"command": "ls"})),
+        ("my_files_put", {"p": 1}, ("mcp__my.files__put", {"p": 1})),
+        ("execute", {"code": "x"}, ("execute", {"code": "x"})),
+    ],
+)
+def test_names(name: str, arguments: Any, expected: tuple[str, Any]) -> None:
+    """Tools have the names and inputs of Claude Code; unknown ones keep theirs, and are unknown."""
+    call = common_call(name, arguments, servers=("my.files",))
+    assert (*expected, name != "execute") == (call.tool, call.input, call.is_known)
+
+
+def test_a_patch() -> None:
+    """A patch names every file that it touches; without one it is not understood."""
+    text = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n"
+    call = common_call("apply_patch", {"patchText": text})
+    assert ("MultiEdit", ["a", "b", "c"]) == (
+        call.tool,
+        [edit["file_path"] for edit in call.input["edits"]],
+    )
+    assert not common_call("apply_patch", {"patchText": "nothing"}).is_known
+
+
+def test_permissions() -> None:
+    """Only what is allowed by name goes beyond reading; questions are never asked."""
+    given = permissions(unattended=False, allowed_tools=("Write", "mcp__a__b"), outputs="/o")
+    assert ("deny", "allow", "allow", "deny") == tuple(
+        given[key] for key in ("*", "edit", "a_b", "question")
+    )
+    assert "a_*" == tool_id("mcp__a")
+    assert "deny" == permissions(unattended=True, allowed_tools=(), outputs="/o")["question"]
+
+
+def test_the_users_configuration() -> None:
+    """What the user has configured stays; ours comes behind it, and is not to be turned off."""
+    mine = {"plugin": ["mine"], "mcp": {"a": {}}, "instructions": ["x"], "share": "auto"}
+    text = config_content(
+        {"OPENCODE_CONFIG_CONTENT": json.dumps(mine)},
+        settings={"theme": "dark"},
+        plugin=Path("/p/plugin.mjs"),
+        instructions=["/p/i.md"],
+        mcp_servers={"b": {"command": "run", "args": ["-x"], "env": {"K": "v"}}},
+        guarded=True,
+    )
+    config = json.loads(text)
+    assert ["mine", "file:///p/plugin.mjs"] == config["plugin"]
+    assert ["x", "/p/i.md"] == config["instructions"]
+    local = {"type": "local", "command": ["run", "-x"], "environment": {"K": "v"}}
+    assert {"a": {}, "b": {**local, "enabled": True}} == config["mcp"]
+    assert ("dark", "disabled", False, False) == tuple(
+        config[key] for key in ("theme", "share", "lsp", "formatter")
+    )
+
+
+def test_a_configuration_that_is_none() -> None:
+    """What the user gave and is no JSON object is an error, not left out in silence."""
+    with pytest.raises(ConfigError, match="OPENCODE_CONFIG_CONTENT"):
+        config_content(
+            {"OPENCODE_CONFIG_CONTENT": "{"},
+            settings={},
+            plugin=Path("/p"),
+            instructions=[],
+            mcp_servers={},
+            guarded=False,
+        )
+
+
+def test_who_needs_packages(tmp_path: Path) -> None:
+    """Only somebody with plugins lets OpenCode install what they need."""
+    env = {"HOME": str(tmp_path), "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    assert not needs_packages(env, tmp_path)
+    (tmp_path / ".config" / "opencode" / "plugin").mkdir(parents=True)
+    assert needs_packages(env, tmp_path)

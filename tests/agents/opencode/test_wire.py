@@ -1,0 +1,295 @@
+"""Lines of OpenCode and of our plugin in it, as events: excerpts of real runs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.agents.opencode.guard import OpenCodeWatch
+from cuggino.agents.opencode.wire import OpenCodeSession
+from cuggino.errors import AgentFailed, GuardNotLive, LlmSessionError, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    LlmAgentEvent,
+    MessageDelta,
+    PingEvent,
+    SessionEnded,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from tests.vectors import DATA
+
+NOW = 1_795_230_000.0
+UNSEEN = PingEvent | UsageUpdate | SystemMessage
+
+
+def lines(name: str) -> list[bytes]:
+    return (DATA / "opencode" / f"{name}.jsonl").read_bytes().splitlines()
+
+
+def read(
+    given_lines: list[bytes], session: OpenCodeSession, *, exit_code: int = 0, stderr: str = ""
+) -> tuple[list[LlmAgentEvent], SessionEnded, LlmSessionError | None]:
+    events = [event for line in given_lines for event in session.feed(line, now=NOW)]
+    ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=NOW)
+    return events, ended, error
+
+
+def line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode()
+
+
+def plugin(event: str, properties: dict[str, Any]) -> bytes:
+    return line({"type": "cuggino", "event": event, "properties": properties})
+
+
+def test_a_run_without_the_plugin() -> None:
+    """What is complete is told in the names of Claude Code, with tokens and dollars added up."""
+    events, ended, error = read(lines("ok"), OpenCodeSession())
+    assert error is None
+    tags = [event.tag for event in events if not isinstance(event, UNSEEN)]
+    assert ["AgentMessage", "ToolCall", "ToolResult"] * 2 == tags[:6]
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert ["Bash", "Write"] == [call.name for call in calls]
+    assert {"file_path": "/sandbox/oc-ok/hello.txt", "content": "hello from mock\n"} == (
+        calls[1].input
+    )
+    results = [event for event in events if isinstance(event, ToolResult)]
+    assert [call.id for call in calls] == [result.name for result in results]
+    assert Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600) == ended.usage
+    assert ("completed", 3) == (ended.outcome, ended.num_turns)
+    assert pytest.approx(0.00396) == ended.cost_usd
+    assert "ses_e03f7220effeHwU0HL8JE9uXNX" == ended.session_id
+
+
+def test_thoughts() -> None:
+    """Reasoning is told as such."""
+    events, _, _ = read(lines("thinking"), OpenCodeSession())
+    assert ["I should look first."] == [e.text for e in events if isinstance(e, Thinking)]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("err-401", "auth"), ("err-429", "rate_limit"), ("connrefused", "connection")],
+)
+def test_errors(name: str, reason: str) -> None:
+    """An error names its reason."""
+    _, ended, error = read(lines(name), OpenCodeSession(), exit_code=1)
+    assert isinstance(error, AgentFailed)
+    assert (reason, "failed") == (error.reason, ended.outcome)
+
+
+def test_a_run_that_stops_behind_a_tool() -> None:
+    """A run that ends well but behind a call of a tool has failed."""
+    _, _, error = read(lines("askperm"), OpenCodeSession())
+    assert isinstance(error, AgentFailed)
+    assert "opencode stopped behind a call of a tool" == error.message
+
+
+def test_answers_that_break_off() -> None:
+    """The third answer in a row that breaks off ends the session."""
+    session = OpenCodeSession()
+    given_lines = lines("drop")
+    seen = []
+    for one in given_lines:
+        session.feed(one, now=NOW)
+        seen.append(session.breach)
+    first = next(breach for breach in seen if breach)
+    assert isinstance(first, AgentFailed)
+    assert "the model's answer broke off 3 times" == first.message
+    finished = [i for i, one in enumerate(given_lines) if b'"step_finish"' in one]
+    assert finished[2] == seen.index(first)
+
+
+def test_the_plugin() -> None:
+    """Lines of the plugin tell more, and earlier; nothing is told twice."""
+    session = OpenCodeSession(guard=OpenCodeWatch())
+    events, ended, error = read(lines("guarded"), session)
+    assert error is None
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert ["Bash", "Task", "Bash"] == [call.name for call in calls]
+    results = {event.name: event for event in events if isinstance(event, ToolResult)}
+    assert {call.id for call in calls} == set(results)
+    (denied,) = [event for event in events if isinstance(event, GuardDenied)]
+    assert (calls[0].id, "> .specs/task.md") == (denied.tool_use_id, denied.part)
+    assert events.index(calls[0]) < events.index(denied) < events.index(results[calls[0].id])
+    said = [event for event in events if isinstance(event, AgentMessage)]
+    assert [None, calls[1].id, calls[1].id, None] == [m.parent_tool_use_id for m in said]
+    for message in said:
+        deltas = [
+            (events.index(event), event.text)
+            for event in events
+            if isinstance(event, MessageDelta) and event.message_id == message.message_id
+        ]
+        assert message.text == "".join(text for _, text in deltas)
+        assert max(index for index, _ in deltas) < events.index(message)
+    assert ("completed", 5000, 3) == (
+        ended.outcome,
+        ended.usage and ended.usage.input_tokens,
+        ended.num_turns,
+    )
+
+
+def test_a_guard_that_is_not_there() -> None:
+    """A guarded session that works without the plugin's canary is a breach."""
+    session = OpenCodeSession(guard=OpenCodeWatch())
+    session.feed(lines("ok")[0], now=NOW)
+    assert isinstance(session.breach, GuardNotLive)
+
+
+@pytest.mark.parametrize("verdict", [None, "deny"])
+def test_a_call_without_its_verdict(verdict: str | None) -> None:
+    """A call that ran without its verdict, or in spite of it, is a breach."""
+    watch = OpenCodeWatch()
+    session = OpenCodeSession(guard=watch)
+    session.feed(line({"type": "cuggino", "canary": "live"}), now=NOW)
+    if verdict:
+        watch.verdict({"tool_use_id": "c", "decision": verdict})
+    state = {"status": "completed", "input": {}, "output": ""}
+    part = {"id": "p", "type": "tool", "tool": "bash", "callID": "c", "state": state}
+    session.feed(line({"type": "tool_use", "part": part}), now=NOW)
+    assert isinstance(session.breach, GuardNotLive)
+
+
+def test_waiting() -> None:
+    """A short wait is told; a long one ends the session with the time until when."""
+    session = OpenCodeSession()
+    status = {"type": "retry", "attempt": 1, "message": "slow down", "next": (NOW + 5) * 1000}
+    events = session.feed(plugin("session.status", {"status": status}), now=NOW)
+    told = [event.text for event in events if isinstance(event, SystemMessage)]
+    assert ("Retrying (attempt 1, in 5s): slow down", None) == (told[-1], session.breach)
+    status["next"] = (NOW + 3600) * 1000
+    session.feed(plugin("session.status", {"status": status}), now=NOW)
+    ended, error = session.end(exit_code=-9, stderr_tail="", duration=1.0, now=NOW)
+    assert isinstance(error, QuotaExceeded)
+    assert ("quota", datetime.fromtimestamp(NOW + 3600, UTC)) == (ended.outcome, error.resets_at)
+
+
+@pytest.mark.parametrize(
+    ("message", "attempt", "seconds", "expected"),
+    [
+        ("Overloaded", 1, 5, None),
+        ("Overloaded", 4, 5, "overloaded"),
+        ("Overloaded", 1, 3600, "overloaded"),
+        ("Internal server error", 1, 3600, "server"),
+        ("The socket connection was closed unexpectedly", 3, 5, None),
+        ("The socket connection was closed unexpectedly", 4, 5, "connection"),
+        ("slow down", 4, 5, "rate_limit"),
+    ],
+)
+def test_an_outage_is_no_limit(
+    message: str, attempt: int, seconds: float, expected: str | None
+) -> None:
+    """What the program waits for in vain, or too long, is named by its words, and ends it."""
+    session = OpenCodeSession()
+    next_time = (NOW + seconds) * 1000
+    status = {"type": "retry", "attempt": attempt, "message": message, "next": next_time}
+    session.feed(plugin("session.status", {"status": status}), now=NOW)
+    error = session.breach
+    assert expected == (error.reason if isinstance(error, AgentFailed) else None)
+    assert (error is None) == (expected is None)
+
+
+def test_what_is_said_before_a_call() -> None:
+    """A text comes before the call behind it, and what follows in the same text after it."""
+    session = OpenCodeSession()
+
+    def text(**more: object) -> bytes:
+        part = {"id": "t", "type": "text", "messageID": "m", "sessionID": "s", "text": "", **more}
+        return plugin("message.part.updated", {"part": part})
+
+    def delta(words: str) -> bytes:
+        given = {"delta": words, "messageID": "m", "partID": "t", "sessionID": "s"}
+        return plugin("message.part.delta", {**given, "field": "text"})
+
+    state = {"status": "running", "input": {"command": "ls"}}
+    tool = {"id": "c", "type": "tool", "tool": "bash", "callID": "c", "sessionID": "s"}
+    told_lines = [
+        text(time={"start": 1}),
+        delta("I "),
+        delta("look."),
+        plugin("message.part.updated", {"part": {**tool, "state": state}}),
+        delta(" Well."),
+        text(text="I look. Well.", time={"start": 1, "end": 2}),
+    ]
+    events = [event for one in told_lines for event in session.feed(one, now=NOW)]
+    kinds = (AgentMessage, MessageDelta, ToolCall)
+    told = [(event.tag, getattr(event, "text", "")) for event in events if isinstance(event, kinds)]
+    assert [
+        ("MessageDelta", "I "),
+        ("MessageDelta", "look."),
+        ("AgentMessage", "I look."),
+        ("ToolCall", ""),
+        ("MessageDelta", " Well."),
+        ("AgentMessage", " Well."),
+    ] == told
+
+
+def test_a_summary_is_not_said() -> None:
+    """The summary of a session that grew too long holds no markers: it is no message."""
+    session = OpenCodeSession()
+    info = {"id": "m", "role": "assistant", "summary": True, "sessionID": "s"}
+    session.feed(plugin("message.updated", {"info": info}), now=NOW)
+    part = {"id": "p", "type": "text", "messageID": "m", "text": "<DONE>", "time": {"end": 1}}
+    events = session.feed(plugin("message.part.updated", {"part": part}), now=NOW)
+    assert [] == [event for event in events if isinstance(event, AgentMessage)]
+
+
+def test_an_unknown_session() -> None:
+    """A session that cannot be resumed is a bad request, and no event but the end is told."""
+    session = OpenCodeSession(resumed="ses_x")
+    events, _, error = read([], session, exit_code=1, stderr="\x1b[91mError: Session not found")
+    assert isinstance(error, AgentFailed)
+    assert ("bad_request", "Error: Session not found", []) == (error.reason, error.message, events)
+
+
+def test_a_crash() -> None:
+    """A program that ends without a word has crashed."""
+    _, _, error = read([], OpenCodeSession(), exit_code=-9)
+    assert isinstance(error, AgentFailed)
+    assert ("crash", "opencode was ended by SIGKILL") == (error.reason, error.message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+WORDS = ["text", "tool_use", "step_finish", "step_start", "reasoning", "error", "cuggino"]
+PARTS = ["text", "tool", "step-finish", "reasoning"]
+KEYS = ("id", "text", "time", "state", "tool", "callID", "tokens", "cost", "sessionID")
+PART = st.fixed_dictionaries(
+    {"type": st.sampled_from(PARTS) | JSON},
+    optional=dict.fromkeys(
+        ("id", "text", "time", "state", "tool", "callID", "tokens", "cost", "sessionID"), JSON
+    ),
+)
+EVENTS = ["session.status", "session.error", "message.updated", "message.part.updated"]
+LINE = st.fixed_dictionaries(
+    {"type": st.sampled_from(WORDS) | JSON},
+    optional={
+        "part": PART | JSON,
+        "event": st.sampled_from([*EVENTS, "session.created", "message.part.delta"]) | JSON,
+        "properties": st.fixed_dictionaries({}, optional={"part": PART, "status": JSON}) | JSON,
+        **dict.fromkeys(("error", "verdict", "call", "servers", "mcp", "elsewhere"), JSON),
+    },
+)
+
+
+@given(st.lists(LINE.map(json.dumps).map(str.encode) | st.binary(max_size=40), max_size=6))
+def test_no_line_raises(given_lines: list[bytes]) -> None:
+    """Whatever is printed, reading it does not raise."""
+    session = OpenCodeSession(guard=OpenCodeWatch())
+    for one in given_lines:
+        session.feed(one, now=NOW)
+    ended, _ = session.end(exit_code=0, stderr_tail="", duration=0.0, now=NOW)
+    assert isinstance(ended, SessionEnded)

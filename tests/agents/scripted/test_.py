@@ -1,0 +1,275 @@
+"""The scripted agent: what its steps say, and what a session does that is gone on with."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.agents.scripted.scenario import Scenario, load_scenario
+from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    Done,
+    Event,
+    RateLimited,
+    SessionEnded,
+    SystemMessage,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.operators import marker_tags
+from cuggino.sources import process_lines
+from cuggino.stages import agent_stage
+from cuggino.testing import no_leaks
+from tests.agents.claude_lines import kind
+
+FAIL = {"fail": {"status": 529, "error": "overloaded_error", "text": "Overloaded."}}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Every test ends without a process, thread or file of its own."""
+    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    with no_leaks():
+        yield
+
+
+class Player:
+    """An agent, and what its sessions give."""
+
+    def __init__(self, folder: Path, *runs: dict[str, Any], **settings: Any) -> None:
+        self.folder = folder
+        scenario = Scenario.model_validate({"implementing": runs, **settings})
+        self.agent = ScriptedAgent(scenario)
+        self.events: list[Event] = []
+        self.error: LlmSessionError | None = None
+
+    def options(self, **changes: Any) -> SpawnOptions:
+        given = {"prompt": "Go.", "cwd": self.folder, "role": "implementing", **changes}
+        return SpawnOptions(**given)
+
+    def play(self, **changes: Any) -> str:
+        """Play a session; gives its texts, one behind the other."""
+        self.events, self.error = [], None
+        try:
+            cuggino.run(self.agent.spawn(self.options(**changes)), self.events.append)
+        except LlmSessionError as error:
+            self.error = error
+        return " ".join(e.text for e in self.events if isinstance(e, AgentMessage))
+
+    def turn(self, turn: int, loop: str = "loop") -> str:
+        return self.play(turn=turn, env={"CUGGINO_SESSION_FILE": loop})
+
+    @property
+    def ended(self) -> SessionEnded:
+        assert isinstance(self.events[-1], SessionEnded)
+        return self.events[-1]
+
+
+def steps(*texts: str | dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"say": text} if isinstance(text, str) else text for text in texts]
+
+
+def run(*texts: str | dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"steps": steps(*texts), **fields}
+
+
+def test_usage_is_told(tmp_path: Path) -> None:
+    """Each `usage` adds tokens to the running count, which is also that of the end."""
+    first = {"usage": {"input_tokens": 10, "output_tokens": 20}}
+    second = {"usage": {"input_tokens": 5, "cache_read_tokens": 7, "cache_creation_tokens": 9}}
+    player = Player(tmp_path, run(first, second, "ok", cost_usd=0.25))
+    assert "ok" == player.play()
+    used = Usage(input_tokens=15, output_tokens=20, cache_read_tokens=7, cache_creation_tokens=9)
+    updates = [event.usage for event in player.events if isinstance(event, UsageUpdate)]
+    assert [Usage(input_tokens=10, output_tokens=20), used] == updates
+    assert (used, 0.25) == (player.ended.usage, player.ended.cost_usd)
+
+
+def test_a_limit_is_reported(tmp_path: Path) -> None:
+    """A `limit` is told with its time, and the session goes on."""
+    warning = {"limit": {"status": "allowed_warning"}}
+    rejected = {"limit": {"status": "rejected", "resets_in": 3600, "type": "weekly"}}
+    player = Player(tmp_path, run(warning, rejected, "paid beyond it"))
+    assert "paid beyond it" == player.play()
+    first, second = (event for event in player.events if isinstance(event, RateLimited))
+    assert RateLimited(status="allowed_warning", limit="five_hour") == first
+    assert ("rejected", "weekly") == (second.status, second.limit)
+    assert second.resets_at is not None
+    assert 3500 < (second.resets_at - datetime.now(UTC)).total_seconds() <= 3600
+    assert player.error is None
+
+
+@pytest.mark.parametrize(
+    ("fail", "reason"),
+    [
+        ({"status": 529, "error": "overloaded_error"}, "overloaded"),
+        ({"status": 500}, "server"),
+        ({"status": 429}, "rate_limit"),
+        ({"status": 401}, "auth"),
+        ({"error": "connection_failed"}, "connection"),
+        ({"error": "usage_limit_reached", "status": 429}, "QuotaExceeded"),
+        ({"status": 429, "text": "You've hit your limit"}, "QuotaExceeded"),
+        ({}, "unknown"),
+    ],
+)
+def test_failures(tmp_path: Path, fail: dict[str, Any], reason: str) -> None:
+    """A `fail` ends the session with the error that Claude Code's line for it means."""
+    player = Player(tmp_path, run("before", {"fail": fail}, "never", cost_usd=0.5))
+    assert "before" == player.play(session_id="mine")
+    assert reason == kind(player.error)
+    assert (0.5, "mine") == (player.ended.cost_usd, player.ended.session_id)
+    told = [event.text for event in player.events if isinstance(event, SystemMessage)]
+    assert fail.get("text", "API Error") == told[-1]
+
+
+def test_a_limit_that_is_met(tmp_path: Path) -> None:
+    """A rejected `limit` before a `fail` with 429 is a quota, lifted at the time of the limit."""
+    limit = {"limit": {"status": "rejected", "resets_in": 60.0}}
+    player = Player(tmp_path, run(limit, {"fail": {"status": 429}}))
+    player.play()
+    assert isinstance(player.error, QuotaExceeded)
+    (event,) = (event for event in player.events if isinstance(event, RateLimited))
+    assert event.resets_at == player.error.resets_at
+    assert "quota" == player.ended.outcome
+
+
+def test_what_resumed_sessions_do(tmp_path: Path) -> None:
+    """The reminder plays `reminder`, any other prompt plays `resumed`."""
+    more = {"reminder": steps("reminded"), "resumed": steps("resumed")}
+    player = Player(tmp_path, run("no marker", FAIL, **more), run("next"))
+    assert "no marker" == player.play(session_id="s")
+    assert "resumed" == player.play(prompt="Go on.", resume_session_id="s")
+    reminder = "You ended without one of the markers of your role, so nobody knows."
+    assert "reminded" == player.play(prompt=reminder, resume_session_id="s")
+    assert "next" == player.play()
+
+
+def test_the_reminder_of_a_stage(tmp_path: Path) -> None:
+    """What a stage asks an agent that ended without a marker is played by `reminder`."""
+    more = {"reminder": steps("<DONE>asked</DONE>"), "resumed": steps("<DONE>not asked</DONE>")}
+    player = Player(tmp_path, run("I forgot.", **more))
+    stage = agent_stage(
+        player.agent,
+        player.options(session_id="s"),
+        phase="implementing",
+        tags=marker_tags(Done),
+        on_marker=lambda _marker: None,
+    )
+    assert Done(content="asked") == cuggino.run(stage)
+
+
+def test_without_resumed_the_run_goes_on(tmp_path: Path) -> None:
+    """A session that failed goes on behind the step that failed, as often as it is resumed."""
+    player = Player(tmp_path, run("one", FAIL, "two", FAIL, "three"))
+    played = [player.play(session_id="s")]
+    played += [player.play(resume_session_id="s") for _ in range(2)]
+    assert ["one", "two", "three"] == played
+    assert player.error is None
+    assert "one" == player.play(resume_session_id="s")
+
+
+def test_a_run_that_fails_at_its_end(tmp_path: Path) -> None:
+    """When no step is left the whole run is played again, so such a run fails for ever."""
+    player = Player(tmp_path, run("one", FAIL))
+    assert "one" == player.play(session_id="s")
+    assert "one" == player.play(resume_session_id="s")
+    assert kind(player.error) == "overloaded"
+
+
+def test_a_session_that_was_ended(tmp_path: Path) -> None:
+    """A session that was disposed of while its tool ran goes on behind that."""
+    player = Player(tmp_path, run("one", {"run": "sleep 600"}, "two"))
+    called = threading.Event()
+
+    def note(event: Event) -> None:
+        if isinstance(event, ToolCall):
+            called.set()
+
+    stream = player.agent.spawn(player.options(session_id="s"))
+    subscription = stream.subscribe(note)
+    assert called.wait(20)
+    subscription.dispose()
+    assert "two" == player.play(resume_session_id="s")
+
+
+def test_a_session_of_another_process(tmp_path: Path) -> None:
+    """A session that this process does not know takes the run of its turn."""
+    player = Player(tmp_path, run("a"), run("b"), run("c", resumed=steps("c again")))
+    env = {"CUGGINO_SESSION_FILE": "loop"}
+    assert "b" == player.play(turn=2, env=env, resume_session_id="unknown")
+    assert "c again" == player.play(turn=3, env=env, resume_session_id="unknown too")
+
+
+def test_turns_of_an_earlier_process(tmp_path: Path) -> None:
+    """Sessions that an earlier process has done are skipped; the next ones come in order."""
+    player = Player(tmp_path, *(run(name) for name in "abcdefg"))
+    assert ["c", "d"] == [player.turn(3), player.turn(4)]
+    # A second try of the same session takes the next run, and so does what comes after it.
+    assert ["e", "f", "g"] == [player.turn(4), player.turn(3), player.turn(5)]
+
+
+def test_turns_of_another_loop(tmp_path: Path) -> None:
+    """Each run of the loop counts its own turns, and skips nothing that it has done itself."""
+    player = Player(tmp_path, *(run(name) for name in "abcd"))
+    played = [player.turn(1), player.turn(2), player.turn(1, "other"), player.turn(2, "other")]
+    assert ["a", "b", "c", "d"] == played
+
+
+def test_turns_beyond_the_scenario(tmp_path: Path) -> None:
+    """A turn for which there is no run fails, or repeats the last one when that is asked for."""
+    player = Player(tmp_path, run("a"))
+    player.turn(3)
+    assert isinstance(player.error, AgentFailed)
+    assert "the scenario has no run 3 for the role implementing" == player.error.message
+    assert "a" == Player(tmp_path, run("a"), repeat=True).turn(3)
+
+
+def test_the_documented_scenario(tmp_path: Path) -> None:
+    """The scenario for failing agents does what its comments say."""
+    text = """
+    [[implementing]]
+    [[implementing.steps]]
+    usage = { input_tokens = 9000, output_tokens = 400 }
+    [[implementing.steps]]
+    limit = { status = "rejected", resets_in = 3600 }
+    [[implementing.steps]]
+    fail = { status = 429, text = "You've hit your limit" }
+    [[implementing.resumed]]
+    say = "<DONE>Done after all.</DONE>"
+    """
+    file = tmp_path / "scenario.toml"
+    file.write_text(text, encoding="utf-8")
+    player = Player(tmp_path)
+    player.agent = ScriptedAgent(load_scenario(file))
+    player.play(session_id="s")
+    assert (kind(player.error), "quota") == ("QuotaExceeded", player.ended.outcome)
+    assert player.ended.usage == Usage(input_tokens=9000, output_tokens=400)
+    assert "<DONE>Done after all.</DONE>" == player.play(resume_session_id="s")
+
+
+@pytest.mark.parametrize(
+    ("step", "where"),
+    [
+        ("fail = { status = 200 }", "implementing.0.steps.0.fail.status"),
+        ("limit = { resets = 3 }", "implementing.0.steps.0.limit.resets"),
+        ("usage = { input_tokens = -1 }", "implementing.0.steps.0.usage.input_tokens"),
+        ("fail = {}\nsay = 'x'", "implementing.0.steps.0: a step has exactly one of"),
+    ],
+)
+def test_steps_that_make_no_sense(tmp_path: Path, step: str, where: str) -> None:
+    """A step that cannot be played is refused with its place in the file."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(f"[[implementing]]\n[[implementing.steps]]\n{step}\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_scenario(file)
+    assert where in caught.value.message
