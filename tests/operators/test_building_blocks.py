@@ -130,7 +130,16 @@ class TestInterruptWhen:
         t = Marbles(a="a", b="b")
         t.check(t.cold("a--b|").pipe(interrupt_when(t.hot("-|"), "X")), "a--b|")
         other = Marbles(a="a", b="b")
-        other.check(other.cold("a--b|").pipe(interrupt_when(other.hot("-#"), "X")), "a#")
+        source = other.cold("a--b|")
+        order: list[str] = []
+        stream = source.pipe(
+            ops.finally_action(lambda: order.append("released")),
+            interrupt_when(other.hot("-#"), "X"),
+            ops.do_action(on_error=lambda _: order.append("failed")),
+        )
+        other.check(stream, "a#")
+        other.check_subscriptions(source, "^!")
+        assert ["released", "failed"] == order
 
 
 class TestUntilTerminal:

@@ -49,6 +49,7 @@ def test_close_ends_the_thread() -> None:
     lane.close()
     assert isinstance(thread, threading.Thread)
     assert not thread.is_alive()
+    assert thread.daemon, "it would keep a program alive whose work is done"
 
 
 def test_cancelled_timers_are_let_go() -> None:
@@ -158,10 +159,11 @@ def test_all_notifications_come_on_one_thread() -> None:
         lane = LoopScheduler()
         on_loop(rx.create(subscribe)).subscribe(on_next, None, ended.set, scheduler=lane)
         assert ended.wait(WAIT)
+        thread = lane._thread
         lane.close()
+    assert isinstance(thread, threading.Thread)
     assert list(range(100)) == seen
-    assert len(threads) == 1
-    assert threading.get_ident() not in threads
+    assert {thread.ident} == threads
 
 
 def test_upstream_is_released_before_the_end_is_delivered() -> None:
@@ -214,6 +216,21 @@ def test_dispose_from_another_thread_waits_for_the_release() -> None:
         assert len(released) == 1
         assert threading.get_ident() not in released
         lane.close()
+
+
+def test_dispose_on_the_lane_releases_at_once() -> None:
+    """A subscriber that leaves in the middle of `on_next` has released upstream by then."""
+    t = Marbles(a="a")
+    order: list[str] = []
+    source = t.cold("-a-a").pipe(ops.finally_action(lambda: order.append("released")))
+
+    def leave(_value: str) -> None:
+        subscription.dispose()
+        order.append("left")
+
+    subscription = on_loop(source).subscribe(leave, scheduler=t.scheduler)
+    t.scheduler.advance_to(t.at(10))
+    assert ["released", "left"] == order
 
 
 def test_dispose_before_the_start_starts_nothing() -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import reactivex as rx
 
 from cuggino.events import QuotaLifted, RateLimited, SessionEnded
 from cuggino.operators.quota_gate import QuotaGate
@@ -37,6 +38,14 @@ class TestASharedGate:
         t.record(loop.pipe(wait_for_quota(gate=gate, margin=0)))
         assert [(50, waiting(50, 100)), (100, QuotaLifted(waited=50)), (100, HI)] == seen
         t.check_subscriptions(audit, "100s ^!")
+
+    def test_the_margin_of_a_closed_gate_counts(self) -> None:
+        """Whoever comes when the limit is lifted, but within the margin, waits for the rest."""
+        gate = QuotaGate()
+        gate.met(now=second(0), resets_at=second(100), message="limit")
+        t = marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
+        t.record(rx.empty(), until=130)
+        t.check(t.cold("d|").pipe(wait_for_quota(gate=gate)), "x 29s (ld)|", until=100)
 
     def test_a_rejected_request_closes_it_at_once(self) -> None:
         """`RateLimited` with `rejected` closes the gate although the session goes on."""
@@ -132,6 +141,22 @@ class TestQuotaGate:
         gate.met(now=second(0), resets_at=second(100))
         gate.close(second(5000), now=second(0))
         assert (100, 160) == (gate.remaining(second(0)), gate.remaining(second(0), margin=60))
+
+    def test_a_time_replaces_a_pause_in_the_same_words(self) -> None:
+        """A limit whose end is learned later is lifted then, although the words are the same."""
+        gate = QuotaGate()
+        gate.met(now=second(0), message="limit")
+        assert gate.met(now=second(0), resets_at=second(5000), message="limit")
+        assert 5000 == gate.remaining(second(0))
+
+    def test_each_account_has_a_gate(self) -> None:
+        """A limit of one account binds all who share it, and nobody else."""
+        gate = QuotaGate()
+        gate.of("mine").met(now=second(0), resets_at=second(100))
+        assert gate is gate.of(None)
+        assert [100, 0, 0] == [
+            each.remaining(second(0)) for each in (gate.of("mine"), gate.of("yours"), gate)
+        ]
 
     def test_a_limit_that_is_past_is_replaced(self) -> None:
         """After its end a limit holds nothing back, and an earlier time said before is gone."""

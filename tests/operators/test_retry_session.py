@@ -20,7 +20,7 @@ from cuggino.errors import (
     StorageError,
 )
 from cuggino.events import AgentMessage, AgentRetry
-from cuggino.operators.retry_session import is_transient, retry_session
+from cuggino.operators.retry_session import is_outage, is_transient, retry_session
 from cuggino.testing import Marbles
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
@@ -52,6 +52,17 @@ def test_which_reasons_are_transient(reason: AgentFailure) -> None:
     error = AgentFailed("x", reason=reason)
     assert (reason in TRANSIENT) is is_transient(error)
     assert (reason in TRANSIENT) is is_transient(LoopError("planning", "x", cause=error))
+    assert (reason in TRANSIENT - {"crash", "unknown"}) is is_outage(error)
+    assert is_outage(error) is is_outage(LoopError("planning", "x", cause=error))
+
+
+def test_a_failure_without_a_cause_is_told_itself() -> None:
+    """Of an error of a stage that names no cause its own kind and words are told."""
+    error = LoopError("planning", "x")
+    t = Marbles(error=error)
+    seen = t.record(t.cold("#").pipe(retry_session(max_retries=1, transient=lambda _: True)))
+    assert ("LoopError", str(error)) == (seen[0][2].reason, seen[0][2].message)
+    assert not is_outage(error)
 
 
 @pytest.mark.parametrize(
