@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 from reactivex import Observable
 
@@ -174,6 +174,15 @@ class RoutingAgent(LlmAgent, Protocol):
         """
 
 
+@runtime_checkable
+class InstalledAgent(LlmAgent, Protocol):
+    """An agent that is a program of this machine."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the program finds in its environment, besides `SpawnOptions.env`."""
+
+
 def is_guarded(agent: LlmAgent, role: Role) -> bool:
     """Whether every agent that may work as the role can be held to a policy."""
     if isinstance(agent, RoutingAgent):
@@ -193,6 +202,17 @@ class FiledAgent(LlmAgent, Protocol):
 def own_files_of(agent: LlmAgent) -> tuple[Path, ...]:
     """The files of the agent itself, which are no part of the work."""
     return agent.own_files if isinstance(agent, FiledAgent) else ()
+
+
+def environments_of(agent: LlmAgent) -> Iterator[Mapping[str, str]]:
+    """The environments of all programs that may work for the agent."""
+    if isinstance(agent, RoutingAgent):
+        chains = [agent.agents_for(role) for role in (None, *get_args(Role))]
+        agents = {id(each): each for chain in chains for each in chain if each is not agent}
+        for each in agents.values():
+            yield from environments_of(each)
+    elif isinstance(agent, InstalledAgent):
+        yield agent.environment
 
 
 def capabilities_of(agent: LlmAgent) -> Capabilities:

@@ -22,7 +22,7 @@ SHORTEST = 6
 
 _SECRET_NAME = re.compile(
     r"token(?!s)|secret|passw|passphrase|credential|api_?key|private_?key|access_?key|authtoken"
-    r"|cookie|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)"
+    r"|cookie|authorization|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)"
     r"|_(?:pwd|creds)$|api_?tokens|[a-z]pass$|signing_?key",
     re.IGNORECASE,
 )
@@ -120,6 +120,14 @@ class Masker:
         more._values = {**more._values, **self._values}
         return more
 
+    def with_servers(self, servers: Mapping[str, object]) -> Masker:
+        """This one, which also knows what MCP servers are given: their variables and headers."""
+        masker = self
+        for server in servers.values():
+            for given in _given(server):
+                masker = masker.with_env(given)
+        return masker
+
     def spans(self, text: str) -> list[Span]:
         """The secrets in the text, in order and apart from each other, with their marks."""
         found = sorted(self._found(text), key=lambda span: (span.start, -span.end))
@@ -196,6 +204,18 @@ def put_in_parts(parts: list[str], spans: Iterable[Span]) -> list[str]:
         done.append("".join(pieces))
         begin = end
     return done
+
+
+def _given(server: object) -> Iterator[Mapping[str, str]]:
+    """The variables of a server, its headers, and these without the word in front of a key."""
+    told = server if isinstance(server, Mapping) else {}
+    for key in ("env", "environment", "headers"):
+        values = told.get(key)
+        if isinstance(values, Mapping):
+            texts = {str(name).replace("-", "_"): str(value) for name, value in values.items()}
+            yield texts
+            if key == "headers":
+                yield {name: value.rpartition(" ")[2] for name, value in texts.items()}
 
 
 def _is_secret_value(value: str) -> bool:

@@ -28,6 +28,7 @@ from cuggino.agents.protocol import (
     SandboxedAgent,
     SpawnOptions,
     capabilities_of,
+    environments_of,
     own_files_of,
 )
 from cuggino.errors import CugginoError
@@ -46,8 +47,8 @@ def record_to(
     One that leaves the work to others is recorded as a whole: each of its sessions is one, whoever
     has worked in it.
 
-    `env` is where secrets are looked up, besides the environment of each session; it defaults to
-    that of this process.
+    `env` is where secrets are looked up, besides the environments of the agent's programs and of
+    each session, and what MCP servers are given; it defaults to that of this process.
 
     Raises:
         CassetteError: nothing can be recorded to that file, or there is something already.
@@ -87,6 +88,8 @@ class RecordingAgent:
         """What is recorded."""
         self.path = Path(path).absolute()
         self._masker = Masker(os.environ if env is None else env)
+        for own in environments_of(agent):
+            self._masker = self._masker.with_env(own)
         self._sessions = 0
         self._known: dict[str, int] = {}
         self._began: datetime | None = None
@@ -142,7 +145,8 @@ class RecordingAgent:
         return Observable(subscribe)
 
     def _begin(self, options: SpawnOptions, lane: abc.SchedulerBase) -> SessionWriter:
-        writing = Writing(self._masker.with_env(options.env), Places.of(options))
+        masker = self._masker.with_env(options.env).with_servers(options.mcp_servers)
+        writing = Writing(masker, Places.of(options))
         if self._began is None:
             check_new(self.path)
             header = Header(

@@ -100,7 +100,7 @@ class CodexAgent:
                 pattern=r"codex-cli (\d+\.\d+\.\d+)",
                 stranger="is not the Codex CLI",
                 least=MINIMUM_VERSION,
-                env=self._environment(),
+                env=self.environment,
                 install=_INSTALL,
                 update="update it with `npm install -g @openai/codex`",
             )
@@ -110,7 +110,7 @@ class CodexAgent:
         """See `GuardedAgent.check_guard`."""
         self.check()
         with ExitStack() as stack:
-            self._guard(policy, self._environment(), Path(policy.project), stack)
+            self._guard(policy, self.environment, Path(policy.project), stack)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
@@ -167,7 +167,7 @@ class CodexAgent:
         return acquire_release(lambda: self._prepare(options), run, lambda made: made.files.close())
 
     def _prepare(self, options: SpawnOptions) -> _Prepared:
-        env: Mapping[str, str] = {**self._environment(), **options.env}
+        env: Mapping[str, str] = {**self.environment, **options.env}
         with ExitStack() as stack:
             guard: CodexGuard | None = None
             if options.guard is not None:
@@ -216,7 +216,7 @@ class CodexAgent:
         are shown with the words that the hook puts around them.
         """
         self.check()
-        env: Mapping[str, str] = self._environment()
+        env: Mapping[str, str] = self.environment
         argv = [self._program(), *override("check_for_update_on_startup", False)]
         argv += [_BYPASS] if options.dangerously_skip_permissions else []
         with ExitStack() as stack:
@@ -248,12 +248,14 @@ class CodexAgent:
         return [self._program(), "exec", "--json", "--skip-git-repo-check", _BYPASS, *_quiet()]
 
     def _program(self) -> str:
-        env = self._environment()
+        env = self.environment
         with suppress(AgentNotFound):
             return native_program(find_program(self._path, env=env, install=_INSTALL))
         return self._path
 
-    def _environment(self) -> Mapping[str, str]:
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See `InstalledAgent.environment`."""
         return os.environ if self._env is None else self._env
 
 

@@ -73,7 +73,7 @@ class CopilotAgent:
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
     ) -> None:
         self._env = env
-        self._path = absolute(path or self._environment().get("COPILOT_CLI_PATH", "copilot"))
+        self._path = absolute(path or self.environment.get("COPILOT_CLI_PATH", "copilot"))
         self._version: str | None = None
 
     @property
@@ -100,7 +100,7 @@ class CopilotAgent:
                 pattern=r"GitHub Copilot CLI (\d+\.\d+\.\d+)",
                 stranger="is not the GitHub Copilot CLI",
                 least=MINIMUM_VERSION,
-                env=self._environment(),
+                env=self.environment,
                 install=_INSTALL,
                 update="update it with `copilot update` or through npm",
             )
@@ -109,7 +109,7 @@ class CopilotAgent:
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
         self.check()
-        guard, _ = _guarded(policy, self._environment())
+        guard, _ = _guarded(policy, self.environment)
         Gate(cwd=Path(policy.project), unattended=True, guard=guard).try_out()
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
@@ -129,7 +129,7 @@ class CopilotAgent:
 
     def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         self.check()
-        env = {**self._environment(), **options.env}
+        env = {**self.environment, **options.env}
         guard: Guard | None = None
         if options.guard is not None:
             guard, env = _guarded(options.guard, env)
@@ -172,7 +172,7 @@ class CopilotAgent:
         self.check()
         if options.guard is not None:
             raise GuardNotLive(_NO_TERMINAL, hint='use claude, or set "guard": "off"')
-        argv, env = [self._path, "--no-auto-update"], dict(self._environment())
+        argv, env = [self._path, "--no-auto-update"], dict(self.environment)
         if options.dangerously_skip_permissions:
             argv.append("--allow-all")
         with _instructions(options.system_prompt) as folder:
@@ -181,7 +181,9 @@ class CopilotAgent:
                 env["COPILOT_CUSTOM_INSTRUCTIONS_DIRS"] = ",".join(filter(None, folders))
             return converse(argv, cwd=options.cwd, env=env)
 
-    def _environment(self) -> Mapping[str, str]:
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See `InstalledAgent.environment`."""
         return os.environ if self._env is None else self._env
 
 

@@ -101,7 +101,7 @@ class GeminiAgent:
                 name=self.name,
                 pattern=r"(?m)^(\d+\.\d+\.\d+)\S*$",
                 least=MINIMUM_VERSION,
-                env={**self._environment(), **_ENVIRONMENT},
+                env={**self.environment, **_ENVIRONMENT},
                 install=_INSTALL,
                 update="update it with `npm install -g @google/gemini-cli`",
             )
@@ -110,7 +110,7 @@ class GeminiAgent:
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
         self.check()
-        env = self._environment()
+        env = self.environment
         home = Home(env)
         try:
             guard, held = prepare_guard(policy, env, home)
@@ -141,14 +141,14 @@ class GeminiAgent:
         is given now.
         """
         return acquire_release(
-            lambda: Home({**self._environment(), **options.env}),
+            lambda: Home({**self.environment, **options.env}),
             lambda home: defer(lambda _scheduler: self._start(options, home)),
             lambda home: home.remove(),
         )
 
     def _start(self, options: SpawnOptions, home: Home) -> Observable[LlmAgentEvent]:
         self.check()
-        env = {**self._environment(), **_ENVIRONMENT, **options.env}
+        env = {**self.environment, **_ENVIRONMENT, **options.env}
         env |= {"GEMINI_CLI_HOME": str(home.path), "TMPDIR": str(home.temp)}
         is_free = options.dangerously_skip_permissions and options.guard is None
         env |= {"GEMINI_CLI_TRUST_WORKSPACE": "true"} if is_free else home.distrust()
@@ -231,7 +231,7 @@ class GeminiAgent:
         self.check()
         if options.guard is not None:
             raise GuardNotLive(_NO_TERMINAL, hint='use claude, or set "guard": "off"')
-        env = dict(self._environment())
+        env = dict(self.environment)
         argv = [self._path]
         if options.dangerously_skip_permissions:
             argv += ["--approval-mode", "yolo"]
@@ -246,7 +246,9 @@ class GeminiAgent:
         finally:
             home.remove()
 
-    def _environment(self) -> Mapping[str, str]:
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See `InstalledAgent.environment`."""
         return os.environ if self._env is None else self._env
 
 

@@ -95,7 +95,7 @@ class OpenCodeAgent:
                 name=self.name,
                 pattern=r"^(\d+\.\d+\.\d+)",
                 least=MINIMUM_VERSION,
-                env=self._environment(),
+                env=self.environment,
                 install=_INSTALL,
                 update="update it with `opencode upgrade` or through npm",
             )
@@ -104,8 +104,8 @@ class OpenCodeAgent:
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
         self.check()
-        no_plugins(Path(policy.project), self._environment())
-        guard, _ = guard_of(policy, self._environment())
+        no_plugins(Path(policy.project), self.environment)
+        guard, _ = guard_of(policy, self.environment)
         try_out(guard)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
@@ -134,7 +134,7 @@ class OpenCodeAgent:
 
     def _start(self, options: SpawnOptions, folder: Path) -> Observable[LlmAgentEvent]:
         self.check()
-        env = {**self._environment(), **options.env}
+        env = {**self.environment, **options.env}
         rules: list[str] = []
         guard: Guard | None = None
         if options.guard is not None:
@@ -212,7 +212,7 @@ class OpenCodeAgent:
         self.check()
         if options.guard is not None:
             raise GuardNotLive(_NO_TERMINAL, hint='use claude, or set "guard": "off"')
-        env = {**ENVIRONMENT, **self._environment()}
+        env = {**ENVIRONMENT, **self.environment}
         if options.dangerously_skip_permissions:
             env["OPENCODE_PERMISSION"] = '{"*":"allow"}'
         if options.system_prompt is None:
@@ -224,7 +224,9 @@ class OpenCodeAgent:
         finally:
             file.unlink(missing_ok=True)
 
-    def _environment(self) -> Mapping[str, str]:
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See `InstalledAgent.environment`."""
         return os.environ if self._env is None else self._env
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from reactivex import from_iterable
 
 import cuggino
+from cuggino.agents import Candidate, RoutedAgent
 from cuggino.agents.cassettes import record_to
 from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
 from cuggino.errors import AgentFailed
@@ -101,6 +102,36 @@ def test_no_cut_of_deltas_leaks(tmp_path: Path, secret: str, cuts: list[int]) ->
         cuggino.run(agent.spawn(given))
     assert [] == [string for string in texts_of(lines(path)) if secret in string]
     assert {"session", "event", "files", "end"} < set(kinds(path))
+
+
+def test_no_secret_that_an_agent_was_given(tmp_path: Path, project: Path) -> None:
+    """Keys of an agent's own environment, and of MCP servers, are masked like all others."""
+    mine, others, env, header, bare = (f"value-of-{n}-key" for n in ("a", "b", "c", "d", "e"))
+    first, second = Keyed(mine), Keyed(others)
+    agent = RoutedAgent(
+        [Candidate(agent=first, name="A")],
+        {"reviewing": [Candidate(agent=second, name="B")]},
+    )
+    headers = {"Authorization": f"Bearer {bare}", "X-Api-Key": header}
+    servers = {
+        "x": {"command": "x", "env": {"X_KEY": env, "PLAIN": "not a secret"}},
+        "y": {"url": "http://y", "headers": headers},
+        "z": None,
+    }
+    path, prompt = tmp_path / "c", " ".join((mine, others, env, header, bare, "not a secret"))
+    given = options(project, prompt=prompt, mcp_servers=servers)
+    cuggino.run(record_to(path, agent, env={}).spawn(given))
+    text = path.read_text(encoding="utf-8")
+    assert [] == [key for key in (mine, others, env, header, bare) if key in text]
+    assert "not a secret" in text
+
+
+class Keyed(InMemoryAgent):
+    """One whose program has a key of its own."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__({"implementing": [AgentRun([SessionEnded(outcome="completed")])]})
+        self.environment = {"OWN_API_KEY": key}
 
 
 def texts_of(value: Any) -> Iterator[str]:
