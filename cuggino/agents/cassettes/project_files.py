@@ -128,7 +128,7 @@ def content_state(data: bytes, *, executable: bool, writing: Writing) -> FileSta
     with suppress(UnicodeDecodeError):
         text = data.decode()
         if "\0" not in text:
-            return FileState(text=writing.text(text), executable=executable)
+            return FileState(text=writing.content(text), executable=executable)
     if writing.masker.is_in(data):
         digest = hashlib.sha256(data).hexdigest()
         why = "there is a secret in its bytes"

@@ -195,6 +195,16 @@ def test_texts_move_with_the_project() -> None:
     assert f"/elsewhere/x.py, /ab, /elsewhere: {RUN[:-1]}2.plan.md" == there.filled(text)
 
 
+def test_a_folder_of_one_word_in_a_file() -> None:
+    """In a file `/app` stays what it is, which may be an address; elsewhere it is the project."""
+    text = "see /app/a.py, GET /app/users ⟦"
+    writing = Writing(Masker({}), Places(Path("/app"), {}))
+    assert "see ⟦project⟧/a.py, GET ⟦project⟧/users ⟦[⟧" == writing.text(text)
+    assert "see /app/a.py, GET /app/users ⟦[⟧" == writing.content(text)
+    deeper = Writing(Masker({}), Places(Path("/srv/app"), {}))
+    assert "in ⟦project⟧/a.py" == deeper.content("in /srv/app/a.py")
+
+
 def test_files_come_back(tmp_path: Path) -> None:
     """A change of files is read as it was written."""
     path = tmp_path / "c.jsonl"
