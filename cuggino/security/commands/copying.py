@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from cuggino.security.commands.base import Call, Judge, Site, first, plain_word, unclear
 from cuggino.security.commands.options import Parsed, Syntax, parse_options
@@ -21,6 +22,7 @@ _SYNTAX = Syntax(
     long=("suffix", "target-directory", "sparse", "no-preserve", "mode", "owner", "group"),
     flags=_LONG_FLAGS,
 )
+_DELETES = re.compile(r"--del(ete(-[a-z]+)?)?")
 _KEEPS_LINKS = words("-a -d -P -r -R --archive --recursive --no-dereference")
 _INSTALL = _SYNTAX._replace(short="Stmog", long=(*_SYNTAX.long, "strip-program"))
 
@@ -98,23 +100,27 @@ def rsync(call: Call) -> str:
             short="efTBM",
             long=("rsh", "rsync-path", "exclude", "include", "filter", "files-from", "backup-dir",
                   "exclude-from", "include-from", "temp-dir", "log-file", "partial-dir",
-                  "compare-dest", "copy-dest", "link-dest", "max-size", "min-size", "port"),
+                  "compare-dest", "copy-dest", "link-dest", "max-size", "min-size", "port",
+                  "write-batch", "only-write-batch"),
             flags=("recursive", "relative", "delete", "archive", "remove-source-files"),
         ),
     )  # fmt: skip
     if given.has("-e", "--rsh", "--rsync-path", "-M", "--remote-option"):
         return "rsync must not start another program: leave out -e, --rsh and --rsync-path"
-    written = given.values("--backup-dir", "--temp-dir", "-T", "--log-file", "--partial-dir")
-    if given.has("--remove-source-files"):
-        written += given.operands[:-1]
-    if len(given.operands) < 2:
-        return first(map(call.site.write, written))
+    written = given.values("--backup-dir", "--temp-dir", "-T", "--log-file", "--partial-dir",
+                           "--write-batch", "--only-write-batch")  # fmt: skip
+    reason = first(map(call.site.write, written))
+    if given.has("--remove-source-files", "--remove-sent-files"):
+        reason = reason or first(map(call.site.remove, given.operands[:-1]))
+    if reason or len(given.operands) < 2:
+        return reason
     target = given.operands[-1]
     if target.value is not None and ":" in target.value.partition("/")[0]:
-        return first(map(call.site.write, written))
+        return ""
     trimmed = target._replace(value=target.value.rstrip("/") or "/") if target.value else target
-    check = call.site.remove if given.has("--delete") else call.site.write
-    return first((*map(call.site.write, written), check(trimmed), _folders(call.site, given)))
+    deletes = any(_DELETES.fullmatch(option.name) for option in given.options)
+    check = call.site.remove if deletes else call.site.write
+    return check(trimmed) or _folders(call.site, given)
 
 
 def _targets(call: Call, given: Parsed) -> str:

@@ -50,7 +50,7 @@ _NEVER = frozenset(
         " upload-archive web--browse maintenance for-each-repo hook imap-send fetch-pack"
         " send-pack http-fetch http-push remote-ext remote-fd sh-setup checkout-index"
         " read-tree unpack-objects scalar filter-repo mergetool--lib submodule--helper"
-        " merge-one-file merge-index"
+        " merge-one-file merge-index bugreport diagnose mailinfo mailsplit index-pack pack-objects"
     )
 )
 _SWAPS = frozenset(
@@ -222,6 +222,11 @@ def _output(sub: Call, given: Parsed) -> str:
         written.append(plain_word("0001.patch"))
     if sub.name == "bundle" and given.operands and given.operands[0].value == "create":
         written += given.operands[1:2]
+    if sub.name == "merge-file" and not given.has("-p", "--stdout", "--object-id"):
+        written += given.operands[:1]
+    if sub.name == "interpret-trailers" and given.has("--in-place"):
+        written += given.operands
+    written += given.values("--export-marks")
     return first(map(sub.site.write, written))
 
 

@@ -122,31 +122,15 @@ _SYNTAX: dict[str, Syntax] = {
         "source conflict pathspec-from-file",
         "staged worktree ours theirs patch overlay",
     ),
-    "reset": _syntax(
-        "",
-        "pathspec-from-file",
-        "hard soft mixed keep merge patch",
-    ),
-    "rm": _syntax(
-        "",
-        "pathspec-from-file",
-        "cached force dry-run ignore-unmatch",
-    ),
-    "add": _syntax(
-        "",
-        "chmod pathspec-from-file",
-        "all patch edit force update",
-    ),
+    "reset": _syntax("", "pathspec-from-file", "hard soft mixed keep merge patch"),
+    "rm": _syntax("", "pathspec-from-file", "cached force dry-run ignore-unmatch"),
+    "add": _syntax("", "chmod pathspec-from-file", "all patch edit force update"),
     "stash": _syntax(
         "m",
         "message pathspec-from-file",
         "all include-untracked keep-index patch staged quiet index",
     ),
-    "clean": _syntax(
-        "e",
-        "exclude",
-        "force dry-run interactive quiet",
-    ),
+    "clean": _syntax("e", "exclude", "force dry-run interactive quiet"),
     "branch": _syntax(
         "u",
         "set-upstream-to contains sort format points-at merged",
@@ -181,16 +165,8 @@ _SYNTAX: dict[str, Syntax] = {
         "message file ref reuse-message reedit-message",
         "",
     ),
-    "bundle": _syntax(
-        "",
-        "version",
-        "all progress quiet",
-    ),
-    "bisect": _syntax(
-        "",
-        "term-new term-old term-good term-bad",
-        "no-checkout",
-    ),
+    "bundle": _syntax("", "version", "all progress quiet"),
+    "bisect": _syntax("", "term-new term-old term-good term-bad", "no-checkout"),
     "cherry-pick": _syntax(
         "msX",
         "mainline strategy strategy-option cleanup",
@@ -203,16 +179,29 @@ _SYNTAX: dict[str, Syntax] = {
         "edit no-edit no-commit continue abort skip",
         attached="S",
     ),
-    "gc": _syntax(
-        "",
-        "",
-        "prune aggressive auto quiet no-prune",
+    "merge-file": _syntax(
+        "L",
+        "marker-size diff-algorithm",
+        "stdout object-id ours theirs union diff3 zdiff3 quiet",
     ),
+    "interpret-trailers": _syntax(
+        "",
+        "where if-exists if-missing trailer",
+        "in-place trim-empty only-trailers only-input unfold parse no-divider",
+    ),
+    "fast-export": _syntax(
+        "MC",
+        "export-marks import-marks import-marks-if-exists refspec anonymize-map",
+        "all signed-tags tag-of-filtered-object no-data full-tree reencode",
+    ),
+    "gc": _syntax("", "", "prune aggressive auto quiet no-prune"),
 }
 for _name in ("log", "show", "diff", "shortlog", "whatchanged", "range-diff", "rev-list",
               "diff-tree", "diff-index", "diff-files", "reflog"):  # fmt: skip
     _SYNTAX[_name] = _LOG
-_SYNTAX["blame"] = _SYNTAX["annotate"] = Syntax("LSCM", ("since", "contents", "date", "abbrev"))
+_SYNTAX["blame"] = _SYNTAX["annotate"] = _syntax("LSCM", "since contents date abbrev output")
+_SYNTAX["stash"] = _SYNTAX["stash"]._replace(long=(*_SYNTAX["stash"].long, "output"))
+_OTHER = _syntax("", "output")
 
 _RUNS = {
     "--upload-pack": (), "--receive-pack": (), "--exec": ("log", "grep", "commit", "tag"),
@@ -245,7 +234,7 @@ _VARIABLE = re.compile(rf"\"\$(?:(\w+)|\{{(\w+)\}}){_REST}\"{_REST}")
 
 def parse(sub: Call) -> Parsed:
     """Tell the options of a sub-command from its operands."""
-    return parse_options(sub.args, _SYNTAX.get(sub.name, Syntax()))
+    return parse_options(sub.args, _SYNTAX.get(sub.name, _OTHER))
 
 
 def dangerous(sub: Call, given: Parsed) -> str:

@@ -44,6 +44,8 @@ def program(word: Word, site: Site) -> Program:
         )
     if value == "":
         return Program("")
+    if value.startswith(("-", "+")):
+        return Program(value, f"'{value}' is an option and no program: write the command otherwise")
     if "/" in value:
         return _qualified(value, site)
     if not _PLAIN.fullmatch(value) and site.is_full:

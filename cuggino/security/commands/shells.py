@@ -25,6 +25,9 @@ def shell(call: Call) -> str:
         return f"{call.name} must get its commands as the text of -c, or directly"
     if any(word.value is None for word in call.args[:1]) or given.unclear[:1] == call.args[:1]:
         return f"It cannot be told what {call.name} runs: write the commands out"
+    # `+x` and `-` are options too, wherever they stand before the text or the script.
+    if given.operands and (given.operands[0].value or "").startswith(("+", "-")):
+        return f"{call.name} must not be given '{given.operands[0].text}': leave it out"
     if given.has("-c"):
         return _text(call, given.operands)
     if not given.operands:
@@ -38,7 +41,7 @@ def shell(call: Call) -> str:
     script = given.operands[0]
     if script.value is None or script.has_glob or script.has_tilde:
         return f"It cannot be told which script '{script.text}' is: write its path out"
-    if script.value == "-" or script.value.startswith(("/dev/", "/proc/")):
+    if script.value.startswith(("/dev/", "/proc/")):
         return f"{call.name} must not run what it reads: write the commands out"
     if call.site.is_full:
         return first(

@@ -12,6 +12,8 @@ from cuggino.security.shell.tree import Word
 _AWK_RUN = re.compile(
     r"\bsystem\s*\(|\|\s*(?:&\s*)?\"|\"\s*\|(?!\|)|\|&|\bgetline\b.*\||@load|@include"
 )
+_FD_RUNS = re.compile(r"-[^-dteESocjC]*[xX]|--exec(-batch)?")
+_FD_ATTACHED = re.compile(r"-[^-dteESocjC]*[xX].|--exec")
 _AWK_FILE = re.compile(r"(?:print|printf)\b[^;}\n]*>{1,2}\s*([^;}\n]+)")
 
 
@@ -73,14 +75,16 @@ def awk(call: Call) -> str:
     """What its program writes must be allowed, and it must not run anything."""
     given = parse_options(
         call.args,
-        Syntax(short="fFvieE" if call.name == "gawk" else "fFv", permutes=False,
+        Syntax(short="fFvieE", permutes=False,
                long=("file", "field-separator", "assign", "source", "include", "exec", "load")),
     )  # fmt: skip
-    programs = given.values("-e", "--source")
+    programs, files = given.values("-e", "--source"), given.operands
     if not programs and not given.has("-f", "--file", "-E", "--exec"):
-        programs = list(given.operands[:1])
-    if "inplace" in " ".join(word.text for word in call.args[:2]):
-        return first(map(call.site.change, given.operands[1:]))
+        programs, files = list(files[:1]), files[1:]
+    if any("inplace" in word.text for word in given.values("-i", "--include")) and (
+        reason := first(map(call.site.change, files))
+    ):
+        return reason
     for program in programs:
         if program.value is None:
             if call.site.is_full:
@@ -116,16 +120,16 @@ def ripgrep(call: Call) -> str:
 
 
 def fd(call: Call) -> str:
-    """`-x` and `-X` run a program for what is found."""
+    """`-x` and `-X` run a program for what is found, also behind other letters: `-Hx`."""
     args = call.args
     for index, word in enumerate(args):
-        if word.value in ("-x", "-X", "--exec", "--exec-batch"):
+        if _FD_RUNS.fullmatch(word.value or ""):
             inner = tuple(
                 Word("{}", None) if "{" in (given.value or "") else given
                 for given in args[index + 1 :]
             )
             return call.site.judge((*inner, Word("{}", None)), call.site)
-        if re.match(r"--exec|-[a-zA-Z]*[xX].", word.value or ""):
+        if _FD_ATTACHED.match(word.value or ""):
             return "Give the program that fd starts as words of their own behind -x"
     return ""
 

@@ -11,6 +11,7 @@ from cuggino.security.shell.tree import Word
 
 _TAR_RUN = ("--to-command", "--use-compress-program", "--checkpoint-action", "--rsh-command",
             "--info-script", "--new-volume-script", "-F", "--rmt-command")  # fmt: skip
+_ZIP_WRITES = re.compile(r"-[a-zA-Z]*O|-lf|--(ou|logf)")
 _TAR = Syntax(
     short="fCITXbgKNLVHF",
     long=("file", "directory", "to-command", "use-compress-program", "checkpoint-action",
@@ -18,6 +19,7 @@ _TAR = Syntax(
           "exclude-from", "files-from", "transform", "xform", "strip-components", "owner", "group",
           "mode", "mtime", "listed-incremental", "starting-file", "index-file", "blocking-factor"),
     flags=("extract", "create", "list", "get", "append", "update", "delete", "absolute-names",
+           "one-top-level",
            "exclude-vcs", "file-type", "gzip", "verbose", "overwrite", "remove-files"),
 )  # fmt: skip
 
@@ -42,6 +44,7 @@ def tar(call: Call) -> str:
         return "tar must not remove what it packs: leave --remove-files out"
     if extracts and not given.has("-O", "--to-stdout"):
         written += given.values("-C", "--directory") or [plain_word(".")]
+        written += given.values("--one-top-level")
     return first(map(call.site.write, written)) or (unclear_words(call, given) if extracts else "")
 
 
@@ -67,8 +70,10 @@ def unzip(call: Call) -> str:
 
 
 def zip_(call: Call) -> str:
-    """The archive is written; nothing is run, nothing moved into it."""
+    """The archive is written, and nothing else; nothing is run, nothing moved into it."""
     given = parse_options(call.args, Syntax(short="bnxit"))
+    if any(_ZIP_WRITES.match(word.value or word.prefix) for word in call.args):
+        return "zip must only write its archive: leave out -O, --out, -lf and --logfile-path"
     if given.has("-T", "-TT", "-m", "--unzip-command", "--move"):
         return "zip must only pack: leave out -T, -TT and -m"
     return first(map(call.site.write, given.operands[:1]))
@@ -125,13 +130,14 @@ def wget(call: Call) -> str:
         Syntax(short="aBeDGiIloOPQRtTUwXA",
                long=("output-document", "output-file", "append-output", "directory-prefix",
                      "use-askpass", "execute", "save-cookies", "warc-file", "header", "timeout",
+                     "rejected-log", "hsts-file",
                      "tries", "user-agent", "post-data", "body-data", "method")),
     )  # fmt: skip
     if given.has("--use-askpass", "-e", "--execute"):
         return "wget must not start another program: leave that option out"
     written = given.values(
         "-O", "--output-document", "-o", "--output-file", "-a", "--append-output", "-P",
-        "--directory-prefix", "--save-cookies", "--warc-file",
+        "--directory-prefix", "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
     )  # fmt: skip
     if not given.has("-O", "--output-document", "-P", "--directory-prefix", "--spider"):
         written.append(plain_word("download"))

@@ -136,6 +136,8 @@ def env(call: Call) -> str:
                 return reason
             site = site._replace(cwds=cwds or frozenset({UNKNOWN}))
     words = given.operands
+    if words and words[0].value == "-":  # it stands for -i
+        words = words[1:]
     while words and _NAME.match(words[0].value or words[0].prefix):
         if reason := variable(words[0], site):
             return reason

@@ -62,10 +62,15 @@ _PRINTS = re.compile(
     r"|\.(schema|tables|dump|help|indexes|databases|headers|mode|version|show)\b)",
     re.IGNORECASE,
 )
-_STARTS = re.compile(r"(?m)^\s*\.(shell|system|load|read\s+\|)|\b(edit|load_extension)\s*\(")
+# sqlite3 understands the beginnings of its commands, too.
+_STARTS = re.compile(
+    r"(?mi)^\s*\.(sh|sy|lo(?!g)|ex(?=c)|ww|(ou|on|im|rea)\w*\b.*\|)|\b(edit|load_extension)\s*\("
+    r"|\bwritefile\s*\((?!\s*'[^']+'\s*,)"
+)
 _INTO = re.compile(
-    r"(?mi)^\s*\.(?:output|once|save|backup|clone|archive|log|excel|www)\s+(\S+)"
-    r"|\b(?:attach(?:\s+database)?|into)\s+'([^']+)'"
+    r"(?mi)^\s*\.(?:(?:ou|on|sa|ba|cl|ar)\w*|log)\s+(\S+)"
+    r"|\b(?:attach(?:\s+database)?|vacuum(?:\s+\w+)?\s+into)\s+[\"']([^\"']+)[\"']"
+    r"|\bwritefile\s*\(\s*'([^']+)'"
 )
 
 
@@ -113,11 +118,19 @@ def sqlite(call: Call) -> str:
     texts = [word.value or word.text for word in call.args[1:]] + [call.site.document or ""]
     for text in texts:
         if _STARTS.search(text):
-            return "sqlite3 must not start programs: leave .shell, .system and .load out"
+            return (
+                "sqlite3 must not start programs, nor write files that cannot be told: leave out"
+                " .shell, .system, .load, .excel and '|', and give writefile a plain name"
+            )
         for match in _INTO.finditer(text):
-            if reason := call.site.write_path((match[1] or match[2]).strip("'\"")):
+            if reason := call.site.write_path((match[1] or match[2] or match[3]).strip("'\"")):
                 return reason
-    statements = [word.value or "" for word in operands[1:]]
+    statements = [
+        part
+        for word in operands[1:]
+        for part in (word.value or "").split(";")
+        if part.strip() or not word.value
+    ]
     reads = bool(statements) and all(map(_PRINTS.match, statements))
     if flags & {"-readonly", "--readonly", "-version", "--version", "-help"} or reads:
         return ""

@@ -1,0 +1,149 @@
+"""Options and sub-commands that write a file, or start a program, in less known ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.security.policy import Policy
+from tests.security.judging import make_project, reason_of
+
+EXTRA = ("extended", "rsync", "wget", "sqlite3")
+WRITES_ELSEWHERE = (
+    "git merge-file .cuggino.json src/a src/b",
+    "git merge-file -L a -q ../x src/a src/b",
+    "git merge-file --ours .git/hooks/pre-commit src/a src/b",
+    "git interpret-trailers --in-place --trailer a=b .cuggino.json",
+    "git interpret-trailers --in-pl --trailer 'a: b' src/a /etc/passwd",
+    "git interpret-trailers --where end --in-place .autonoe/status.json",
+    "git fast-export --export-marks .cuggino.json HEAD",
+    "git blame --output .git/hooks/x src/a",
+    "git annotate --output .git/hooks/x src/a",
+    "git stash show -p --output .git/hooks/x",
+    "git merge-tree --output .git/x a b",
+    "tar -xf a.tar --one-top-level=/etc/x",
+    "tar xf a.tar -C src --one-top=.git/hooks",
+    "rsync -r --delete-after src/ ./",
+    "rsync -r --delete-excluded src/ ./",
+    "rsync -r --del src/ ./",
+    "rsync -r --remove-source-files ./ /tmp/x",
+    "rsync -r --remove-sent-files .git /tmp/x",
+    "rsync -r --write-batch=.git/hooks/x src/ bin",
+    "rsync -r --only-write-batch .git/hooks/x src/ bin",
+    "wget --rejected-log=.git/config http://localhost/a",
+    "wget --hsts-file .cuggino.json http://localhost/a",
+    "zip a.zip src/a -O .cuggino.json",
+    "zip a.zip src/a -rO .cuggino.json",
+    "zip a.zip src/a --out .cuggino.json",
+    "zip a.zip src/a --output-file=.cuggino.json",
+    "zip a.zip src/a -lf .cuggino.json",
+    "zip a.zip src/a --logfile-path=.cuggino.json",
+    "awk -F: -i inplace '{print}' .git/config",
+    "gawk -v x=1 -i inplace '{print}' .git/config",
+    "gawk -v x=1 --include inplace '{print}' .git/config",
+    "gawk -i inplace -e '{print}' .git/config",
+    "gawk -i inplace -f src/a .git/config",
+    "fd . src -Hx rm -rf .git",
+    "fd . src -HX rm -rf .git",
+    "fd . src -HIx rm -rf .git",
+    "sqlite3 :memory: \"select writefile('.git/hooks/pre-commit','x')\"",
+    "sqlite3 src/a.db 'ATTACH \".cuggino.json\" AS y; create table y.t(a)'",
+    "sqlite3 :memory: 'VACUUM INTO \".cuggino.json\"'",
+    "sqlite3 :memory: 'vacuum main into \".cuggino.json\"'",
+    "sqlite3 .git/x.db 'select 1; create table a(b)'",
+    "sqlite3 src/a.db '.out .git/x'",
+    "sqlite3 src/a.db '.onc .git/x'",
+    "sqlite3 src/a.db '.sav .git/x'",
+)
+STARTS_UNSEEN = (
+    "sqlite3 src/a.db '.sh id'",
+    "sqlite3 src/a.db '.sys id'",
+    "sqlite3 src/a.db '.load src/a'",
+    "sqlite3 src/a.db '.once |sh' 'select 1'",
+    "sqlite3 src/a.db '.out |sh'",
+    "sqlite3 src/a.db '.import \"|id\" t'",
+    "sqlite3 src/a.db '.excel'",
+    "sqlite3 src/a.db 'select writefile(a, b) from t'",
+    "fd . src -Hxrm",
+    "fd . src --exec=rm",
+)
+RUNS_IT_ALL_THE_SAME = (
+    "bash +x -c 'rm -rf .git'",
+    "bash +O extglob -c 'rm -rf .git'",
+    "bash -c +x 'rm -rf .git'",
+    "sh -c - 'rm -rf .git'",
+    "sh +x src/a.sh",
+    "busybox sh +x -c 'rm -rf .git'",
+    "env - rm -rf .git",
+    "env -i - rm -rf .git",
+    "gawk -i inplace '{system(\"rm -rf .git\")}' src/a",
+    "git bugreport -o .git",
+    "git diagnose -o .git",
+    "git mailinfo .git/x .git/y",
+    "git mailsplit -o.git x",
+    "git index-pack -o .git/x a.pack",
+    "git pack-objects .git/x",
+)
+FINE = (
+    "git merge-file -p .cuggino.json src/a src/b",
+    "git merge-file src/x src/a src/b",
+    "git interpret-trailers --trailer 'a: b' src/a",
+    "git interpret-trailers --in-place --trailer 'a: b' src/a",
+    "git fast-export --all",
+    "git blame -L 1,2 src/a",
+    "tar -xf a.tar --one-top-level",
+    "tar -xf a.tar --one-top-level=src/b",
+    "rsync -r --delay-updates src/ bin",
+    "rsync -r --delete src/ bin",
+    "rsync -r --remove-source-files src/ bin",
+    "wget --rejected-log=/tmp/log -O src/a http://localhost/a",
+    "zip -r a.zip src",
+    "zip -qr a.zip src -x src/o",
+    "fd -tx . src",
+    "fd -ex . src",
+    "fd -HI . src -x grep a",
+    "fd . src -HX grep a",
+    "gawk -v x=1 -i inplace '{print}' src/a",
+    "awk -F: '{print $1}' src/a",
+    "sqlite3 .git/x.db 'select 1;'",
+    "sqlite3 src/a.db \"select writefile('src/b', data) from t\"",
+    "sqlite3 src/a.db '.out src/b' 'select 1'",
+    "sqlite3 src/a.db '.explain on'",
+    "env -i ls",
+    "env - ls",
+)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One project for all commands."""
+    return str(make_project(tmp_path_factory.mktemp("written") / "project"))
+
+
+@pytest.mark.parametrize("command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN])
+def test_it_is_denied_where_its_program_is_listed(command: str, project: str) -> None:
+    """That the program may be run does not open what it could write or start."""
+    assert reason_of(command, Policy(project, extra_commands=EXTRA, allow_destructive=True))
+
+
+@pytest.mark.parametrize("command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN[:8], *RUNS_IT_ALL_THE_SAME])
+def test_it_is_denied_where_any_program_may_run(command: str, project: str) -> None:
+    """Nor does the level that lists no programs."""
+    assert reason_of(command, Policy(project, level="roles"))
+
+
+@pytest.mark.parametrize("command", FINE)
+def test_its_harmless_sibling_passes(command: str, project: str) -> None:
+    """The same program with options that write nothing, or write in the project, passes."""
+    policy = Policy(project, level="roles")
+    assert "" == reason_of(command, policy)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git merge-file src/x src/a src/b", "git interpret-trailers --in-place src/a"],
+)
+def test_who_may_write_nothing_may_not_by_git(command: str, project: str) -> None:
+    """A role that plans, and a session that judges, are kept from the files of the project."""
+    planning = Policy(project, level="roles", writable=(), role="planning")
+    assert reason_of(command, planning)
+    assert reason_of(command, Policy(project, mode="sync"))
