@@ -76,7 +76,7 @@ class LoopService:
         self._workspace = workspace
         self._repository = repository
         self._prompts = prompts or Prompts()
-        self._shell = shell
+        self.shell = shell
         self._gate = gate or QuotaGate()
         self._fingerprint = apart_from(own_files_of(agent), fingerprint)
 
@@ -161,7 +161,7 @@ class _Run:
         self._session = session
         self._options = options
         self._roles = Roles(service._agent, service._prompts, session, options, supervised)
-        self._commands = Commands(service._shell, session, options, supervised)
+        self._commands = Commands(service.shell, session, options, supervised)
         self._convergence = Convergence(options)
         self._baseline: str | None = None
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from reactivex import Observable, abc, from_iterable
+from reactivex import Observable, abc
 
 from cuggino.agents.protocol import Capabilities, InteractiveOptions, Role, SpawnOptions
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
+from cuggino.testing.acts import Item, session_of
+
+__all__ = ["AgentRun", "InMemoryAgent", "Played", "ScriptedAgent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,26 +23,45 @@ class AgentRun:
     """One session of an `InMemoryAgent`: what it says, and the files it leaves."""
 
     stream: Observable[Any] | Iterable[Any]
-    """Its events: a stream (such as a cold one of `Marbles`), or the events at once."""
+    """What it says and does: a stream (such as a cold one of `Marbles`), or a list of `Item`s."""
     plan: str | None = None
     """Written to the plan file before the first event."""
     review: str | None = None
     """Written to the review file before the first event."""
 
 
+Played: TypeAlias = AgentRun | Observable[Any] | Iterable[Item]
+"""One session: a list of what is said and done, a drawn stream, or either with files."""
+
+
 @dataclass(slots=True)
 class InMemoryAgent:
-    """An agent that is not there: each spawned session takes the next `AgentRun` of its role.
+    """An agent that is not there: each spawned session takes the next one of its role.
 
-    `spawned` keeps what every session was started with. A role without a further run gives a
-    session that says nothing.
+    ::
+
+        agent = InMemoryAgent(
+            {
+                "planning": [
+                    AgentRun([Say("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")], plan="# Plan")
+                ],
+                "implementing": [
+                    [Say("I begin."), QuotaExceeded("limit", resets_at=clock.at("5h"))],
+                    [Write("page.html", "<h1>"), Wait("20m"), Say("<DONE>The page</DONE>")],
+                ],
+                "reviewing": [[Say("<APPROVED>Fine.</APPROVED>")]],
+            }
+        )
+
+    `spawned` keeps what every session was started with. When all of a role are played, the next one
+    fails with `AgentFailed`, which says how many there were.
     """
 
-    runs: Mapping[Role, Iterable[AgentRun | Observable[Any]]]
+    runs: Mapping[Role, Iterable[Played]]
     name: str = "memory"
     can_resume: bool = False
     spawned: list[SpawnOptions] = field(default_factory=list)
-    _queues: dict[str, Iterator[AgentRun | Observable[Any]]] = field(default_factory=dict)
+    _queues: dict[str, Iterator[Played]] = field(default_factory=dict)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -48,6 +72,10 @@ class InMemoryAgent:
         """Always there."""
         return "in memory"
 
+    def sessions(self, role: Role) -> list[SpawnOptions]:
+        """What the sessions of the role were started with, in order."""
+        return [options for options in self.spawned if options.role == role]
+
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play the next run of the role. Cold: the run is taken at subscription."""
 
@@ -57,8 +85,10 @@ class InMemoryAgent:
             self.spawned.append(options)
             role = options.role or "planning"
             queue = self._queues.setdefault(role, iter(self.runs.get(role, ())))
-            run = next(queue, AgentRun(()))
-            if isinstance(run, Observable):
+            run = next(queue, None)
+            if run is None:
+                run = AgentRun([self._one_too_many(role)])
+            elif not isinstance(run, AgentRun):
                 run = AgentRun(run)
             for text, variable in (
                 (run.plan, "CUGGINO_PLAN_FILE"),
@@ -66,10 +96,19 @@ class InMemoryAgent:
             ):
                 if text is not None:
                     Path(options.env[variable]).write_text(text, encoding="utf-8")
-            stream = run.stream if isinstance(run.stream, Observable) else from_iterable(run.stream)
+            stream = run.stream
+            if not isinstance(stream, Observable):
+                stream = session_of(stream, options)
             return stream.subscribe(observer, scheduler=scheduler)
 
         return Observable(subscribe)
+
+    def _one_too_many(self, role: Role) -> AgentFailed:
+        number = len(self.sessions(role)) or len(self.spawned)
+        return AgentFailed(
+            f"the agent in memory has no session {number} of the role {role}: all are played",
+            reason="bad_request",
+        )
 
     def interactive(self, options: InteractiveOptions) -> int:
         """Nothing to talk to: ends at once."""

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 
@@ -18,28 +18,52 @@ def no_leaks(*, within: float = 5.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
     What is still ending gets up to `within` seconds. The guardian that watches over the children
-    of this process, and the lane of those who bring none, live as long as the process.
+    of this process, and the lane of those who bring none, live as long as the process. What the
+    block itself raises is raised, and nothing is looked for.
+
+    Raises:
+        AssertionError: something was left; says what.
     """
     GUARDIAN.cookie()  # starts it, so that its pipe is not counted as left by the block
     before = _held()
+    files = _open_files()
     yield
     deadline = time.monotonic() + within
     while (left := _left(before, _held())) and time.monotonic() < deadline:
         threading.Event().wait(0.02)
+    if _FILES in left and (names := sorted(_open_files() - files)):
+        left[left.index(_FILES)] = f"{_FILES} {', '.join(names)}"
     assert not left, f"left behind: {', '.join(sorted(left))}"
+
+
+_FILES = "open files"
 
 
 def _held() -> dict[str, int]:
     me = psutil.Process()
     children = me.children(recursive=True)
     guardians = [c for c in children if is_guardian(c)]
-    held = {f"process {c.pid} {c.name()}": 1 for c in children if c not in guardians}
+    held = {f"process {c.pid} {_name(c)}": 1 for c in children if c not in guardians}
     held |= {
         f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name != "cuggino-loop"
     }
     # The pipe to the guardian stays as long as the guardian.
-    held["open files"] = me.num_fds() - len(guardians) if os.name == "posix" else 0
+    held[_FILES] = me.num_fds() - len(guardians) if os.name == "posix" else 0
     return held
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.Error:  # it has ended since
+        return ""
+
+
+def _open_files() -> set[str]:
+    """Those with a name; pipes and sockets have none."""
+    with suppress(psutil.Error, OSError):
+        return {file.path for file in psutil.Process().open_files()}
+    return set()
 
 
 def _left(before: dict[str, int], after: dict[str, int]) -> list[str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
 
-Seen = tuple[float, str, Any]
-"""What a subscriber saw: the virtual second, `next`, `error` or `completed`, and the value."""
+from cuggino.testing.clock import VirtualClock, seconds
+from cuggino.testing.diagrams import Diagram, Seen, is_class, same, told
 
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+__all__ = ["DrawnStream", "Marbles", "Seen"]
 
 
 class Marbles:
@@ -23,55 +20,110 @@ class Marbles:
 
     ::
 
-        t = Marbles(a=AgentMessage(text="hi"), d=Done(content=""))
+        t = Marbles(a=AgentMessage(text="hi"), d=Done(content=""), q=QuotaExceeded("limit"))
         agent = t.cold("-a-d|")
         t.check(agent.pipe(...), "-a--(d|)")
         t.check_subscriptions(agent, "^---!")
 
-    One character is one second: `-` nothing, a letter its event, `|` completion, `#` the error
-    (`error=`, by default `RuntimeError("#")`). `(ab|)` happens in one second's instant. A word
-    such as `29s`, `5m`, `100ms` between spaces lets that time pass; other spaces mean nothing.
+    One character is one second:
+
+    - `-` nothing happens;
+    - a letter or digit is its event; one that stands for an exception ends the stream with it;
+    - `|` is completion, `#` the error `error=`, by default `RuntimeError("#")`;
+    - `(ab|)` happens at one instant, and takes one second as well;
+    - a word such as `29s`, `5m`, `2h30m`, `100ms` between spaces lets that time pass; other spaces
+      mean nothing.
+
+    What is *expected* may be told less exactly: a class stands for every event (or error) of it. Of
+    an error class and words must be the same, it need not be the same object.
+
+    `clock` is the time in which they happen: that of a `VirtualRuntime`, say, for its agents to
+    be drawn. By default it is one of their own.
     """
 
-    def __init__(self, *, error: Exception | None = None, **events: Any) -> None:
+    def __init__(
+        self,
+        *,
+        error: Exception | None = None,
+        clock: VirtualClock | None = None,
+        **events: Any,
+    ) -> None:
         self.events = events
         self.error = error or RuntimeError("#")
-        self.scheduler = TestScheduler()
+        self.scheduler = clock or VirtualClock()
         self._hot: list[_Hot] = []
+        self._drawn: list[DrawnStream] = []
+        self._zero = 0.0
+        self._recorded = False
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The time in which all of it happens; the scheduler to subscribe with."""
+        return self.scheduler
 
     @property
     def now(self) -> float:
-        """The present virtual second."""
-        return round(self.scheduler.to_seconds(self.scheduler.now), 3)
+        """The present virtual second, of the clock or of the latest `record` but the first."""
+        return round(self.scheduler.elapsed - self._zero, 3)
+
+    def at(self, when: float | str | timedelta) -> datetime:
+        """The moment of a virtual second."""
+        return self.scheduler.at(self._zero + seconds(when))
 
     def cold(self, diagram: str) -> DrawnStream:
         """A stream that begins with its subscription."""
-        return _Cold(self, self.parse(diagram))
+        return self._keep(_Cold(self, diagram, self._playable(diagram)))
 
     def hot(self, diagram: str) -> DrawnStream:
         """A stream that runs by itself from second 0 of the test, watched or not."""
-        hot = _Hot(self, self.parse(diagram))
+        hot = _Hot(self, diagram, self._playable(diagram))
         self._hot.append(hot)
-        return hot
+        return self._keep(hot)
 
     def record(
-        self, stream: Observable[Any], *, until: float = 1e6, dispose_at: float | None = None
+        self,
+        stream: Observable[Any],
+        *,
+        until: float | str | timedelta = 1e6,
+        dispose_at: float | str | timedelta | None = None,
+        subscription: str | None = None,
     ) -> list[Seen]:
-        """Subscribe at second 0, let time pass up to `until`, give what was seen."""
+        """Subscribe at second 0, let time pass up to `until`, give what was seen.
+
+        `dispose_at` is when the subscriber leaves. `subscription` draws both: `--^---!` comes at
+        second 2 and leaves at second 6. A further call begins with a second 0 of its own.
+        """
+        if self._recorded:
+            self._zero = self.scheduler.elapsed
+        self._recorded = True
         seen: list[Seen] = []
-        subscription = stream.subscribe(
-            lambda value: seen.append((self.now, "next", value)),
-            lambda error: seen.append((self.now, "error", error)),
-            lambda: seen.append((self.now, "completed", None)),
-            scheduler=self.scheduler,
-        )
+        begin, leave = Diagram(subscription or "^").subscription()
+        ends = leave if dispose_at is None else seconds(dispose_at)
+        held = CompositeDisposable()
+        for hot in self._hot:
+            hot.renew()
+
+        def subscribe(*_: object) -> None:
+            held.add(
+                stream.subscribe(
+                    lambda value: seen.append((self.now, "next", value)),
+                    lambda error: seen.append((self.now, "error", error)),
+                    lambda: seen.append((self.now, "completed", None)),
+                    scheduler=self.scheduler,
+                )
+            )
+
+        if begin:
+            self.scheduler.schedule_absolute(self.at(begin), subscribe)
+        else:
+            subscribe()
         # After the subscription, so that an event of second 0 is seen.
         for hot in self._hot:
             hot.begin()
-        if dispose_at is not None:
-            self.scheduler.schedule_absolute(dispose_at, lambda *_: subscription.dispose())
-        self.scheduler.advance_to(until)
-        subscription.dispose()
+        if ends is not None:
+            self.scheduler.schedule_absolute(self.at(ends), lambda *_: held.dispose())
+        self.scheduler.advance_to(self.at(until))
+        held.dispose()
         return seen
 
     def check(
@@ -79,75 +131,87 @@ class Marbles:
         stream: Observable[Any],
         diagram: str,
         *,
-        until: float = 1e6,
-        dispose_at: float | None = None,
+        until: float | str | timedelta = 1e6,
+        dispose_at: float | str | timedelta | None = None,
+        subscription: str | None = None,
     ) -> None:
-        """Assert that the stream looks like the diagram; a failure shows both."""
+        """Assert that the stream looks like the diagram; options as of `record`.
+
+        A failure shows both diagrams, and line by line what differs.
+        """
         expected = self.parse(diagram)
-        actual = self.record(stream, until=until, dispose_at=dispose_at)
-        assert expected == actual, (
-            f"expected {diagram}\n{self._drawn(expected)}\nbut saw\n{self._drawn(actual)}"
-        )
+        actual = self.record(stream, until=until, dispose_at=dispose_at, subscription=subscription)
+        alike = len(expected) == len(actual) and all(map(same, expected, actual))
+        assert alike, told(expected, actual, self.events, self.error)
 
     def check_subscriptions(self, stream: DrawnStream, *diagrams: str) -> None:
-        """Assert when the stream was subscribed (`^`) and unsubscribed (`!`), in order."""
-        expected = [
-            {mark: when for when, _, mark in self._parsed(diagram, {"^": "^", "!": "!"})}
-            for diagram in diagrams
+        """Assert when the stream was subscribed (`^`) and unsubscribed (`!`), in order.
+
+        No diagram at all says that it was never subscribed, one without `!` that it still is.
+        """
+        expected = [Diagram(diagram).subscription() for diagram in diagrams]
+        assert expected == stream.subscriptions, (
+            f"expected subscriptions of {stream}\n{_periods(expected)}\n"
+            f"but saw\n{_periods(stream.subscriptions)}"
+        )
+
+    def check_released(self) -> None:
+        """Assert that nobody is subscribed to any of the streams that were drawn."""
+        held = [
+            f"  {stream} since {began:g} s"
+            for stream in self._drawn
+            for began, ended in stream.subscriptions
+            if ended is None
         ]
-        assert [(e["^"], e.get("!")) for e in expected] == stream.subscriptions
+        assert not held, "still subscribed:\n" + "\n".join(held)
 
     def parse(self, diagram: str) -> list[Seen]:
-        """What a subscriber at second 0 of this diagram sees."""
-        return self._parsed(diagram, self.events)
+        """What a subscriber at second 0 of this diagram sees.
 
-    def _parsed(self, diagram: str, events: dict[str, Any]) -> list[Seen]:
-        seen: list[Seen] = []
-        now, grouped = 0.0, False
-        for word in diagram.split():
-            if skipped := _TIME.fullmatch(word):
-                now += float(skipped[1]) * _SECONDS[skipped[2]]
-                continue
-            for mark in word:
-                at = round(now, 3)
-                match mark:
-                    case "(" | ")":
-                        grouped = mark == "("
-                    case "-":
-                        pass
-                    case "|":
-                        seen.append((at, "completed", None))
-                    case "#":
-                        seen.append((at, "error", self.error))
-                    case _:
-                        seen.append((at, "next", events[mark]))
-                now += 0 if grouped else 1
+        Raises:
+            ValueError: it cannot be read; says where and why.
+        """
+        return Diagram(diagram).notifications(self.events, self.error)
+
+    def _playable(self, diagram: str) -> list[Seen]:
+        seen = self.parse(diagram)
+        for _, _, value in seen:
+            if is_class(value):
+                raise ValueError(
+                    f"{value.__name__} in {diagram!r} is a class, which can be expected, "
+                    "but not played: give an event"
+                )
         return seen
 
-    def _drawn(self, seen: Iterable[Seen]) -> str:
-        names = {id(event): name for name, event in self.events.items()}
-        return "\n".join(
-            f"  {when:>8g} s  {kind:9} {names.get(id(value), '')} {value!r}"
-            for when, kind, value in seen
-        )
+    def _keep(self, stream: DrawnStream) -> DrawnStream:
+        self._drawn.append(stream)
+        return stream
 
 
 class DrawnStream(Observable[Any]):
     """A stream of a diagram. `subscriptions` has when each began and ended (None: not yet)."""
 
-    def __init__(self, marbles: Marbles, seen: list[Seen]) -> None:
+    def __init__(self, marbles: Marbles, diagram: str, seen: list[Seen]) -> None:
         super().__init__()
+        self.diagram = diagram
         self.subscriptions: list[tuple[float, float | None]] = []
         self._marbles = marbles
         self._seen = seen
 
-    def _watched(self, *held: abc.DisposableBase) -> abc.DisposableBase:
+    def __str__(self) -> str:
+        return f'{type(self).__name__.strip("_").lower()}("{self.diagram}")'
+
+    def _watched(self, clock: VirtualClock, *held: abc.DisposableBase) -> abc.DisposableBase:
         """Note a subscription, and its end when the returned disposable is disposed."""
-        index, began = len(self.subscriptions), self._marbles.now
+
+        def now() -> float:
+            return self._marbles.now if clock is self._marbles.clock else clock.elapsed
+
+        index, began = len(self.subscriptions), now()
         self.subscriptions.append((began, None))
 
         def end() -> None:
-            self.subscriptions[index] = (began, self._marbles.now)
+            self.subscriptions[index] = (began, now())
 
         return CompositeDisposable(Disposable(end), *held)
 
@@ -156,29 +220,44 @@ class _Cold(DrawnStream):
     def _subscribe_core(
         self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        clock = self._marbles.scheduler
+        # In the time of who subscribes: it may be that of a runtime.
+        clock = scheduler if isinstance(scheduler, VirtualClock) else self._marbles.clock
         return self._watched(
+            clock,
             *(
                 clock.schedule_relative(when, lambda *_, k=kind, v=value: _send(observer, k, v))
                 for when, kind, value in self._seen
-            )
+            ),
         )
 
 
 class _Hot(DrawnStream):
-    def __init__(self, marbles: Marbles, seen: list[Seen]) -> None:
-        super().__init__(marbles, seen)
+    def __init__(self, marbles: Marbles, diagram: str, seen: list[Seen]) -> None:
+        super().__init__(marbles, diagram, seen)
         self._subject: Subject[Any] = Subject()
+        self._begun = False
+
+    def renew(self) -> None:
+        """Be as new, for another `record`; `begin` follows."""
+        self._subject = Subject()
+        self._begun = True
 
     def begin(self) -> None:
-        clock = self._marbles.scheduler
+        self._begun = True
+        subject = self._subject
         for when, kind, value in self._seen:
-            clock.schedule_absolute(when, lambda *_, k=kind, v=value: _send(self._subject, k, v))
+            if when >= self._marbles.now:
+                self._marbles.clock.schedule_absolute(
+                    self._marbles.at(when), lambda *_, k=kind, v=value: _send(subject, k, v)
+                )
 
     def _subscribe_core(
         self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        return self._watched(self._subject.subscribe(observer, scheduler=scheduler))
+        if not self._begun:  # nobody records: it is played by a runtime
+            self.begin()
+        subscription = self._subject.subscribe(observer, scheduler=scheduler)
+        return self._watched(self._marbles.clock, subscription)
 
 
 def _send(observer: abc.ObserverBase[Any], kind: str, value: Any) -> None:
@@ -189,3 +268,11 @@ def _send(observer: abc.ObserverBase[Any], kind: str, value: Any) -> None:
             observer.on_error(value)
         case _:
             observer.on_completed()
+
+
+def _periods(periods: list[tuple[float, float | None]]) -> str:
+    lines = [
+        f"  from {began:g} s to {'the end' if ended is None else f'{ended:g} s'}"
+        for began, ended in periods
+    ]
+    return "\n".join(lines) or "  none"

@@ -8,7 +8,7 @@ from typing import Any
 
 import reactivex as rx
 from reactivex import Observable
-from reactivex.testing import TestScheduler
+from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino.errors import QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting, SessionEnded
@@ -46,6 +46,6 @@ def is_end(event: Any) -> bool:
     return isinstance(event, QuotaLifted)
 
 
-def armed(scheduler: TestScheduler) -> Iterator[Any]:
+def armed(scheduler: VirtualTimeScheduler) -> Iterator[Any]:
     """The timers that would still go off."""
     return (item for item, _ in scheduler._queue.items if not item.is_cancelled())

@@ -11,14 +11,13 @@ import reactivex as rx
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler.scheduler import Scheduler
-from reactivex.testing import TestScheduler
 
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted
 from cuggino.operators.quota_gate import QuotaGate
 from cuggino.operators.wait_for_quota import wait_for_quota
-from cuggino.testing import Marbles
+from cuggino.testing import Marbles, VirtualClock
 from tests.operators.quotas import (
     DONE,
     HI,
@@ -65,10 +64,10 @@ class TestAWait:
         rome, waited = ZoneInfo("Europe/Rome"), []
         for day in (datetime(2024, 3, 31, tzinfo=rome), datetime(2024, 10, 27, tzinfo=rome)):
             lifted = parse_reset("resets 6am", now=day, zone=rome)
-            t = Marbles(error=QuotaExceeded("limit", resets_at=lifted))
-            t.scheduler = TestScheduler(day.timestamp())
+            clock = VirtualClock(start=day.astimezone(UTC))
+            t = Marbles(error=QuotaExceeded("limit", resets_at=lifted), clock=clock)
             source = one_after_the_other(t.cold("#"), t.cold("|"))
-            seen = t.record(source.pipe(wait_for_quota(margin=0)), until=day.timestamp() + 1e5)
+            seen = t.record(source.pipe(wait_for_quota(margin=0)), until=1e5)
             waited += [event.waited for _, _, event in seen if isinstance(event, QuotaLifted)]
         assert [5 * HOUR, 7 * HOUR] == waited
 
@@ -175,7 +174,7 @@ class TestAWait:
 class MovedClock(Scheduler):
     """Another scheduler, whose clock somebody sets."""
 
-    def __init__(self, inner: TestScheduler) -> None:
+    def __init__(self, inner: VirtualClock) -> None:
         super().__init__()
         self.inner = inner
         self.moved = timedelta()

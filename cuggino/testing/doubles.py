@@ -1,0 +1,123 @@
+"""What stands in the place of the system: commands that are not run, folders that are looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, abc, concat, from_iterable, operators as ops, throw, timer
+from reactivex.disposable import Disposable
+
+from cuggino.errors import ProcessFailed
+from cuggino.stages import Shell, shell_lines
+from cuggino.testing.clock import VirtualClock, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command prints, how it exits, and how long that takes."""
+
+    output: str = ""
+    exit_code: int = 0
+    takes: float | str | timedelta = 0.0
+    """Virtual time, such as 90 or `1m30s`."""
+
+
+class Commands:
+    """A shell that knows the results of some command lines, and runs all others for real.
+
+    A command with several results gives one each time it is run; the last one stays.
+    """
+
+    def __init__(
+        self,
+        results: Mapping[str, CommandResult | Sequence[CommandResult]],
+        *,
+        shell: Shell = shell_lines,
+    ) -> None:
+        self.ran: list[str] = []
+        """The command lines that were run, or would have been."""
+        self._shell = shell
+        self._results: dict[str, Iterator[CommandResult]] = {}
+        for command, given in results.items():
+            series = (given,) if isinstance(given, CommandResult) else tuple(given)
+            if not series:
+                raise ValueError(f"{command!r} has no result")
+            self._results[command] = _last_stays(series)
+
+    def __call__(self, command: str, cwd: Path) -> Observable[bytes]:
+        """Run the command line in the folder; a `Shell`."""
+
+        def subscribe(
+            observer: abc.ObserverBase[bytes], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            self.ran.append(command)
+            known = self._results.get(command)
+            stream = self._shell(command, cwd) if known is None else _printed(next(known))
+            return stream.subscribe(observer, scheduler=scheduler)
+
+        return Observable(subscribe)
+
+
+def _last_stays(series: Sequence[CommandResult]) -> Iterator[CommandResult]:
+    yield from series
+    while True:
+        yield series[-1]
+
+
+def _printed(result: CommandResult) -> Observable[bytes]:
+    waited: Observable[Any] = timer(seconds(result.takes)).pipe(ops.ignore_elements())
+    said = from_iterable(result.output.encode().splitlines(keepends=True))
+    if result.exit_code == 0:
+        return concat(waited, said)
+    return concat(waited, said, throw(ProcessFailed("sh", result.exit_code, "")))
+
+
+def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]:
+    """Emit a folder whenever something in it has changed, whoever did it.
+
+    It is looked at whenever virtual time is about to go on, so that nothing is missed and nothing
+    is waited for. In the place of `folder_changes`.
+    """
+
+    def changes(folder: Path) -> Observable[object]:
+        def subscribe(
+            observer: abc.ObserverBase[object], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            last = _content(folder)
+
+            def look() -> None:
+                nonlocal last
+                if (now := _content(folder)) != last:
+                    last = now
+                    clock.schedule(lambda *_: observer.on_next(folder))
+
+            held = ExitStack()
+            held.enter_context(clock.before_jumps(look))
+            return Disposable(held.close)
+
+        return Observable(subscribe)
+
+    return changes
+
+
+def _content(folder: Path) -> dict[str, tuple[int, ...]]:
+    """What tells whether anything has changed; nothing for a folder that is not there."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: _state(entry) for entry in entries}
+    except OSError:
+        return {}
+
+
+def _state(entry: os.DirEntry[str]) -> tuple[int, ...]:
+    try:
+        stat = entry.stat()
+    except OSError:  # it is gone, or a link to nothing
+        return ()
+    return (stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns)

@@ -1,0 +1,104 @@
+"""What came of a stream that was played: the events, when they came, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from cuggino.events import Event
+from cuggino.testing.clock import spoken
+from cuggino.testing.diagrams import Seen, shown
+
+T = TypeVar("T")
+E = TypeVar("E")
+
+
+class Story(Generic[T]):
+    """What a subscriber saw, in virtual time.
+
+    Printed, it is a list of times and events; put it behind an assertion to see it when that fails:
+    `assert story.tags()[-1] == "LoopApproved", story`.
+    """
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self.seen = list(seen)
+
+    @property
+    def timeline(self) -> list[tuple[float, T]]:
+        """Each event with its virtual second, counted from the beginning of the clock."""
+        return [(when, value) for when, kind, value in self.seen if kind == "next"]
+
+    @property
+    def events(self) -> list[T]:
+        """The events in their order."""
+        return [event for _, event in self.timeline]
+
+    @property
+    def last(self) -> T:
+        """The last event; an AssertionError if there is none."""
+        assert self.events, f"there is no event\n{self}"
+        return self.events[-1]
+
+    @property
+    def error(self) -> Exception | None:
+        """What the stream failed with; None when it has not."""
+        _, kind, value = self.seen[-1] if self.seen else (0.0, "", None)
+        return value if kind == "error" else None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the stream has completed, so that it neither failed nor was left."""
+        return bool(self.seen) and self.seen[-1][1] == "completed"
+
+    @property
+    def ended_at(self) -> float | None:
+        """The virtual second at which the stream completed or failed; None when it was left."""
+        if not self.seen or self.seen[-1][1] == "next":
+            return None
+        return self.seen[-1][0]
+
+    def check(self) -> Story[T]:
+        """Raise what the stream failed with, if it has, with the story; gives the story itself."""
+        if self.error is not None:
+            self.error.add_note(f"the story was\n{self}")
+            raise self.error
+        return self
+
+    def of(self, kind: type[E]) -> list[E]:
+        """The events of this class, a category such as `PolicyEvent` or a single one."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def one(self, kind: type[E]) -> E:
+        """The one event of this class; an AssertionError if there is none or another one."""
+        found = self.of(kind)
+        assert len(found) == 1, f"there are {len(found)} of {kind.__name__}\n{self}"
+        return found[0]
+
+    def times(self, kind: type[Any]) -> list[float]:
+        """The virtual seconds at which events of this class came."""
+        return [when for when, event in self.timeline if isinstance(event, kind)]
+
+    def tags(self, *kinds: type[Any]) -> list[str]:
+        """The names of the events, of these classes only if any is given."""
+        return [
+            event.tag if isinstance(event, Event) else type(event).__name__
+            for event in self.events
+            if not kinds or isinstance(event, kinds)
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{spoken(when):>14}  {_line(kind, value)}" for when, kind, value in self.seen]
+        return "\n".join(lines) or "nothing was seen"
+
+    def __repr__(self) -> str:
+        return f"<Story of {len(self.events)} events>\n{self}"
+
+
+def _line(kind: str, value: Any) -> str:
+    match kind:
+        case "completed":
+            return "completed"
+        case "error":
+            return f"failed with {value!r}"
+        case _:
+            return shown(value)

@@ -1,0 +1,405 @@
+"""The virtual runtime: whole loops with the waits of hours, in a project with real files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import never, operators as ops, timer
+
+from cuggino import Config, SpawnOptions
+from cuggino.agents.protocol import Role
+from cuggino.errors import AgentFailed, AgentStalled, ConfigError, LoopError, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    BudgetWarning,
+    CheckCommandOutput,
+    CommitPerformed,
+    DeliverableStatusChanged,
+    DeliverEnded,
+    IterationStart,
+    LoopApproved,
+    LoopPhaseEvent,
+    PlanBuildEnded,
+    QuotaLifted,
+    QuotaWaiting,
+    SessionEnded,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.testing import (
+    AgentRun,
+    CommandResult,
+    Do,
+    InMemoryAgent,
+    Item,
+    Run,
+    Say,
+    ScriptedAgent,
+    StandsStill,
+    Think,
+    Use,
+    VirtualClock,
+    VirtualRuntime,
+    Wait,
+    Write,
+    no_leaks,
+)
+from cuggino.testing.doubles import Commands
+
+HOUR = 3600.0
+PLANNED = AgentRun([Say("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")], plan="# Plan\n\n## Task 1\n")
+DONE = [Say("<DONE>The page</DONE>")]
+APPROVED = [Say("<APPROVED>Fine.</APPROVED>")]
+ENDED = SessionEnded(outcome="completed", cost_usd=0.5)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No test leaves a process, a thread or a file."""
+    with no_leaks():
+        yield
+
+
+def runs(*implementing: Any) -> dict[Role, list[Any]]:
+    """A loop that plans and reviews at once."""
+    return {"planning": [PLANNED], "implementing": list(implementing), "reviewing": [APPROVED]}
+
+
+class TestTime:
+    def test_a_usage_limit_of_five_hours(self, tmp_path: Path) -> None:
+        """The wait is told each minute and takes no time; then the stage goes on."""
+        clock = VirtualClock()
+        limited = [Say("I begin."), QuotaExceeded("limit", resets_at=clock.at("5h"))]
+        cousin = VirtualRuntime(
+            tmp_path, runs(limited, DONE), config=Config(wait_for_quota=True), clock=clock
+        )
+        began = time.monotonic()
+        story = cousin.run(focus="the page").check()
+        assert time.monotonic() - began < 20  # real seconds, on a busy machine
+        assert [60.0 * n for n in range(302)][:301] == story.times(QuotaWaiting)
+        assert 5 * HOUR + 60 == story.one(QuotaLifted).waited
+        assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)
+        assert LoopApproved(iteration=1) == story.last
+
+    def test_retries_with_growing_pauses(self, tmp_path: Path) -> None:
+        """An overloaded service is asked again after 5, 10 and 20 seconds, within a fifth."""
+        crash = [AgentFailed("overloaded", reason="overloaded")]
+        cousin = VirtualRuntime(
+            tmp_path, runs(crash, crash, crash, DONE), config=Config(max_retries=3)
+        )
+        story = cousin.run(focus="the page").check()
+        pauses = [event.retry_in for event in story.of(AgentRetry)]
+        assert pauses == pytest.approx([5, 10, 20], rel=0.2)
+        assert sum(pauses) == pytest.approx(story.ended_at or 0, abs=0.01)
+
+    def test_a_silent_agent(self, tmp_path: Path) -> None:
+        """An agent that says nothing is replaced, then given up, a quarter of an hour each."""
+        silent = [Say("I begin."), Wait("3h")]
+        agent = InMemoryAgent(runs(silent, silent, silent), can_resume=True)
+        story = VirtualRuntime(tmp_path, agent, config=Config(idle_timeout=900)).run(focus="it")
+        assert ([900], [1800], 2700) == (
+            story.times(AgentNudged),
+            story.times(AgentReplaced),
+            story.ended_at,
+        )
+        assert isinstance(story.error, LoopError)
+        assert isinstance(story.error.cause, AgentStalled)
+
+    def test_a_command_that_takes_its_time(self, tmp_path: Path) -> None:
+        """A result that takes longer than `command_timeout` is cut off at that moment."""
+        cousin = VirtualRuntime(
+            tmp_path,
+            runs(DONE),
+            config=Config(check_command="make test", command_timeout=600),
+            commands={"make test": [CommandResult("slow", takes="1h"), CommandResult("ok\n")]},
+        )
+        story = cousin.run(focus="the page").check()
+        first, second = story.of(CheckCommandOutput)
+        assert ([600, 600], 124, 0, "ok\n") == (
+            story.times(CheckCommandOutput),
+            first.exit_code,
+            second.exit_code,
+            second.output,
+        )
+        assert ["make test", "make test"] == cousin.commands.ran
+
+
+class TestWatching:
+    def test_an_item_is_written_at_three(self, tmp_path: Path) -> None:
+        """A file that appears in the backlog is noticed, and taken when it is settled."""
+        cousin = VirtualRuntime(tmp_path, runs([Wait("10m"), *DONE]))
+        cousin.at("3h", lambda: cousin.write(".cuggino/backlog/page.md", "A blue page."))
+        story = cousin.watch(until="1d")
+        assert [
+            (0, "WatchBacklogWaiting"),
+            (3 * HOUR + 30, "WatchProcessingItem"),
+            (3 * HOUR + 630, "WatchItemCompleted"),
+            (3 * HOUR + 630, "WatchBacklogWaiting"),
+        ] == [(when, e.tag) for when, e in story.timeline if e.tag.startswith("Watch")]
+        assert (False, None, None) == (story.completed, story.error, story.ended_at)
+        assert 86_400 == cousin.clock.elapsed
+        assert [] == cousin.paths(".cuggino/backlog/*")
+        assert 1 == len(cousin.paths(".cuggino/archive/*-page.md"))
+
+    def test_it_needs_an_end(self, tmp_path: Path) -> None:
+        """A watch without `until` never ends, and the test is told so."""
+        with pytest.raises(AssertionError, match="has not ended, and nothing more will happen"):
+            VirtualRuntime(tmp_path, runs()).watch()
+
+
+class TestDelivering:
+    def test_deliverables(self, tmp_path: Path) -> None:
+        """The tools for deliverables work on the project's own status file."""
+        wanted = {"id": "D1", "description": "a page", "acceptanceCriteria": ["it is blue"]}
+        sessions: dict[Role, list[Any]] = {
+            "initializer": [[Use("create_deliverable", {"deliverables": [wanted]}), ENDED]],
+            "coding": [
+                [Wait("10m"), _status("nobody"), _status("D1"), Wait("1m"), ENDED],
+            ],
+        }
+        cousin = VirtualRuntime(tmp_path, sessions, files={"SPEC.md": "A blue page."})
+        story = cousin.deliver(session_pause=60).check()
+        assert ("all_passed", 1, 1.0) == (
+            story.one(DeliverEnded).reason,
+            story.one(DeliverEnded).passed,
+            story.one(DeliverEnded).cost_usd,
+        )
+        assert [660.0] == story.times(DeliverableStatusChanged)  # as it is written, not at the end
+        assert 720.0 == story.ended_at
+        assert [False, True, False] == [result.is_error for result in story.of(ToolResult)]
+
+    def test_plan_and_build(self, tmp_path: Path) -> None:
+        """The plan/build loop reads the files that the sessions write."""
+        jobs = '{"jobs": [{"id": "J1", "requirementCode": "REQ-1", "description": "bake", '
+        jobs += '"status": "STATUS", "priority": 1}]}'
+        file = "docs/requirements/jobs-to-be-done.json"
+        sessions: dict[Role, list[Any]] = {
+            "plan": [[Write(file, jobs.replace("STATUS", "open")), ENDED]],
+            "build": [
+                [
+                    Write(file, jobs.replace("STATUS", "done")),
+                    Write("lopen.loop.done", "done"),
+                    ENDED,
+                ]
+            ],
+        }
+        cousin = VirtualRuntime(
+            tmp_path,
+            sessions,
+            files={
+                "PLAN.PROMPT.md": "Plan.",
+                "BUILD.PROMPT.md": "Build.",
+                "docs/requirements/bread/SPECIFICATION.md": "# Bread\n\n## REQ-1\n\nBake.\n",
+            },
+        )
+        story = cousin.plan_build(verify_after_iteration=False).check()
+        assert ("complete", 2) == (
+            story.one(PlanBuildEnded).reason,
+            story.one(PlanBuildEnded).iterations,
+        )
+
+
+def _status(deliverable: str) -> Use:
+    return Use("set_deliverable_status", {"deliverableId": deliverable, "status": "passed"})
+
+
+class TestTheProject:
+    def test_a_repository(self, tmp_path: Path) -> None:
+        """With `git` the project is a real repository, and what the loop commits is there."""
+        page = [Write("web/page.html", "<h1>"), *DONE]
+        cousin = VirtualRuntime(
+            tmp_path / "project",
+            runs(page),
+            config=Config(commit=True),
+            files={".specs/page.md": "A blue page.", "README.md": "Mine"},
+            git=True,
+        )
+        story = cousin.run(focus="the page").check()
+        assert "The page" == story.one(CommitPerformed).message
+        assert "The page\nBegin" == cousin.git("log", "--format=%s")
+        assert "web/page.html" == cousin.git("show", "--name-only", "--format=", "HEAD")
+        assert ["README.md", "web/page.html"] == [p for p in cousin.paths() if p[0] != "."]
+        with pytest.raises(AssertionError, match="git nonsense: git: 'nonsense' is not"):
+            cousin.git("nonsense")
+
+    def test_real_commands(self, tmp_path: Path) -> None:
+        """A command whose result is not given is run, and takes no virtual time."""
+        page = [Write("page.html", "<h1>"), *DONE]
+        cousin = VirtualRuntime(tmp_path, runs(page), config=Config(check_command="cat page.html"))
+        story = cousin.run(focus="the page").check()
+        assert [1, 0] == [event.exit_code for event in story.of(CheckCommandOutput)]
+        assert ("<h1>", 0) == (story.of(CheckCommandOutput)[1].output, story.ended_at)
+        assert ["cat page.html"] * 2 == cousin.commands.ran
+
+    def test_a_real_agent(self, tmp_path: Path) -> None:
+        """An agent with a process plays in virtual time as well."""
+        scenario = tmp_path / "scenario.toml"
+        scenario.write_text('[[planning]]\n[[planning.steps]]\nsay = "<SPEC_ISSUE>?</SPEC_ISSUE>"')
+        story = VirtualRuntime(tmp_path / "project", ScriptedAgent(scenario)).run(focus="it")
+        assert ("LoopSpecIssue", None) == (story.tags(LoopPhaseEvent)[-1], story.error)
+
+    def test_its_own_configuration(self, tmp_path: Path) -> None:
+        """Without a `config` that of the project's files holds."""
+        files = {".cuggino.json": '{"specsPath": "docs", "maxIterations": 3}'}
+        cousin = VirtualRuntime(tmp_path, runs(DONE), files=files)
+        assert cousin.run(focus="it").events[0] == IterationStart(iteration=1, max_iterations=3)
+        assert (tmp_path / "docs").is_dir()
+
+    def test_what_it_refuses(self, tmp_path: Path) -> None:
+        """The loops look at the project as always; their error is part of the story."""
+        story = VirtualRuntime(tmp_path, runs(DONE)).deliver()
+        assert isinstance(story.error, ConfigError)
+        with pytest.raises(ConfigError, match=r"SPEC.md not found") as caught:
+            story.check()
+        assert ["the story was\n           0 s  failed with " + repr(story.error)] == (
+            caught.value.__notes__
+        )
+
+    def test_a_run_goes_on(self, tmp_path: Path) -> None:
+        """One that was left half-way is resumed by another runtime, in the same time."""
+        clock = VirtualClock()
+        first = VirtualRuntime(tmp_path, runs([Wait("10m"), *DONE]), clock=clock)
+        left = first.run(focus="the page", until="5m")
+        assert ("ImplementingStart", None) == (left.tags()[-1], left.ended_at)
+        second = VirtualRuntime(tmp_path, runs([Wait("2m"), *DONE]), clock=clock)
+        story = second.resume().check()
+        assert ("RunResumed", "LoopApproved", 420) == (
+            story.tags()[0],
+            story.tags()[-1],
+            story.ended_at,
+        )
+        assert [] == [phase for phase in story.tags() if phase == "PlanningStart"]
+
+
+class TestAgents:
+    def test_what_a_session_does(self, tmp_path: Path) -> None:
+        """Each act is told as an agent tells it, and done at its time."""
+        seen: list[SpawnOptions] = []
+        session: list[Item] = [
+            Say("Look."),
+            Think("Hm."),
+            Run("ls"),
+            Use("Read", {"file_path": "a"}, output="text"),
+            Wait(2),
+            Write("$CUGGINO_PLAN_FILE", "# Plan"),
+            Do(seen.append),
+            Do(lambda options: (options.cwd / "later").touch()),
+            ENDED,
+        ]
+        cousin = VirtualRuntime(tmp_path, {"planning": [session]})
+        plan = tmp_path / "plan.md"
+        options = SpawnOptions(
+            prompt="Do it.", cwd=tmp_path, role="planning", env={"CUGGINO_PLAN_FILE": str(plan)}
+        )
+        story = cousin.play(cousin.agent.spawn(options))
+        assert [
+            (0, AgentMessage(text="Look.")),
+            (0, Thinking(text="Hm.")),
+            (0, ToolCall(name="Bash", input={"command": "ls"}, id="call-1")),
+            (0, ToolResult(name="call-1", output="")),
+            (0, ToolCall(name="Read", input={"file_path": "a"}, id="call-2")),
+            (0, ToolResult(name="call-2", output="text")),
+            (
+                2,
+                ToolCall(
+                    name="Write",
+                    input={"file_path": "$CUGGINO_PLAN_FILE", "content": "# Plan"},
+                    id="call-3",
+                ),
+            ),
+            (2, ToolResult(name="call-3", output=f"{plan} was written")),
+            (2, ENDED),
+        ] == story.timeline
+        assert ("# Plan", [options]) == (cousin.read("plan.md"), seen)
+        assert (tmp_path / "later").exists()
+
+    def test_a_session_that_is_ended(self, tmp_path: Path) -> None:
+        """What comes behind the end of a session is not done, though it is of the same instant."""
+        cousin = VirtualRuntime(tmp_path, {"planning": [[Say("one"), Write("late", ""), ENDED]]})
+        session = cousin.agent.spawn(SpawnOptions(prompt="Do it.", cwd=tmp_path, role="planning"))
+        assert [AgentMessage(text="one")] == cousin.play(session.pipe(ops.take(1))).events
+        cousin.clock.advance_to(cousin.clock.at("1h"))
+        assert ([], 0) == (cousin.paths("late"), cousin.clock.pending)
+
+    def test_one_session_too_many(self, tmp_path: Path) -> None:
+        """When all sessions of a role are played, the next one says so."""
+        story = VirtualRuntime(tmp_path, runs()).run(focus="it")
+        words = "the agent in memory has no session 1 of the role implementing: all are played"
+        assert words in str(story.error)
+
+    def test_what_is_no_act(self, tmp_path: Path) -> None:
+        """A text in a session is refused, as it might be meant in several ways."""
+        sessions: Any = {"planning": [["<SPEC_ISSUE>"]]}
+        story = VirtualRuntime(tmp_path, sessions).run(focus="it")
+        assert "'<SPEC_ISSUE>' is nothing that a session in memory could do" in str(story.error)
+
+    def test_drawn_agents(self, tmp_path: Path) -> None:
+        """Marbles of the runtime draw its agents, cold and hot, and know when they were used."""
+        cousin = VirtualRuntime(tmp_path, agent := InMemoryAgent({}))
+        t = cousin.marbles(
+            p=AgentMessage(text="<PLAN_COMPLETE>x</PLAN_COMPLETE>"),
+            d=AgentMessage(text="<DONE>x</DONE>"),
+            y=AgentMessage(text="<APPROVED>x</APPROVED>"),
+        )
+        plan, code, review = t.cold("- 10m p|"), t.hot("- 20m d|"), t.cold("y|")
+        agent.runs = {
+            "planning": [AgentRun(plan, plan="# Plan")],
+            "implementing": [code],
+            "reviewing": [review],
+        }
+        story = cousin.run(focus="it").check()
+        t.check_subscriptions(plan, "^ 10m -!")
+        t.check_subscriptions(code, "-- 10m ^ 598s -!")
+        assert 1203 == story.ended_at
+        t.check_released()
+
+
+class TestPlaying:
+    def test_a_stream_of_ones_own(self, tmp_path: Path) -> None:
+        """Any stream can be played, and what is no event of cuggino is told by its class."""
+        cousin = VirtualRuntime(tmp_path, {})
+        story = cousin.play(timer(HOUR))
+        assert ([(HOUR, 0)], ["int"], 0) == (story.timeline, story.tags(), story.last)
+        assert "            1h  0\n            1h  completed" == str(story)
+
+    def test_it_is_left(self, tmp_path: Path) -> None:
+        """At `until` the stream is unsubscribed, also before that time when it has ended."""
+        cousin = VirtualRuntime(tmp_path, {})
+        t = cousin.marbles(a=1)
+        agent = t.cold("-a")
+        assert [1] == cousin.play(agent, until="1m").events
+        t.check_subscriptions(agent, "^ 59s !")
+        assert [] == cousin.play(never(), until="2m").events
+        assert "nothing was seen" == str(cousin.play(never(), until="2m"))
+
+    def test_a_story_says_what_is_missing(self, tmp_path: Path) -> None:
+        """Asked for one event, it tells how many there are, and all that was seen."""
+        story = VirtualRuntime(tmp_path, runs(DONE)).run(focus="it")
+        with pytest.raises(AssertionError, match=r"(?s)there are 0 of BudgetWarning.*LoopApproved"):
+            story.one(BudgetWarning)
+        with pytest.raises(AssertionError, match="there is no event"):
+            _ = VirtualRuntime(tmp_path / "other", {}).play(never(), until=1).last
+
+    def test_an_impatient_clock(self, tmp_path: Path) -> None:
+        """A command that hangs fails the test with its name, and leaves nothing."""
+        cousin = VirtualRuntime(
+            tmp_path,
+            runs(DONE),
+            config=Config(check_command="sleep 1000"),
+            clock=VirtualClock(patience=0.3),
+        )
+        with pytest.raises(StandsStill, match="cuggino-sh has not come to its end"):
+            cousin.run(focus="it")
+
+    def test_commands_need_results(self) -> None:
+        """A command with an empty list of results is refused."""
+        with pytest.raises(ValueError, match="'make' has no result"):
+            Commands({"make": []})
