@@ -15,7 +15,7 @@ from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.stages import Supervision, act, commit_stage
 from cuggino.storage import WORKSPACE_FOLDER
 from cuggino.storage.branch import branch_refusal, protected_branch
-from cuggino.storage.jobs import is_done, remove_done
+from cuggino.storage.jobs import JOBS_FILE, is_done, remove_done
 
 if TYPE_CHECKING:
     from cuggino.loops.plan_build import PlanBuildService
@@ -37,15 +37,19 @@ class PlanBuildActs:
         self._interruption = interruption
         self._warned: set[str] = set()
 
-    def count(self, accepted: frozenset[str]) -> Flow[JobsCounted | None]:
+    def count(
+        self, accepted: frozenset[str], *, is_planned: bool = False
+    ) -> Flow[JobsCounted | None]:
         """How far the jobs are (LOP-053); None when their file is broken (LOP-073).
 
-        Those that are not `accepted` are noted for the run that comes next.
+        Those that are not `accepted` are noted for `missing`, and for the run that comes next; with
+        `is_planned` not those that were there before the plan.
         """
-        counted = yield from forward(flow(lambda: self._counted(accepted)), name="jobs")
+        stage = flow(lambda: self._counted(accepted, is_planned=is_planned))
+        counted = yield from forward(stage, name="jobs")
         return counted if isinstance(counted, JobsCounted) else None
 
-    def _counted(self, accepted: frozenset[str]) -> Flow[None]:
+    def _counted(self, accepted: frozenset[str], *, is_planned: bool) -> Flow[None]:
         loaded = yield from ask(act(self._service.store.load))
         assert loaded is not None
         odd = [warning for warning in loaded.warnings if warning not in self._warned]
@@ -54,8 +58,9 @@ class PlanBuildActs:
         if loaded.broken is not None:
             return
         jobs = loaded.jobs
-        left = {item.id for item in jobs.items} - accepted
-        yield from ask(act(lambda: self._service.unverified.write(left)))
+        there = {item.id for item in jobs.items}
+        gone = frozenset() if is_planned else self._service.unverified.read() - there
+        yield from ask(act(lambda: self._service.unverified.write(gone | (there - accepted))))
         job = jobs.next_open
         yield from emit(
             JobsCounted(
@@ -72,13 +77,29 @@ class PlanBuildActs:
         But not of those that an earlier run has seen open, or could not verify any more.
         """
 
+        unverified = self._service.unverified
+
         def look() -> list[str]:
-            items = self._service.store.load().jobs.items
-            still_open = {job.id for job in items if not job.is_done}
-            still_open |= self._service.unverified.read()
+            loaded = self._service.store.load()
+            items, noted = loaded.jobs.items, unverified.read()
+            if loaded.broken is None and not is_done(self._options.cwd):
+                # What is not there any more, and nobody calls done, a person has taken out.
+                unverified.write(noted & {job.id for job in items})
+            still_open = noted | {job.id for job in items if not job.is_done}
             return [job.id for job in items if job.is_done and job.id not in still_open]
 
         return frozenset((yield from ask(act(look), name="done-before")) or ())
+
+    def missing(self) -> Flow[tuple[str, ...]]:
+        """The jobs that the run has seen, that no run has verified, and that are gone (LOP-096)."""
+
+        def look() -> list[str]:
+            there = {job.id for job in self._service.store.load().jobs.items}
+            gone = self._service.unverified.read() - there
+            # Who has no id of its own is called by its place, which changes.
+            return sorted(job_id for job_id in gone if not job_id.startswith("#"))
+
+        return tuple((yield from ask(act(look), name="missing")) or ())
 
     def blocked(self) -> Flow[str]:
         """The jobs that are blocked, in a text (LOP-097)."""
@@ -180,6 +201,14 @@ class PlanBuildActs:
         if self._options.iteration_pause > 0:
             tick = timer(self._options.iteration_pause)
             yield from ask(self._interruption.ending(tick), name="pause")
+
+
+def disappeared(missing: tuple[str, ...]) -> str:
+    """That it speaks against it that all is done when jobs were taken out; empty without any."""
+    if not missing:
+        return ""
+    verb, past = ("is", "was") if len(missing) == 1 else ("are", "were")
+    return f"{', '.join(missing)} {verb} gone from {JOBS_FILE} and {past} never verified"
 
 
 def contradiction(findings: tuple[str, ...], jobs: JobsCounted | None) -> str:

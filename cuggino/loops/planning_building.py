@@ -23,7 +23,7 @@ from cuggino.loops.deliver_interrupt import Interrupted
 from cuggino.loops.durable import Held
 from cuggino.loops.job_gate import JobGate
 from cuggino.loops.options import PlanBuildOptions
-from cuggino.loops.plan_build_acts import PlanBuildActs, contradiction
+from cuggino.loops.plan_build_acts import PlanBuildActs, contradiction, disappeared
 from cuggino.loops.plan_build_judge import Judge
 from cuggino.loops.plan_build_session import phase_session
 from cuggino.loops.session_fold import is_failure
@@ -126,7 +126,7 @@ class PlanningBuilding:
                 return None  # told; what there is can be built all the same (LOP-051)
             if not is_failure(ended.outcome):
                 yield from self._verify_claims()
-                yield from self._count()
+                yield from self._count(is_planned=True)
                 yield from self._iterated(ended)
                 return None
             if reason := (yield from self._retried(ended)):
@@ -227,7 +227,9 @@ class PlanningBuilding:
     def _is_complete(self) -> Flow[bool]:
         """The done file is a claim like any other: what contradicts it takes it away (LOP-096)."""
         known = self._jobs if self._is_known else None
-        if not (reason := contradiction(self._findings, known)):
+        reason = contradiction(self._findings, known)
+        reason = reason or disappeared((yield from self._acts.missing()))
+        if not reason:
             return True
         yield from self._acts.remove_done()
         yield from emit(DoneFileRejected(reason=reason))
@@ -267,8 +269,9 @@ class PlanningBuilding:
         yield from emit(NoProgress(kind=kind, agents=agents, action="stop"))
         return "stalled"
 
-    def _count(self) -> Flow[None]:
-        self._is_known = (counted := (yield from self._acts.count(self._accepted))) is not None
+    def _count(self, *, is_planned: bool = False) -> Flow[None]:
+        counted = yield from self._acts.count(self._accepted, is_planned=is_planned)
+        self._is_known = counted is not None
         self._jobs = counted or self._jobs
 
     def _end(self, reason: PlanBuildExit, error: str = "") -> Flow[None]:

@@ -15,7 +15,8 @@ class UnverifiedJobs:
     """A small JSON file with the ids of the jobs that were not done, or not verified, at last look.
 
     A run that is stopped, or killed, leaves claims behind. The next one would take them for what
-    was done before it; with this file it verifies them. Jobs that no run has seen are not in it.
+    was done before it; with this file it verifies them. It also tells which jobs were taken out of
+    the list before they were verified. Jobs that no run has seen are not in it.
     """
 
     def __init__(self, path: Path) -> None:

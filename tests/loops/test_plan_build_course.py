@@ -141,7 +141,7 @@ def test_a_done_file_at_the_start(
     files: dict[str, Any], given: Any, sessions: int, rejected: list[str], tmp_path: Path
 ) -> None:
     """There is nothing to do, unless a job is open, or the file is to be removed."""
-    last = Turn(has(True, J1="done"))
+    last = Turn(has(True, J1="done", J2="done"))
     project = Built(tmp_path, [last], files={DONE_FILE: "old", **files})
     story = project.run(**given)
     assert "complete" == story.ended.reason
@@ -227,7 +227,7 @@ def test_blocked_jobs(tmp_path: Path) -> None:
 def test_a_broken_jobs_file(tmp_path: Path) -> None:
     """What jobs there are is unknown then: it is told, and nothing is complete or blocked."""
     broken = {JOBS: "{", DONE_FILE: "done"}
-    turns = [Turn(broken), Turn(has(True, J1="done"))]
+    turns = [Turn(broken), Turn(has(True, J1="done", J2="done"))]
     project = Built(tmp_path, turns, files=has(J1="blocked", J2="open"))
     story = project.run()
     assert ["what jobs there are cannot be read"] == [
@@ -235,7 +235,7 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
     ]
     assert 1 == len([w for w in story.warnings if "is broken" in w])
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
-    assert [("J1", True)] == story.verdicts
+    assert [("J1", True), ("J2", True)] == story.verdicts
 
 
 @pytest.mark.parametrize("start", ["plan", "build"])
