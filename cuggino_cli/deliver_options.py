@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuggino_cli.manual import Sectioned
+
 COMPAT = "--compat-exit-codes"
 THINKING = "--thinking"
 USUAL_THINKING = 8192
@@ -105,7 +107,7 @@ def guarded(config: Config) -> Config:
     return config if config.guard == "off" else config.model_copy(update={"guard": "full"})
 
 
-class DeliverCommand(click.Command):
+class DeliverCommand(Sectioned):
     """A command with `--compat-exit-codes`, `--debug`, and a bare `--thinking` before a word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -84,6 +84,7 @@ def output_options(command: Command) -> Command:
             "--color",
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
+            show_default=True,
             help="When to use colours; NO_COLOR counts for auto.",
         ),
     ):

@@ -99,7 +99,12 @@ class LazyGroup(click.Group):
 First steps:
   cuggino demo                       watch a whole run, no key needed
   cuggino setup                      answer a few questions in your project
-  cuggino run --focus "add login"    work until it matches the specs""",
+  cuggino run --focus "add login"    work until it matches the specs
+
+\b
+More:
+  cuggino COMMAND --help             what a command takes, with examples
+  cuggino help TOPIC                 events, markers, config or exit-codes""",
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")
 @click.pass_context

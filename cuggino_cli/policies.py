@@ -20,8 +20,8 @@ else:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 AGENT_HELP = (
-    'claude, copilot, scripted:FILE or replay:FILE. Roles keep the agent that "agents" in '
-    ".cuggino.json names, but all are replayed."
+    "A name of `cuggino agents`, scripted:FILE, replay:FILE or package.module:Class. Roles keep "
+    'the agent that "agents" in .cuggino.json names, but all are replayed.'
 )
 MODEL_HELP = (
     'The model, in place of the configured one. Roles keep that of "agents" in .cuggino.json.'
@@ -78,7 +78,7 @@ _RETRIES = click.option(
     "--max-retries",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Retries in a row of an agent that failed in passing.",
+    help="Retries in a row of an agent that failed in passing (overload, a lost connection).",
 )
 _SANDBOX = click.option(
     "--no-sandbox",

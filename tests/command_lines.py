@@ -18,7 +18,7 @@ def parse_line(line: str) -> list[str]:
     Raises:
         click.UsageError: there is no such command, or it takes no such option.
     """
-    words = shlex.split(re.sub(r"\s>\s?\S+", "", line), comments=True)
+    words = shlex.split(re.sub(r"\s>{1,2}\s?\S+", "", line), comments=True)
     start = max(n for n, word in enumerate(words) if word in ("cuggino", "lopen"))
     words = words[start + 1 :]
     if (ends := [n for n, word in enumerate(words) if word in ("|", "&&", ";")]) != []:

@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino_cli.output.terminal import ColorMode
 
 
 @click.command(
     "agents",
-    epilog="""\b
+    epilog=manual(
+        ("cuggino agents", "A table."),
+        (
+            "cuggino agents --json | jq -r 'select(.state == \"ready\") | .name'",
+            "The names of those that could work.",
+        ),
+        see=("doctor", "help config"),
+    )
+    + """\n\n\b
 GUARD    calls: each call of a tool is judged before it runs; files: commands
          cannot write what they may not; no: nothing holds the agent
 COST     what is told of what a session took

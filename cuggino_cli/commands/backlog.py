@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino.storage import Backlog
 
 _KIND_COLUMNS = 9
 
 
-@click.group("backlog")
+@click.group(
+    "backlog",
+    epilog=manual(
+        ('cuggino backlog add "Login page" --text "as in .specs/login.md"', "An item at the end."),
+        ("cuggino backlog list", "All items in their order, and what is parked."),
+        ("cuggino backlog show 3", "The item whose name begins with 003."),
+        ("cuggino backlog retry 2", "Take a parked item back."),
+        exits="0 done, 2 no such item, or wrong usage.",
+        see=("watch", "issues"),
+    ),
+)
 def command() -> None:
     """Add, look at and take back what `cuggino watch` is to work on.
 
@@ -24,7 +36,16 @@ def command() -> None:
     """
 
 
-@command.command("add")
+@command.command(
+    "add",
+    epilog=manual(
+        ('cuggino backlog add "Search" --file notes/search.md', "With the text of a file."),
+        (
+            'git log -1 --format=%B | cuggino backlog add "Follow up" -',
+            "With what another program prints.",
+        ),
+    ),
+)
 @click.argument("title")
 @click.argument("stdin", metavar="[-]", required=False)
 @click.option("--text", metavar="TEXT", help="What is to be done, in more words.")
@@ -44,7 +65,7 @@ def add(title: str, stdin: str | None, text: str | None, file: str | None) -> in
     return 0
 
 
-@command.command("list")
+@command.command("list", epilog=manual(("cuggino backlog list", "What watch takes next is first.")))
 def list_items() -> int:
     """List items in their order, then parked ones and problems."""
     backlog = _backlog()
@@ -60,7 +81,7 @@ def list_items() -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", epilog=manual(("cuggino backlog show 001", "By its number.")))
 @click.argument("name")
 def show(name: str) -> int:
     """Print an item."""
@@ -81,7 +102,9 @@ def show(name: str) -> int:
     return 0
 
 
-@command.command("retry")
+@command.command(
+    "retry", epilog=manual(("cuggino backlog retry 001", "Once what failed is mended."))
+)
 @click.argument("name")
 def retry(name: str) -> int:
     """Put a parked item back into the backlog."""
@@ -93,7 +116,7 @@ def retry(name: str) -> int:
     return 0
 
 
-@command.command("rm")
+@command.command("rm", epilog=manual(("cuggino backlog rm 001-login-page.md", "By its full name.")))
 @click.argument("name")
 def remove(name: str) -> int:
     """Take an item out; its file goes to .cuggino/archive."""

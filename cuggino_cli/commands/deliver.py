@@ -21,6 +21,7 @@ from cuggino_cli.deliver_options import (
     thinking_tokens,
 )
 from cuggino_cli.follow import OutputOptions, output_options
+from cuggino_cli.manual import manual
 from cuggino_cli.policies import (
     AGENT_HELP,
     MODEL_HELP,
@@ -49,9 +50,19 @@ _OF_THE_RUN = {
 @click.command(
     "deliver",
     cls=DeliverCommand,
-    epilog="Exit codes: 0 all passed or verified, 11 max iterations, 12 usage limit, 13 budget, "
-    "14 too many errors or no progress, 15 all blocked, 1 failed, 130 interrupted. After 1, 12, "
-    "13 and 130 the run can be resumed.",
+    epilog=manual(
+        ("cuggino deliver", "Work until every deliverable of SPEC.md has passed."),
+        (
+            "cuggino deliver --verify -n 20 --budget 30",
+            "Verify what has passed; at most 20 sessions and 30 dollars.",
+        ),
+        ("cuggino deliver sync", "After SPEC.md has changed."),
+        ("cuggino deliver -p ../shop --resume", "Go on with an unfinished run of another project."),
+        exits="0 all passed or verified, 11 max iterations, 12 usage limit, 13 budget, 14 too many "
+        "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted. "
+        "After 1, 12, 13 and 130 the run can be resumed.",
+        see=("doctor", "runs", "help config"),
+    ),
 )
 @click.argument("workflow", type=click.Choice(["sync"]), required=False, metavar="[sync]")
 @click.option(

@@ -11,12 +11,26 @@ from pathlib import Path
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
+from cuggino_cli.manual import Sectioned, manual
 
 _DEMO = Path(__file__).parents[1] / "demo"
 _FOCUS = "the temperature conversions of .specs/temperature.md"
 
 
-@click.command("demo")
+@click.command(
+    "demo",
+    cls=Sectioned,
+    epilog=manual(
+        ("cuggino demo", "Takes about ten seconds."),
+        (
+            "cuggino demo --directory /tmp/demo --verbose",
+            "In a folder of your choice, with all that agents say.",
+        ),
+        ("cuggino demo --json", "What a program would read."),
+        exits="as those of cuggino run; 0 when all is well.",
+        see=("run", "setup"),
+    ),
+)
 @click.option("--directory", metavar="DIR", help="Where to make the project; must not exist yet.")
 @output_options
 def command(directory: str | None, output: OutputOptions) -> int:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino_cli.finding import Finding, Status
     from cuggino_cli.output.theme import Fragment, Label
@@ -15,7 +17,15 @@ _LABELS: dict[Status, Label] = {"ok": "success", "note": "caution", "problem": "
 _STATUS_COLUMNS = 9
 
 
-@click.command("doctor", epilog="Exit codes: 0 no problem, 1 at least one.")
+@click.command(
+    "doctor",
+    epilog=manual(
+        ("cuggino doctor", "Look at this folder and the configured agents."),
+        ("cuggino doctor --agent codex", "Look whether another agent could work here."),
+        exits="0 no problem, 1 at least one.",
+        see=("setup", "agents"),
+    ),
+)
 @click.option("--agent", "-a", metavar="NAME", help="Look at this agent, not the configured one.")
 def command(agent: str | None) -> int:
     """Look whether a run could work here, and say what to do if not."""

@@ -11,6 +11,7 @@ import click
 
 from cuggino.security.roles import ROLES
 from cuggino_cli.follow import OutputOptions, stdout_terminal
+from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
     from cuggino.config import Config
@@ -33,7 +34,21 @@ _color_option = click.option(
 )
 
 
-@click.group("guard")
+@click.group(
+    "guard",
+    epilog=manual(
+        ("cuggino guard check 'git diff && rm -rf build'", "Part by part, with the reason."),
+        (
+            "cuggino guard check --role planning --tool Write --path src/app.py",
+            "May a planning agent write that file?",
+        ),
+        (
+            "cuggino guard audit 0193b2c1 --level full",
+            "What of a run would be denied by a stricter setting.",
+        ),
+        see=("doctor", "runs", "help config"),
+    ),
+)
 def command() -> None:
     """Ask what the guard says of what an agent does; nothing is run.
 
@@ -49,7 +64,19 @@ def command() -> None:
 
 
 @command.command(
-    "check", epilog="Exit codes: 0 allowed (or every line of the file judged), 1 denied, 2 usage."
+    "check",
+    epilog=manual(
+        (
+            "cuggino guard check --profile python 'pytest -q | tail'",
+            "With the programs of one language.",
+        ),
+        ("cuggino guard check --role implementing 'make install'", "By the level of roles."),
+        (
+            "cuggino guard check --file cases.jsonl --json",
+            "Judge many: id, tool, input, options on each line.",
+        ),
+        exits="0 allowed (or every line of the file judged), 1 denied, 2 wrong usage.",
+    ),
 )
 @click.argument("command_line", metavar="[COMMAND]", required=False)
 @click.option("--profile", "profiles", metavar="NAME", multiple=True, help="Only these languages.")
@@ -113,7 +140,14 @@ def check(
     )
 
 
-@command.command("audit", epilog="Exit codes: 0 none would be denied, 1 some would, 2 usage.")
+@command.command(
+    "audit",
+    epilog=manual(
+        ("cuggino guard audit 0193b2c1", "By the present settings."),
+        ("cuggino guard audit 0193b2c1 --json", "Each denied call as an object."),
+        exits="0 none would be denied, 1 some would, 2 wrong usage.",
+    ),
+)
 @click.argument("run_id", metavar="RUN")
 @_level_option
 @click.option("--json", "as_json", is_flag=True, help="Print each denied call as a JSON object.")

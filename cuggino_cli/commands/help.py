@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import click
 
+from cuggino_cli.manual import manual
+
 TOPICS = {
     "events": "what a run says, with `--json` and in the library",
     "markers": "what agents declare with tags in their text",
@@ -17,7 +19,15 @@ TOPICS = {
 """The pages, each with what it is about."""
 
 
-@click.command("help")
+@click.command(
+    "help",
+    epilog=manual(
+        ("cuggino help run", "The help of a command."),
+        ("cuggino help events CommitPerformed", "One event, with its fields."),
+        ("cuggino help config --json > cuggino.schema.json", "A JSON Schema, for an editor."),
+        exits="0 shown, 2 there is no such thing.",
+    ),
+)
 @click.argument("topic", required=False)
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="JSON Schema, for `events` and `config`.")

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino.storage import Issue, Workspace
 
 
-@click.group("issues")
+@click.group(
+    "issues",
+    epilog=manual(
+        ("cuggino issues list", "What waits, with numbers."),
+        ("cuggino issues show 1", "Read one."),
+        ("cuggino issues resolve 1", "The specs are clear now: go on."),
+        ('cuggino issues dismiss 2 --reason "meant so"', "It is none, and is not to come back."),
+        exits="0 done, 2 no such issue, or wrong usage.",
+        see=("watch", "backlog"),
+    ),
+)
 def command() -> None:
     """Look at and settle spec issues and findings of the audit.
 
@@ -19,7 +31,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog=manual(("cuggino issues list", "Spec issues first.")))
 def list_issues() -> int:
     """List spec issues, which hold the watch up, and findings to be discussed."""
     from cuggino_cli.naming import one_line
@@ -34,7 +46,7 @@ def list_issues() -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", epilog=manual(("cuggino issues show 1", "By its number in the list.")))
 @click.argument("name")
 def show(name: str) -> int:
     """Print an issue."""
@@ -50,7 +62,7 @@ def show(name: str) -> int:
     return 0
 
 
-@command.command("resolve")
+@command.command("resolve", epilog=manual(("cuggino issues resolve 1", "A watch goes on then.")))
 @click.argument("name")
 def resolve(name: str) -> int:
     """Settle an issue, once the specs say what was decided; it goes to .cuggino/archive."""
@@ -60,7 +72,12 @@ def resolve(name: str) -> int:
     return 0
 
 
-@command.command("dismiss")
+@command.command(
+    "dismiss",
+    epilog=manual(
+        ('cuggino issues dismiss 2 --reason "meant so"', "By its number in the list."),
+    ),
+)
 @click.argument("name")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it is none.")
 def dismiss(name: str, reason: str) -> int:

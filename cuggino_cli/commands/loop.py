@@ -12,6 +12,7 @@ from cuggino_cli.commands import loop_configure, setup
 from cuggino_cli.deliver_options import COMPAT, max_iterations, max_retries, read_by
 from cuggino_cli.follow import INTERRUPTED, OutputOptions, output_options
 from cuggino_cli.loop_settings import agent_of, load_settings, loop_options, model_of
+from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
     AGENT_HELP,
     MODEL_HELP,
@@ -41,7 +42,7 @@ _COMPATIBLE = {INTERRUPTED: 0, _REFUSED: 1}
 """Lopen's exit codes for what ends before the loop begins."""
 
 
-class LoopGroup(click.Group):
+class LoopGroup(Sectioned, click.Group):
     """A group with `--compat-exit-codes`: errors then have the exit codes of Lopen (LOP-007)."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -63,9 +64,16 @@ class LoopGroup(click.Group):
     "loop",
     cls=LoopGroup,
     invoke_without_command=True,
-    epilog="Exit codes: 0 complete, 11 max iterations, 12 usage limit, 13 budget, 14 too many "
-    "errors or no progress, 15 all open jobs blocked, 1 failed, 2 wrong usage, configuration or "
-    "branch, 130 interrupted. After 1, 12, 13 and 130 the run can be resumed.",
+    epilog=manual(
+        ("cuggino loop init", "The two prompts and an empty list of jobs, where they are missing."),
+        ("cuggino loop", "Ask what to begin with, then work."),
+        ("cuggino loop --auto -n 30 --wait-for-quota", "Ask nothing; at most 30 iterations."),
+        ("cuggino loop --resume", "Go on with the latest unfinished run."),
+        exits="0 complete, 11 max iterations, 12 usage limit, 13 budget, 14 too many errors or no "
+        "progress, 15 all open jobs blocked, 1 failed, 2 wrong usage, configuration or "
+        "branch, 130 interrupted. After 1, 12, 13 and 130 the run can be resumed.",
+        see=("runs", "help exit-codes"),
+    ),
 )
 @click.option("--auto", "-a", is_flag=True, help="Ask nothing: plan, then build.")
 @click.option(
@@ -256,7 +264,9 @@ def _agent_of_run(folder: Path, run_id: str | None) -> str | None:
     return find_run(Workspace(folder).journal, run_id, kind="loop").started.agent or None
 
 
-@command.command("init")
+@command.command(
+    "init", epilog=manual(("cuggino loop init", "Then change the prompts as you like."))
+)
 def init() -> int:
     """Write the two prompts and an empty list of jobs, where they are missing.
 

@@ -10,6 +10,7 @@ import click
 from cuggino_cli.commands import setup
 from cuggino_cli.follow import INTERRUPTED
 from cuggino_cli.loop_settings import load_settings, user_file
+from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
     from cuggino.config.loop_config import PlanBuildConfig
@@ -40,7 +41,16 @@ _FLAGS = {
 _KEY_COLUMNS = 22
 
 
-@click.command("configure")
+@click.command(
+    "configure",
+    epilog=manual(
+        ("cuggino loop configure", "Ask for all settings."),
+        ("cuggino loop configure --model claude-opus-4.5 --project", "Save one, for this project."),
+        ("cuggino loop configure --show", "Each value, and where it comes from."),
+        exits="0 saved or shown, 2 wrong usage or nobody to ask, 130 cancelled.",
+        see=("help config",),
+    ),
+)
 @click.option("--model", "-m", metavar="M", help="The model that agents are asked to use.")
 @click.option("--plan-prompt", metavar="FILE", help="What the planning agent is told.")
 @click.option("--build-prompt", metavar="FILE", help="What a building agent is told.")

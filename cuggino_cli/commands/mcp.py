@@ -10,13 +10,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino.domain.deliverable_tools import ToolName
 
 _DEFAULT_TOOLS = "create_deliverable,set_deliverable_status"
 
 
-@click.group("mcp")
+@click.group(
+    "mcp",
+    epilog=manual(
+        (
+            "cuggino mcp deliverables --project .",
+            "What an agent starts; it waits for JSON-RPC on standard input.",
+        ),
+        see=("deliver",),
+    ),
+)
 def command() -> None:
     """Serve tools to an agent over standard input and output (MCP).
 
@@ -24,7 +35,17 @@ def command() -> None:
     """
 
 
-@command.command("deliverables", epilog="It ends when its standard input does.")
+@command.command(
+    "deliverables",
+    epilog=manual(
+        (
+            "cuggino mcp deliverables --project . --tools create_deliverable,list",
+            "With the tools that are named.",
+        ),
+        exits="0 its standard input has ended, 2 wrong usage.",
+        see=("deliver",),
+    ),
+)
 @click.option(
     "--project",
     metavar="DIR",

@@ -8,13 +8,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino.config import Config
     from cuggino.storage import Workspace
 
 
-@click.command("plan", epilog="Exit code: that of the agent's program; 2 if it cannot be started.")
-@click.option("--agent", "-a", metavar="NAME", help="An agent that can be talked to: claude.")
+@click.command(
+    "plan",
+    epilog=manual(
+        ("cuggino plan", "Talk about what to build, in the folder of the project."),
+        ("cuggino pm --agent claude", "The same, with a named agent."),
+        exits="that of the agent's program; 2 if it cannot be started.",
+        see=("backlog", "issues", "watch"),
+    ),
+)
+@click.option(
+    "--agent", "-a", metavar="NAME", help="An agent that can be talked to, such as claude."
+)
 def command(agent: str | None) -> int:
     """Talk with a project manager about specs and backlog (also: pm).
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
     from cuggino.storage.journal import JournalFile
 
 
-@click.command("report")
+@click.command(
+    "report",
+    epilog=manual(
+        ("cuggino report", "The latest run, to cuggino-report-ID.html."),
+        ("cuggino report 0193b2c1 -o login.html", "A run by the beginning of its id."),
+        ("cuggino report -o - | gzip > report.html.gz", "To another program."),
+        exits="0 written, 2 there is no such run, or it cannot be written there.",
+        see=("runs",),
+    ),
+)
 @click.argument("run_id", metavar="[ID]", required=False)
 @click.option(
     "--output",
@@ -30,8 +41,8 @@ def command(run_id: str | None, output: str | None) -> int:
     """Write a page about a run: stages, cost, commits, reviews and all events.
 
     ID is that of a run, or how it begins; the latest run without it. The run may still go on. The
-    page is one file that needs no network. A file that is there is replaced only when it is a
-    report.
+    page is one file that needs no network (pip install 'cuggino[report]'). A file that is there is
+    replaced only when it is a report.
     """
     from cuggino.report import build_report, render_report, zone_at
     from cuggino.storage import Workspace

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options
+from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
     AGENT_HELP,
     CODING_ROLES,
@@ -22,8 +23,27 @@ _LATEST = ""
 
 @click.command(
     "run",
-    epilog="Exit codes: 0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, "
-    "14 stalled, 1 failed, 130 interrupted. After 1, 12, 13 and 130 the run can be resumed.",
+    cls=Sectioned,
+    epilog=manual(
+        ('cuggino run --focus "the login page"', "Work until the login page is as .specs says."),
+        (
+            "cuggino run -f @todo/search.md --budget 5 --max-duration 2h",
+            "The focus is in a file; at most 5 dollars and two hours.",
+        ),
+        (
+            "cuggino run --resume --budget 10",
+            "Go on with the latest unfinished run, with more money.",
+        ),
+        ('cuggino run -f "the API" --json | jq -r ._tag', "Print events for another program."),
+        (
+            'cuggino run -f "the API" --record api.jsonl',
+            "Record all sessions, to play them with --agent replay:api.jsonl.",
+        ),
+        exits="0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, 14 stalled,"
+        " 1 failed, 2 wrong usage, 130 interrupted. After 1, 12, 13 and 130 the run can be "
+        "resumed.",
+        see=("setup", "watch", "runs", "help exit-codes"),
+    ),
 )
 @click.option("--focus", "-f", metavar="TEXT|@FILE", help="What to work on, or a file with it.")
 @click.option(

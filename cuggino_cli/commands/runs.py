@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from cuggino_cli.follow import OutputOptions, follow, output_options, stdout_terminal
+from cuggino_cli.manual import Sectioned, manual
 
 if TYPE_CHECKING:
     from reactivex import Observable
@@ -40,7 +41,18 @@ _color_option = click.option(
 )
 
 
-@click.group("runs", cls=_ListedGroup)
+@click.group(
+    "runs",
+    cls=_ListedGroup,
+    epilog=manual(
+        ("cuggino runs", "List them."),
+        ("cuggino runs show 0193b2c1", "One, by the beginning of its id."),
+        ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "See it again, ten times as fast."),
+        ("cuggino runs --json | jq -r .id", "For another program."),
+        exits="0 shown, 2 no such run, or wrong usage.",
+        see=("report", "run"),
+    ),
+)
 def command() -> None:
     """Look at the runs of this project, newest first, and play them again.
 
@@ -48,7 +60,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog=manual(("cuggino runs list --json", "An object a line.")))
 @_json_option
 @_color_option
 def list_runs(as_json: bool, color: ColorMode) -> int:
@@ -71,7 +83,7 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", epilog=manual(("cuggino runs show 0193b2c1 --json", "As one object.")))
 @click.argument("run_id", metavar="ID")
 @_json_option
 @_color_option
@@ -104,7 +116,14 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     return 0
 
 
-@command.command("replay")
+@command.command(
+    "replay",
+    cls=Sectioned,
+    epilog=manual(
+        ("cuggino runs replay 0193b2c1", "At once."),
+        ("cuggino runs replay 0193b2c1 --json", "The events of its journal."),
+    ),
+)
 @click.argument("run_id", metavar="ID")
 @click.option(
     "--speed",

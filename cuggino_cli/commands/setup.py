@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuggino_cli.manual import manual
+
 if TYPE_CHECKING:
     from cuggino.config import Config
     from cuggino_cli.existing import Existing
@@ -17,7 +19,19 @@ if TYPE_CHECKING:
 _KEY_COLUMNS = 16
 
 
-@click.command(name="setup")
+@click.command(
+    "setup",
+    epilog=manual(
+        ("cuggino setup", "Ask six or seven questions."),
+        (
+            'cuggino setup --yes --check-command "make test" --gate block --commit',
+            "For scripts: ask nothing.",
+        ),
+        ("cuggino setup --yes --guard full", "Change one setting, keep the others."),
+        exits="0 saved, 2 nothing was saved, 130 interrupted.",
+        see=("doctor", "run", "help config"),
+    ),
+)
 @click.option("--specs-path", metavar="FOLDER", help="Where the specifications are.")
 @click.option("--max-iterations", type=click.IntRange(min=1), help="Rounds that a run may take.")
 @click.option("--setup-command", metavar="COMMAND", help='Run after each planning; "" for none.')
