@@ -70,7 +70,7 @@ ROOMS = MappingProxyType(
         "testing": _room(
             "events errors security config domain prompts operators sources storage agents stages "
             "loops edges notify runtime",
-            "reactivex psutil",
+            "reactivex psutil pytest",
         ),
     }
 )

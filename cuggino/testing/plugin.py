@@ -1,0 +1,207 @@
+"""Fixtures for pytest, in force wherever cuggino is installed.
+
+- `marbles`: makes `Marbles`; at the end of the test nobody may be subscribed to their streams
+- `cuggino_runtime`: makes a `VirtualRuntime` in a project below `tmp_path`
+- `cuggino_agent`: makes an `InMemoryAgent`
+- `cuggino_scripted`: makes a `ScriptedAgent` of the text of a scenario, or of its file
+- `cuggino_clock`: the `VirtualClock` of the runtimes of a test
+- `cuggino_no_leaks`: the test may leave no process, thread or open file behind; for whole files
+  `pytestmark = pytest.mark.usefixtures("cuggino_no_leaks")`, for a whole project the option
+  `cuggino_no_leaks = true`, from which `@pytest.mark.cuggino_may_leak` exempts a test
+
+Nothing of cuggino is imported before one of them is used. `-p no:cuggino` leaves all of it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from cuggino.agents.protocol import LlmAgent, Role
+    from cuggino.config import Config
+    from cuggino.testing import (
+        CommandResult,
+        InMemoryAgent,
+        Marbles,
+        ScriptedAgent,
+        VirtualClock,
+        VirtualRuntime,
+    )
+    from cuggino.testing.agents import Played
+
+_OPTION = "cuggino_no_leaks"
+_EXEMPT = "cuggino_may_leak"
+
+
+class MakeMarbles(Protocol):
+    """What the fixture `marbles` is."""
+
+    def __call__(
+        self,
+        *,
+        error: Exception | None = None,
+        clock: VirtualClock | None = None,
+        **events: Any,
+    ) -> Marbles:
+        """Marbles; as `Marbles` itself."""
+
+
+class MakeRuntime(Protocol):
+    """What the fixture `cuggino_runtime` is."""
+
+    def __call__(
+        self,
+        agent: LlmAgent | Mapping[Role, Iterable[Played]],
+        *,
+        config: Config | None = None,
+        files: Mapping[str, str] | None = None,
+        commands: Mapping[str, CommandResult | Sequence[CommandResult]] | None = None,
+        git: bool = False,
+        folder: str = "project",
+    ) -> VirtualRuntime:
+        """A runtime in `folder` below `tmp_path`, in the time of the test; as `VirtualRuntime`."""
+
+
+class MakeAgent(Protocol):
+    """What the fixture `cuggino_agent` is."""
+
+    def __call__(
+        self, runs: Mapping[Role, Iterable[Played]] | None = None, **options: Any
+    ) -> InMemoryAgent:
+        """An agent in memory with these sessions, by role; as `InMemoryAgent` itself."""
+
+
+MakeScripted = Callable[[str | Path], "ScriptedAgent"]
+"""What the fixture `cuggino_scripted` is."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option of the configuration file."""
+    words = "every test must leave no process, thread or open file behind"
+    parser.addini(_OPTION, words, type="bool", default=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker; bring the check to every test where it is wanted."""
+    words = f"{_EXEMPT}(reason): the test is exempt from the option {_OPTION}"
+    config.addinivalue_line("markers", words)
+    if config.getini(_OPTION):
+        config.pluginmanager.register(_Everywhere(), "cuggino-everywhere")
+
+
+class _Everywhere:
+    """The check for every test; registered only where it is wanted."""
+
+    @pytest.fixture(autouse=True)
+    def _cuggino_no_leaks_everywhere(self, request: pytest.FixtureRequest) -> None:
+        if request.node.get_closest_marker(_EXEMPT) is None:
+            request.getfixturevalue("cuggino_no_leaks")
+
+
+@pytest.fixture
+def cuggino_no_leaks() -> Iterator[None]:
+    """Assert at the end that the test has left no process, thread or open file behind."""
+    from cuggino.testing import no_leaks
+
+    with no_leaks():
+        yield
+
+
+@pytest.fixture
+def cuggino_clock() -> VirtualClock:
+    """The virtual time of the test: that of its runtimes."""
+    from cuggino.testing import VirtualClock
+
+    return VirtualClock()
+
+
+@pytest.fixture
+def marbles() -> Iterator[MakeMarbles]:
+    """Make `Marbles`.
+
+    At the end of the test nobody may be subscribed to their streams any more: an operator that
+    keeps one fails it, with the stream and the time since when.
+    """
+    from cuggino.testing import Marbles
+
+    made: list[Marbles] = []
+
+    def make(
+        *,
+        error: Exception | None = None,
+        clock: VirtualClock | None = None,
+        **events: Any,
+    ) -> Marbles:
+        made.append(Marbles(error=error, clock=clock, **events))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.check_released()
+
+
+@pytest.fixture
+def cuggino_agent() -> MakeAgent:
+    """Make an `InMemoryAgent` of sessions by role."""
+    from cuggino.testing import InMemoryAgent
+
+    def make(runs: Mapping[Role, Iterable[Played]] | None = None, **options: Any) -> InMemoryAgent:
+        return InMemoryAgent(runs or {}, **options)
+
+    return make
+
+
+@pytest.fixture
+def cuggino_scripted(tmp_path_factory: pytest.TempPathFactory) -> MakeScripted:
+    """Make a `ScriptedAgent` of a scenario: its TOML text, or the path of its file."""
+    from cuggino.testing import ScriptedAgent
+
+    def make(scenario: str | Path) -> ScriptedAgent:
+        if isinstance(scenario, str):
+            file = tmp_path_factory.mktemp("scenario") / "scenario.toml"
+            file.write_text(scenario, encoding="utf-8")
+            return ScriptedAgent(file)
+        return ScriptedAgent(scenario)
+
+    return make
+
+
+@pytest.fixture
+def cuggino_runtime(
+    tmp_path: Path, cuggino_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> MakeRuntime:
+    """Make a `VirtualRuntime` in a project of its own, out of reach of the machine's git."""
+    import os
+
+    from cuggino.testing import VirtualRuntime
+
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+    def make(
+        agent: LlmAgent | Mapping[Role, Iterable[Played]],
+        *,
+        config: Config | None = None,
+        files: Mapping[str, str] | None = None,
+        commands: Mapping[str, CommandResult | Sequence[CommandResult]] | None = None,
+        git: bool = False,
+        folder: str = "project",
+    ) -> VirtualRuntime:
+        return VirtualRuntime(
+            tmp_path / folder,
+            agent,
+            config=config,
+            files=files,
+            commands=commands,
+            git=git,
+            clock=cuggino_clock,
+        )
+
+    return make

@@ -1,0 +1,262 @@
+"""The fixtures for pytest: in a project of their own, each run of pytest a process of its own."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+Ran = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """Run pytest on a file of tests, with this plugin alone."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(tests: str, *words: str, ini: str = "") -> pytest.RunResult:
+        pytester.makepyfile(tests)
+        pytester.makeini(f"[pytest]\naddopts = --strict-markers --strict-config\n{ini}")
+        options = ("-p", "cuggino.testing.plugin", "-p", "no:cacheprovider", *words)
+        return pytester.runpytest_subprocess(*options, timeout=60)
+
+    return run
+
+
+def test_it_is_found() -> None:
+    """The package says to pytest where the plugin is."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert {"cuggino": "cuggino.testing.plugin"} == project["project"]["entry-points"]["pytest11"]
+
+
+def test_it_loads_nothing(ran: Ran) -> None:
+    """A project that uses none of it loads none of what cuggino is made of."""
+    heavy = ("reactivex", "pydantic", "psutil", "watchdog", "git", "cuggino.events")
+    result = ran(
+        f"""
+        import sys
+
+        def test_it():
+            assert "cuggino.testing.plugin" in sys.modules
+            assert [] == [name for name in {heavy!r} if name in sys.modules]
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_all_together(ran: Ran) -> None:
+    """A loop runs in virtual time, its agents drawn, listed or scripted, with nothing left."""
+    result = ran(
+        """
+        import pytest
+        from cuggino import Config
+        from cuggino.events import AgentMessage, LoopPhaseEvent, QuotaLifted
+        from cuggino.errors import QuotaExceeded
+        from cuggino.testing import AgentRun, CommandResult, Say
+
+        pytestmark = pytest.mark.usefixtures("cuggino_no_leaks")
+        PLAN = [AgentRun([Say("<PLAN_COMPLETE>x</PLAN_COMPLETE>")], plan="# Plan")]
+
+        def test_listed(cuggino_runtime, cuggino_clock):
+            limit = QuotaExceeded("limit", resets_at=cuggino_clock.at("5h"))
+            cousin = cuggino_runtime(
+                {
+                    "planning": PLAN,
+                    "implementing": [[limit], [Say("<DONE>x</DONE>")]],
+                    "reviewing": [[Say("<APPROVED>x</APPROVED>")]],
+                },
+                config=Config(wait_for_quota=True, commit=True, check_command="make"),
+                commands={"make": CommandResult("fine")},
+                files={"README.md": "x"},
+                git=True,
+            )
+            story = cousin.run(focus="it").check()
+            assert [18060] == story.times(QuotaLifted)
+            assert 18060 == cuggino_clock.elapsed
+
+        def test_drawn(cuggino_runtime, cuggino_agent, marbles, cuggino_clock):
+            t = marbles(clock=cuggino_clock, s=AgentMessage(text="<SPEC_ISSUE>x</SPEC_ISSUE>"))
+            agent = cuggino_agent({"planning": [t.cold("--s|")]})
+            story = cuggino_runtime(agent).run(focus="it")
+            assert "LoopSpecIssue" == story.tags()[-1]
+            t.check_subscriptions(t._drawn[0], "^--!")
+
+        def test_scripted(cuggino_runtime, cuggino_scripted):
+            agent = cuggino_scripted('''
+                [[planning]]
+                [[planning.steps]]
+                say = "<SPEC_ISSUE>How?</SPEC_ISSUE>"
+            ''')
+            assert "LoopSpecIssue" == cuggino_runtime(agent).run(focus="it").tags()[-1]
+
+        def test_two_projects(cuggino_runtime):
+            first = cuggino_runtime({})
+            second = cuggino_runtime({}, folder="other")
+            assert "other" == second.folder.name
+            assert first.clock is second.clock
+        """
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_git_of_the_machine(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the settings of the machine's git reach a project, nor a git that runs the tests."""
+    settings = tmp_path / "gitconfig"
+    settings.write_text("[commit]\n\tgpgSign = true\n[core]\n\thooksPath = /nowhere\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "another"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    result = ran(
+        """
+        def test_it(cuggino_runtime):
+            cousin = cuggino_runtime({}, files={"a": "x"}, git=True)
+            assert cousin.git("ls-files") == "a"
+            assert cousin.git("config", "--get", "user.name") == "Tester"
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_marbles_that_differ(ran: Ran) -> None:
+    """A failure is readable: both diagrams, and line by line what differs."""
+    result = ran(
+        """
+        from reactivex import operators as ops
+
+        def test_it(marbles):
+            t = marbles(a=1, b=2)
+            t.check(t.cold("-a-a|").pipe(ops.distinct()), "-a-b|")
+        """,
+        "-q",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E * the stream is another one than was drawn",
+            "E * expected  -a-b|",
+            "E * but saw   -a--|",
+            "E *         1 s  a  1",
+            "E * -         3 s  b  2",
+            "E *           4 s  |  completed",
+        ]
+    )
+
+
+def test_marbles_that_are_kept(ran: Ran) -> None:
+    """A stream to which somebody is still subscribed at the end fails the test."""
+    result = ran(
+        """
+        def test_it(marbles):
+            t = marbles(a=1)
+            t.cold("-a").subscribe(scheduler=t.clock)
+        """,
+        "-q",
+    )
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["E * still subscribed:", 'E * cold("-a") since 0 s'])
+
+
+LEAKING = """
+    import subprocess
+    import pytest
+
+    class TestLeaks:
+        def test_it(self):
+            TestLeaks.left = subprocess.Popen(["sleep", "30"])
+
+        @classmethod
+        def teardown_class(cls):
+            cls.left.kill()
+            cls.left.wait()
+"""
+
+
+def test_what_is_left_behind(ran: Ran) -> None:
+    """With the option every test is looked at, and what it leaves is named."""
+    result = ran(LEAKING, "-q", ini="cuggino_no_leaks = true")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["E * left behind: *process * sleep"])
+
+
+def test_nobody_looks_without_being_asked(ran: Ran) -> None:
+    """Without the option, or with the mark that exempts a test, nothing is looked at."""
+    ran(LEAKING).assert_outcomes(passed=1)
+    exempt = LEAKING.replace(
+        "def test_it", "@pytest.mark.cuggino_may_leak('x')\n        def test_it"
+    )
+    ran(exempt, ini="cuggino_no_leaks = true").assert_outcomes(passed=1)
+
+
+def test_threads_and_files(ran: Ran) -> None:
+    """A thread is told by its name, an open file by its path; what a wider fixture has is none."""
+    result = ran(
+        """
+        import threading
+        import time
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def shared(tmp_path_factory):
+            with open(tmp_path_factory.mktemp("x") / "shared", "w") as file:
+                yield file
+
+        @pytest.fixture
+        def own(tmp_path):
+            with open(tmp_path / "own", "w") as file:
+                yield file
+
+        def test_none(shared, own):
+            pass
+
+        kept = []
+
+        def test_file(tmp_path):
+            kept.append(open(tmp_path / "forgotten", "w"))
+
+        def test_thread():
+            kept[0].close()
+            threading.Thread(target=time.sleep, args=[8], name="forgotten-thread").start()
+        """,
+        "-q",
+        ini="cuggino_no_leaks = true",
+    )
+    result.assert_outcomes(passed=3, errors=2)
+    result.stdout.fnmatch_lines(
+        ["E * left behind: open files */forgotten", "E * left behind: thread forgotten-thread *"]
+    )
+
+
+def test_its_fixtures_are_described(ran: Ran) -> None:
+    """`pytest --fixtures` tells each of them; all but the marbles have a name of our own."""
+    result = ran("", "--fixtures", "-q")
+    told = [line for line in result.outlines if "cuggino/testing/plugin.py" in line]
+    names = {line.split()[0] for line in told}
+    assert {
+        "marbles",
+        "cuggino_agent",
+        "cuggino_clock",
+        "cuggino_no_leaks",
+        "cuggino_runtime",
+        "cuggino_scripted",
+    } == names
+    assert "no docstring available" not in "\n".join(result.outlines).partition("plugin.py")[2]
+
+
+def test_it_costs_little() -> None:
+    """Loading it takes the import of one module, and nothing else that is not there already."""
+    import subprocess
+
+    code = (
+        "import sys, pytest; before = set(sys.modules); import cuggino.testing.plugin;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    assert "['cuggino', 'cuggino._version', 'cuggino.testing', 'cuggino.testing.plugin']\n" == said
