@@ -128,6 +128,13 @@ class TestParse:
             ("## No check ##\nof x", [("No check\nof x", None)]),
             ("## Tests are missing\n- a\n\n## Findings\n- b", [("a", None), ("b", None)]),
             ("## Signup\n- a\n\nand\n- Fix: b", [("a", None), ("Fix: b", None)]),
+            ("## 1. Missing validation\n- a\n- b", [("1. Missing validation\na\nb", None)]),
+            ("## Reviewers are not told\nof x", [("Reviewers are not told\nof x", None)]),
+            ("- a\n```\n```py\n- b\n```", [("a", None)]),
+            ("|#|What|\n|---|---|\n| - | a |", [("- a", None)]),
+            ("- a\n\n|---|---|\n| b | c |", [("a", None), ("b c", None)]),
+            ("Step 2. fails", [("Step 2. fails", None)]),
+            ("- a\n - b", [("a", None), ("b", None)]),
             ("## `src/app.py`\n- a\n- b in `c.py`", [("a", "src/app.py"), ("b in", "c.py")]),
             (
                 "- Place: `a.py`. Is x.\n- Place: `b.py`. Is y.",
@@ -160,8 +167,8 @@ class TestParse:
         assert parse_findings(LIST)[0].what.endswith("\nSpec: specs/users.md, section 2")
         assert parse_findings(HEADINGS)[0].what.endswith("accepts anything\nEvidence\nran it")
         assert ["a"] == [finding.what for finding in parse_findings("- a\n\nnot of a")]
-        table = "## 1. Forms\n| a |\n|---|\n| b |"
-        assert ["1. Forms\na\nb"] == [finding.what for finding in parse_findings(table)]
+        table = "## 1. Forms\n| no |\n|---|\n| test |"
+        assert ["1. Forms\nno\ntest"] == [finding.what for finding in parse_findings(table)]
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -299,7 +306,9 @@ class TestMarkdown:
 
     def test_a_line_is_not_said_twice(self) -> None:
         """A finding that its title says in full has no text below it."""
-        assert 1 == as_markdown(Finding("No help text")).count("No help text")
+        text = as_markdown(Finding("No help text"))
+        assert 1 == text.count("No help text")
+        assert "Where" not in text
 
     def test_a_title_without_words(self) -> None:
         """A finding of nothing but marks is called one."""

@@ -90,6 +90,21 @@ def test_a_note_is_in_the_shape_of_its_job(
     assert {"id": "A", **fields, **expected} == job.noted("x").fields
 
 
+def test_what_says_nothing_is_passed_over() -> None:
+    """A blank requirement code leaves it to the key of the other shape; blanks around are none."""
+    (job,) = jobs(
+        {"id": "A", "requirementCode": " ", "requirement": "R", "status": " Blocked "}
+    ).items
+    assert ("R", True, False) == (job.requirement_code, job.is_blocked, job.is_done)
+    assert jobs({"id": "A", "status": "Done\n"}).count_done == 1
+
+
+def test_zero_comes_before_one() -> None:
+    """Zero is a priority like any other, and no missing one."""
+    known = jobs({"id": "A"}, {"id": "B", "priority": 1}, {"id": "C", "priority": 0})
+    assert ["C", "B", "A"] == [job.id for job in known.workable]
+
+
 def test_notes_may_be_a_list() -> None:
     """Of a list of notes the texts count, a line each."""
     (job,) = jobs({"id": "A", "notes": ["one", 2, "two"]}).items

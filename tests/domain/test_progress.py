@@ -75,6 +75,9 @@ def test_a_start_forgets() -> None:
         watch.observe(state)
     watch.start("A")
     assert [None, None, "oscillating"] == [watch.observe(state) for state in "BAB"]
+    watch.observe("B")
+    watch.start("B")
+    assert [None, "unchanged"] == [watch.observe(state) for state in "BB"]
 
 
 def test_patience_is_a_number_of_agents() -> None:

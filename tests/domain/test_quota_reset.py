@@ -59,6 +59,10 @@ class TestParseReset:
             ("(resets at 6:00 PM UTC)", "11-21 18:00:00"),
             ("resets 3pm (in 2 hours)", "11-21 14:00:00"),
             ("try again in 1500 milliseconds", "11-21 12:00:01"),
+            ("try again in a minute", "11-21 12:01:00"),
+            ("try again in 1.25 hours", "11-21 13:15:00"),
+            ("resets June 3, 3pm (UTC)", "06-03 15:00:00"),
+            ("resets at Noon", "11-22 11:00:00"),
             # days
             ("resets Nov 23, 4pm", "11-23 15:00:00"),
             ("resets Dec 9 at 10:30am", "12-09 09:30:00"),

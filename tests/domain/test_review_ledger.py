@@ -78,6 +78,8 @@ class TestLedger:
         ledger.add(f"{B}\n{A}")
         assert ledger.add(f"{A}\n{A2}") is None
         assert [2, 1] == [count for _finding, count in ledger.open]
+        ledger.add(A)
+        assert [3] == [count for _finding, count in ledger.open]
 
     def test_an_approval_clears_it(self) -> None:
         """After an approval it is a ledger without a review."""

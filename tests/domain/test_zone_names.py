@@ -48,6 +48,8 @@ def test_a_zone_by_name(name: str, hours: float) -> None:
         "UTC+24",
         "UTC+99:00",
         "IST",
+        "local bus",
+        "Eastern Time Square",
         "",
         "Mars/Olympus",
         "../etc/passwd",

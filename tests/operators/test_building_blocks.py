@@ -132,14 +132,12 @@ class TestInterruptWhen:
         other = Marbles(a="a", b="b")
         source = other.cold("a--b|")
         order: list[str] = []
-        stream = source.pipe(
-            ops.finally_action(lambda: order.append("released")),
-            interrupt_when(other.hot("-#"), "X"),
-            ops.do_action(on_error=lambda _: order.append("failed")),
-        )
-        other.check(stream, "a#")
+        released = source.pipe(ops.finally_action(lambda: order.append("released")))
+        stream: rx.Observable[Any] = released.pipe(interrupt_when(other.hot("-#"), "X"))
+        watched = stream.pipe(ops.do_action(order.append, lambda _: order.append("failed")))
+        other.check(watched, "a#")
         other.check_subscriptions(source, "^!")
-        assert ["released", "failed"] == order
+        assert ["a", "released", "failed"] == order
 
 
 class TestUntilTerminal:

@@ -72,6 +72,12 @@ def test_recorded_case(row: dict[str, Any]) -> None:
     assert (row["id"] not in not_followed()) == followed
 
 
+def test_without_tags_nothing_is_one() -> None:
+    """Who knows no tags is given the text as it is, angle brackets and all."""
+    whole = message("a <></> <DONE>b</DONE>")
+    assert [whole] == cut(whole, tags={})
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -91,6 +97,10 @@ def test_recorded_case(row: dict[str, Any]) -> None:
         (
             "one ` tick\n\n<DONE>x</DONE>\n\nanother ` tick",
             ["one ` tick", "Done(x)", "another ` tick"],
+        ),
+        (
+            "one\n\ntwo `<DONE>x</DONE>`\n\n`<DONE>y</DONE>`",
+            ["one\n\ntwo `<DONE>x</DONE>`\n\n`<DONE>y</DONE>`"],
         ),
         ("escaped \\` tick <DONE>x</DONE> `", ["escaped \\` tick", "Done(x)", "`"]),
         ("<NOTE>use `</NOTE>` to close</NOTE>", ["Note(use `</NOTE>` to close)"]),

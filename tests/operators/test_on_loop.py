@@ -166,6 +166,33 @@ def test_all_notifications_come_on_one_thread() -> None:
     assert {thread.ident} == threads
 
 
+def test_a_failure_comes_on_the_lane() -> None:
+    """A source that fails on a thread of its own fails on the lane, and is released there."""
+    threads: list[int] = []
+    ended = threading.Event()
+    failure = RuntimeError("mine")
+    errors: list[Exception] = []
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Any:
+        threading.Thread(target=lambda: observer.on_error(failure)).start()
+        return Disposable(lambda: threads.append(threading.get_ident()))
+
+    def on_error(error: Exception) -> None:
+        threads.append(threading.get_ident())
+        errors.append(error)
+        ended.set()
+
+    with no_leaks():
+        lane = LoopScheduler()
+        on_loop(rx.create(subscribe)).subscribe(None, on_error, scheduler=lane)
+        assert ended.wait(WAIT)
+        thread = lane._thread
+        lane.close()
+    assert isinstance(thread, threading.Thread)
+    assert [failure] == errors
+    assert [thread.ident, thread.ident] == threads
+
+
 def test_upstream_is_released_before_the_end_is_delivered() -> None:
     """`finally_action` has run when `on_completed` or `on_error` is called."""
     for diagram in ("a|", "a#"):

@@ -149,6 +149,14 @@ class TestQuotaGate:
         assert gate.met(now=second(0), resets_at=second(5000), message="limit")
         assert 5000 == gate.remaining(second(0))
 
+    def test_the_same_clock_time_is_not_tomorrow(self) -> None:
+        """What was said once and is said again a day later is stale; in other words it is not."""
+        for message, expected in (("resets 3pm", 900), ("other words", 24 * HOUR - 60)):
+            gate = QuotaGate()
+            gate.met(now=second(0), resets_at=second(100), message="resets 3pm")
+            gate.met(now=second(160), resets_at=second(100 + 24 * HOUR), message=message)
+            assert expected == gate.remaining(second(160))
+
     def test_each_account_has_a_gate(self) -> None:
         """A limit of one account binds all who share it, and nobody else."""
         gate = QuotaGate()
