@@ -14,10 +14,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cuggino.agents.protocol import SpawnOptions
 from cuggino.security.sandbox import Sandbox
 
 _SEATBELT = "/usr/bin/sandbox-exec"
@@ -68,6 +70,14 @@ def sandbox_settings(sandbox: Sandbox) -> dict[str, Any]:
         # Servers that a command starts and asks itself; on Linux each command has its own network.
         "network": {"allowedDomains": list(sandbox.domains), "allowLocalBinding": True},
     }
+
+
+def with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
+    """The options, in whose settings is the sandbox that this machine can hold."""
+    if options.sandbox is None or sandbox_unavailable(env):
+        return options
+    block = sandbox_settings(options.sandbox)
+    return replace(options, settings={**options.settings, "sandbox": block})
 
 
 def git_ignores(sandbox: Sandbox, cwd: Path, env: Mapping[str, str]) -> str:

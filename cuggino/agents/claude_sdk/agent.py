@@ -15,11 +15,12 @@ from reactivex import Observable, defer
 
 from cuggino.agents import claude_sandbox
 from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.claude_files import SessionFiles, write_files
 from cuggino.agents.claude_sdk.guard import SdkGate, gate_settings
 from cuggino.agents.claude_sdk.link import TOOLS, Order
 from cuggino.agents.claude_sdk.stream import Program, sdk_session
 from cuggino.agents.guard import Guard
-from cuggino.agents.program import check_version, write_private
+from cuggino.agents.program import check_version
 from cuggino.agents.protocol import Capabilities, SpawnOptions
 from cuggino.errors import AgentNotFound, ConfigError
 from cuggino.events import LlmAgentEvent
@@ -120,34 +121,39 @@ class ClaudeSdkAgent(ClaudeAgent):
         Each call that the guard denies gives one `GuardDenied`.
         """
 
-        def start(files: tuple[Path | None, Path | None]) -> Observable[LlmAgentEvent]:
-            system_prompt, ignores = files
+        def start(files: SessionFiles) -> Observable[LlmAgentEvent]:
             self.check()
             own = {**_ENVIRONMENT, "CLAUDE_AGENT_SDK_VERSION": _check_sdk()}
             env = {**self._environment(), **own, **options.env}
             if options.thinking is not None:
                 env["MAX_THINKING_TOKENS"] = str(options.thinking)
-            if ignores is not None:
-                env = claude_sandbox.with_git_ignores(env, ignores)
-            return self._session(options, system_prompt, env)
+            if files.ignores is not None:
+                env = claude_sandbox.with_git_ignores(env, files.ignores)
+            return self._session(options, files, env)
 
-        def release(files: tuple[Path | None, ...]) -> None:
-            for file in files:
-                if file is not None:
-                    file.unlink(missing_ok=True)
+        def prepare() -> SessionFiles:
+            servers = self._servers(options.mcp_servers)
+            return write_files(options, self._environment(), servers=servers)
 
         return acquire_release(
-            lambda: (_prompt_file(options.system_prompt), self._git_ignores(options)),
+            prepare,
             lambda files: defer(lambda _scheduler: start(files)),
-            release,
+            lambda files: files.remove(),
         )
 
     def arguments(
-        self, options: SpawnOptions, system_prompt: Path | None, guard: Guard | None = None
+        self,
+        options: SpawnOptions,
+        system_prompt: Path | None,
+        guard: Guard | None = None,
+        *,
+        servers: Path | None = None,
     ) -> list[str]:
-        """The command line of a session."""
+        """The command line of a session; `servers` is the file in which its MCP servers are."""
         words = ["--input-format", "stream-json"]
-        order = replace(options, mcp_servers=self._servers(options.mcp_servers))
+        if servers is not None:
+            words.append(f"--mcp-config={servers}")
+        order = replace(options, mcp_servers={})
         if guard is not None:
             settings = gate_settings(guard, options.settings, manner=_manner(options))
             order = replace(order, settings=settings, dangerously_skip_permissions=False)
@@ -158,19 +164,17 @@ class ClaudeSdkAgent(ClaudeAgent):
         return [*super().arguments(order, system_prompt), *words]
 
     def _session(
-        self, options: SpawnOptions, system_prompt: Path | None, env: dict[str, str]
+        self, options: SpawnOptions, files: SessionFiles, env: dict[str, str]
     ) -> Observable[LlmAgentEvent]:
         guard: Guard | None = None
         if options.guard is not None:
             guard = self._make_guard(options.guard, env)
             env = dict(guard.env)
         servers = {name: s for name, s in options.mcp_servers.items() if _is_mine(s)}
+        order = claude_sandbox.with_sandbox(options, env)
+        argv = self.arguments(order, files.system_prompt, guard, servers=files.servers)
         return sdk_session(
-            Program(
-                argv=self.arguments(_with_sandbox(options, env), system_prompt, guard),
-                cwd=options.cwd,
-                env=env,
-            ),
+            Program(argv=argv, cwd=options.cwd, env=env),
             Order(prompt=options.prompt, env=env, tools=self._tools, servers=servers),
             guard=guard,
             manner=_manner(options),
@@ -195,10 +199,6 @@ class ClaudeSdkAgent(ClaudeAgent):
         return {**servers, TOOLS: {"type": "sdk", "name": TOOLS, "alwaysLoad": True}}
 
 
-def _prompt_file(text: str | None) -> Path | None:
-    return None if text is None else write_private(text)
-
-
 def _is_mine(server: object) -> TypeGuard[Mapping[str, object]]:
     """Whether the server runs in this process, as `create_sdk_mcp_server` makes them."""
     return isinstance(server, Mapping) and server.get("type") == "sdk"
@@ -206,14 +206,6 @@ def _is_mine(server: object) -> TypeGuard[Mapping[str, object]]:
 
 def _manner(options: SpawnOptions) -> hook.Manner:
     return "allow" if options.dangerously_skip_permissions else "leave"
-
-
-def _with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
-    """The options, in whose settings is the sandbox that this machine can hold."""
-    if options.sandbox is None or claude_sandbox.sandbox_unavailable(env):
-        return options
-    block = claude_sandbox.sandbox_settings(options.sandbox)
-    return replace(options, settings={**options.settings, "sandbox": block})
 
 
 def _program(env: Mapping[str, str] | None) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import Observable, just
 
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.claude_sdk.agent import SDK, ClaudeSdkAgent
+from cuggino.agents.claude_sdk.stream import Program
 from cuggino.agents.guard import make_guard
 from cuggino.agents.protocol import DescribedAgent, GuardedAgent, SandboxedAgent
 from cuggino.agents.registry import make_agent
@@ -134,13 +137,9 @@ def test_arguments(tmp_path: Path) -> None:
     assert "--dangerously-skip-permissions" in agent(tmp_path).arguments(options, None)
 
 
-def servers_of(argv: list[str]) -> Any:
-    (config,) = [word for word in argv if word.startswith("--mcp-config=")]
-    return json.loads(config.partition("=")[2])["mcpServers"]
-
-
-def test_servers_of_this_process(tmp_path: Path) -> None:
-    """What runs in this process is known to the program by name, beside servers of its own."""
+@pytest.mark.usefixtures("installed")
+def test_servers_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program reads its servers in a private file: those of this process by name alone."""
     needs_sdk()
     from claude_agent_sdk import create_sdk_mcp_server, tool
 
@@ -148,13 +147,26 @@ def test_servers_of_this_process(tmp_path: Path) -> None:
     async def one(_given: Any) -> dict[str, Any]:
         return {"content": []}
 
-    servers = {"mine": create_sdk_mcp_server("mine", tools=[one]), "theirs": {"command": "x"}}
+    files: list[Path] = []
+
+    def session(program: Program, *_: Any, **_options: Any) -> Observable[Any]:
+        assert "a-secret" not in " ".join(program.argv)
+        (config,) = [word for word in program.argv if word.startswith("--mcp-config=")]
+        files.append(Path(config.partition("=")[2]))
+        assert 0o600 == stat.S_IMODE(files[0].stat().st_mode)
+        return just(json.loads(files[0].read_text())["mcpServers"])
+
+    monkeypatch.setattr("cuggino.agents.claude_sdk.agent.sdk_session", session)
+    theirs = {"command": "x", "env": {"KEY": "a-secret"}}
+    servers = {"mine": create_sdk_mcp_server("mine", tools=[one]), "theirs": theirs}
     options = SpawnOptions(prompt="Go.", cwd=tmp_path, mcp_servers=servers)
+    found: Any = cuggino.run(agent(tmp_path, tools=[one]).spawn(options))
     assert {
         "mine": {"type": "sdk", "name": "mine"},
-        "theirs": {"command": "x"},
+        "theirs": theirs,
         "tools": {"type": "sdk", "name": "tools", "alwaysLoad": True},
-    } == servers_of(agent(tmp_path, tools=[one]).arguments(options, None))
+    } == found
+    assert not files[0].exists()
 
 
 @pytest.mark.usefixtures("installed")
