@@ -118,8 +118,7 @@ class Roster(Generic[A]):
 
         There is at least one.
         """
-        free = self.free(agents, now)
-        return free if free is not None else min(agents, key=lambda agent: self._until(agent, now))
+        return min(agents, key=lambda agent: self._until(agent, now))
 
     def limit(self, agents: Sequence[A], now: datetime) -> Hold | None:
         """That of those held for a usage limit which is over first; None when one is free."""
@@ -130,6 +129,7 @@ class Roster(Generic[A]):
         return min(limits, key=lambda hold: hold.until, default=None)
 
     def _until(self, agent: A, now: datetime) -> datetime:
+        """When the agent is asked, which is now unless something is against it."""
         hold = self.held(agent, now)
         return hold.until if hold is not None else now
 

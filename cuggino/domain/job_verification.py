@@ -219,7 +219,7 @@ def with_findings(prompt: str, issues: Iterable[str]) -> str:
 
 def is_conventional(message: str) -> bool:
     """Whether a commit message is `type(scope)!: text`, or one that git has written itself."""
-    subject = message.strip().partition("\n")[0]
+    subject = _subject(message)
     return subject.startswith(_BY_GIT) or _CONVENTIONAL.match(subject) is not None
 
 

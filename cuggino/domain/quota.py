@@ -189,7 +189,7 @@ def _after_cue(said: str, in_seconds: bool, now: datetime, zone: tzinfo) -> date
             return _epoch(epoch) if not found else None
         found |= {name: value for name, value in part.items() if name != "end"}
         start = _end(_GAP.match(said, int(part["end"])))
-    return _resolve(_Said.of(found, now, zone), now) if found else None
+    return _resolve(_Said.of(found, now, zone), now)
 
 
 def _span(said: str, start: int) -> timedelta | None:
@@ -280,15 +280,15 @@ def _resolve(said: _Said, now: datetime) -> datetime | None:
             if instant > now:
                 return instant
             past = instant
-    return past if "year" in said.found else None
+    return past  # of a full date alone: of anything else one of the days is still to come
 
 
 def _instants(local: datetime, zone: tzinfo) -> list[datetime]:
-    """The instants at which clocks in the zone show the time; after a gap, the first."""
+    """The instants at which clocks in the zone show the time, in order; after a gap, the first."""
     both = [local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
-    shown = [i for i in both if i.astimezone(zone).replace(tzinfo=None, fold=0) == local]
+    shown = [i for i in both if i.astimezone(zone).replace(tzinfo=None) == local]
     if shown:
-        return sorted(set(shown))
+        return shown
     before, after = min(both), max(both)
     while (seconds := int((after - before).total_seconds())) > 1:
         middle = before + timedelta(seconds=seconds // 2)

@@ -113,8 +113,6 @@ class OpenMarkers:
             elif opening := self._opened.pop(tag.name, None):
                 pair = MarkerPair(opening.start, opening.end, tag.start, tag.end, tag.name)
                 heapq.heappush(self._waiting, pair)
-            else:
-                continue
             pairs += self._decided()
         return pairs
 
