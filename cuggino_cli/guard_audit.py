@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from cuggino.config import Config, LoopSettings, configured_policy
+from cuggino.config.agent_file import DELIVER_ROLES
 from cuggino.events import RunStarted, ToolCall
 from cuggino.security.policy import Level, Policy
 from cuggino.security.roles import ROLES, Role
@@ -16,7 +17,7 @@ from cuggino.security.tools import judge
 from cuggino.security.verdict import Verdict, denied
 from cuggino.storage import Session, Workspace
 from cuggino.storage.journal import Entry, iter_entries
-from cuggino_cli.guard_audit_settings import DELIVER_ROLES, delivery_settings
+from cuggino_cli.guard_audit_settings import delivery_settings
 from cuggino_cli.output.theme import Fragment
 from cuggino_cli.output.tools import tool_line
 from cuggino_cli.output.verdicts import on_lines, part_fragments, verdict_json

@@ -1,26 +1,15 @@
-"""By which settings and roles the sessions of a recorded deliverables run were guarded."""
+"""By which settings the sessions of a recorded deliverables run were guarded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from cuggino.config import LoopSettings
-from cuggino.errors import ConfigError, StorageError
+from cuggino.config.agent_file import joined_settings, read_agent_file
+from cuggino.errors import ConfigError
 from cuggino.events import RunStarted
-from cuggino.security.agent_settings import AGENT_FILE, AgentSettings, agent_file
-from cuggino.security.extensions import allowed_commands
-from cuggino.security.roles import Role
-
-DELIVER_ROLES: Mapping[str, Role] = {
-    "initializer": "deliver",
-    "coding": "deliver",
-    "sync": "sync",
-    "verify": "verify",
-}
-"""The role of a session by what it was told, which is the name of its stage."""
 
 
 def delivery_settings(started: RunStarted, project: Path) -> LoopSettings:
@@ -44,32 +33,4 @@ def delivery_settings(started: RunStarted, project: Path) -> LoopSettings:
             f"the options of run {started.run_id} cannot be used by this version: "
             f"{where}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
-    agent = _agent_settings(project)
-    own = allowed_commands(settings.allow_commands)
-    both = {
-        tier: list(dict.fromkeys((*getattr(own, tier), *getattr(agent.allow_commands, tier))))
-        for tier in own._fields
-    }
-    targets = dict.fromkeys((*settings.allow_pkill_targets, *agent.allow_pkill_targets))
-    profile = settings.profile if agent.profiles is None else list(agent.profiles)
-    # Not validated: what the file may hold is its own affair.
-    return settings.model_copy(
-        update={
-            "allow_commands": both,
-            "allow_pkill_targets": list(targets),
-            "profile": profile,
-        }
-    )
-
-
-def _agent_settings(project: Path) -> AgentSettings:
-    path = project / AGENT_FILE
-    try:
-        content = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        content = None
-    except OSError as error:
-        raise StorageError(
-            "read agent settings", f"{path} cannot be read: {error.strerror or error}"
-        ) from error
-    return agent_file(content).settings
+    return joined_settings(settings, read_agent_file(project).settings)

@@ -13,7 +13,7 @@ from cuggino.agents.protocol import LlmAgent, own_files_of
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver_session import Changes
-from cuggino.loops.deliver_setup import read_agent_file, setup_warnings
+from cuggino.loops.deliver_setup import look_at_agent_file, setup_warnings
 from cuggino.loops.delivering import Delivery
 from cuggino.loops.durable import Held, Story, durable_run
 from cuggino.loops.options import DeliverRunOptions
@@ -110,7 +110,7 @@ class DeliverService:
         """
 
         def make(held: Held) -> Flow[Story]:
-            found = yield from ask(act(lambda: read_agent_file(options.cwd, self.workspace)))
+            found = yield from ask(act(lambda: look_at_agent_file(options.cwd, self.workspace)))
             assert found is not None
             file, notes = found
             warnings = (*notes, *setup_warnings(file.settings, options.cwd))

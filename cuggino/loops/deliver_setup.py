@@ -12,31 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cuggino.config import configured_policy, configured_sandbox
+from cuggino.config.agent_file import DELIVER_ROLES, joined_settings, read_agent_file
 from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
-from cuggino.errors import StorageError
 from cuggino.events import DeliverInstruction
 from cuggino.loops.options import DeliverRunOptions
 from cuggino.security.agent_settings import (
-    AGENT_FILE,
     AgentFile,
     AgentSettings,
-    agent_file,
     change_note,
     missing_programs,
 )
-from cuggino.security.extensions import AllowedCommands, allowed_commands, chosen_profiles
 from cuggino.security.policy import Policy
-from cuggino.security.roles import Role, role_policy
-from cuggino.security.sandbox import Sandbox, sandbox_for
+from cuggino.security.sandbox import Sandbox
 from cuggino.storage import Workspace, storing
 from cuggino.storage.atomic import write_atomic
 
-_ROLES: Mapping[DeliverInstruction, Role] = {
-    "initializer": "deliver",
-    "coding": "deliver",
-    "sync": "sync",
-    "verify": "verify",
-}
 _GUARDED = ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit", "Monitor")
 _READING = ("Read", "Glob", "Grep", "LS", "NotebookRead")
 _RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
@@ -54,7 +45,7 @@ class SessionSetup:
     allowed_tools: tuple[str, ...]
 
 
-def read_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tuple[str, ...]]:
+def look_at_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tuple[str, ...]]:
     """`.autonoe/agent.json` of the project, and what is to be said about it.
 
     Its digest is kept in the workspace, so that a change since the last run is told (AUT-140): an
@@ -64,16 +55,8 @@ def read_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tup
         ConfigError: it names a profile that does not exist.
         StorageError: it is there and cannot be read, or the digest not be written.
     """
-    path, digest = project / AGENT_FILE, workspace.folder / _DIGEST
-    try:
-        content = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        content = None
-    except OSError as error:
-        raise StorageError(
-            "read agent settings", f"{path} cannot be read: {error.strerror or error}"
-        ) from error
-    found = agent_file(content)
+    found = read_agent_file(project)
+    digest = workspace.folder / _DIGEST
     with storing("note agent settings", digest):
         before = digest.read_text("utf-8", "replace").strip() if digest.is_file() else None
         digest.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +79,6 @@ def session_setup(
     policy.
     """
     guard = _policy(instruction, options, agent) if is_guarded else None
-    sandbox = None
-    if guard is not None and options.sandbox:
-        sandbox = sandbox_for(guard, domains=options.sandbox_domains)
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
     servers: dict[str, object] = {
         **_servers(agent, options.cwd),
@@ -106,7 +86,7 @@ def session_setup(
     }
     return SessionSetup(
         guard=guard,
-        sandbox=sandbox,
+        sandbox=configured_sandbox(options, guard),
         settings=_settings(agent),
         mcp_servers=servers,
         allowed_tools=tuple(dict.fromkeys((*_tools(agent), *own))),
@@ -124,29 +104,12 @@ def setup_warnings(agent: AgentSettings, project: Path) -> tuple[str, ...]:
 def _policy(
     instruction: DeliverInstruction, options: DeliverRunOptions, agent: AgentSettings
 ) -> Policy | None:
-    """The command policy in full (AUT-150); the project's own settings and the file's are joined.
-
-    Profiles of the file count before those of the configuration.
-    """
+    """The command policy in full (AUT-150), by the project's settings and the file's."""
     if options.guard == "off":
         return None
-    role = _ROLES[instruction]
-    commands = _joined(allowed_commands(options.allow_commands), agent.allow_commands)
-    profiles = agent.profiles if agent.profiles is not None else chosen_profiles(options.profile)
-    return role_policy(
-        role,
-        project=options.cwd,
-        level="full",
-        specs=options.specs_path,
-        profiles=profiles,
-        extra_commands=commands.of("sync" if role in ("sync", "verify") else "run"),
-        pkill_targets=dict.fromkeys((*options.allow_pkill_targets, *agent.allow_pkill_targets)),
-        allow_destructive=options.allow_destructive,
-    )
-
-
-def _joined(one: AllowedCommands, other: AllowedCommands) -> AllowedCommands:
-    return AllowedCommands(*(tuple(dict.fromkeys(a + b)) for a, b in zip(one, other, strict=True)))
+    settings = joined_settings(options, agent)
+    role = DELIVER_ROLES[instruction]
+    return configured_policy(settings, role, project=options.cwd, level="full")
 
 
 def _settings(agent: AgentSettings) -> dict[str, object]:

@@ -9,12 +9,13 @@ from typing import Any, get_args
 import pytest
 
 from cuggino.config import Config, configured_policy, save_config
+from cuggino.config.agent_file import DELIVER_ROLES
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
 from cuggino.loops import DeliverRunOptions
 from cuggino.loops.deliver_setup import session_setup
 from cuggino.security.agent_settings import AGENT_FILE, agent_file
 from cuggino.storage.journal import Journal
-from cuggino_cli.guard_audit_settings import DELIVER_ROLES, delivery_settings
+from cuggino_cli.guard_audit_settings import delivery_settings
 from cuggino_cli.main import main
 from tests.cli.recorded_deliveries import PLANNED, bash, deliver, turn
 from tests.cli.recorded_runs import AT, ONE
