@@ -97,6 +97,7 @@ SHAPE = '"deliverables" must be a list of objects with id, description and accep
         ("Deliverable ID is required", "create", new(id=" \n")),
         ("Deliverable ID is required", "create", {"deliverables": [{}]}),
         ("Deliverable ID must be a text", "create", new(id=7)),
+        ("Deliverable ID must be a text", "create", new(id=["A"])),
         ("Deliverable description is required", "create", new(description=None)),
         ("Deliverable description must be a text", "create", new(description=["x"])),
         ("At least one acceptance criterion is required", "create", new(acceptanceCriteria=None)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operators.written import delta, message, said, shown, steps
+from tests.operators.written import delta, flat, message, said, shown, steps
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,62 @@ def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: lis
     first, second, *_ = steps([delta(begin), delta(decides)])
     assert not [item for item in shown(said(first)) if item == "Note(n)"]
     assert expected == [item for item in shown(said(second)) if item.endswith(")")]
+    *one_by_one, last, _end = steps([*map(delta, begin), delta(decides)])
+    assert shown(said(first)) == shown(said(flat(one_by_one)))
+    assert shown(said(second)) == shown(said(last))
     whole = steps([message(begin + decides + "\n\nend")])[0]
     assert expected == [item for item in shown(whole) if item in expected or item == "Note(n)"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "\n",
+        "a\n\n",
+        "`` a ``",
+        "` a\n\n",
+        "```\na\n```\n",
+        "```\n> a\n```\t\r\n",
+        "~~~\n~~\na\n~~~\n",
+        "~~ a\n",
+        "```py`\n\n",
+        "``` a ```",
+        "\\` ",
+        "<DONE>d</DONE>",
+        "</DONE>",
+    ],
+)
+def test_all_of_a_delta_is_read_at_once(before: str) -> None:
+    """A marker that is sure is told with its delta, whatever is in front of it there."""
+    first, *_ = steps([delta(f"{before}<NOTE>n</NOTE>")])
+    assert "Note(n)" == shown(said(first))[-1]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (
+            ("a\n```\nx", "y\n```\nz"),
+            [["+a\n```\nx"], ["a"], ["+y\n```\nz"], ["```\nxy\n```\nz"], []],
+        ),
+        (
+            ("```\nx  ", "  y\n```\n<NOTE>n</NOTE> z"),
+            [
+                ["+```\nx"],
+                [],
+                ["+    y\n```", "```\nx    y\n```", "Note(n)", "+z"],
+                ["z"],
+                [],
+            ],
+        ),
+        (("a <NO", "b c"), [["+a"], ["a"], ["+<NOb c"], ["<NOb c"], []]),
+        (("a `", "b"), [["+a `"], ["a `"], ["+b"], ["b"], []]),
+    ],
+)
+def test_what_was_shown_of_a_part_is_not_shown_again(
+    parts: tuple[str, ...], expected: list[list[str]]
+) -> None:
+    """What a part has left open was shown with it; the deltas of the next part go on behind it."""
+    events = [event for part in parts for event in (delta(part), message(part))]
+    assert expected == [shown(step) for step in steps(events)]
