@@ -16,7 +16,7 @@ from cuggino.config import CONFIG_FILE, Config, LoopSettings
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.stages import act
-from cuggino.storage import WORKSPACE_FOLDER
+from cuggino.storage import WORKSPACE_FOLDER, check_specs
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,11 +34,7 @@ def check_project(cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = F
         AgentNotFound: as `check_agents`.
     """
     specs = cwd / config.specs_path
-    if not specs.is_dir():
-        raise ConfigError(
-            f"the specs folder {specs} does not exist",
-            hint=f"write the specifications there, or set specsPath in {CONFIG_FILE}",
-        )
+    check_specs(specs)
     if config.commit:
         if specs.resolve() == cwd.resolve():
             raise ConfigError(

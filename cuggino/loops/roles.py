@@ -27,7 +27,7 @@ from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
 from cuggino.security.policy import Policy
 from cuggino.stages import Supervision, act, agent_stage
-from cuggino.storage import Session
+from cuggino.storage import Session, check_specs
 
 CodingRole = Literal["planning", "implementing", "reviewing"]
 
@@ -58,7 +58,11 @@ def check_prompts(prompts: Prompts) -> None:
 
 
 class Roles:
-    """Spawns the agents of one run. Each method gives the terminal marker of its agent."""
+    """Spawns the agents of one run. Each method gives the terminal marker of its agent.
+
+    Raises:
+        ConfigError: the specifications are gone; no agent is started.
+    """
 
     def __init__(
         self,
@@ -163,6 +167,8 @@ class Roles:
     ) -> Flow[None]:
         """The agent and what belongs to it: done as a whole, or begun anew by a resumed run."""
         session = self._session
+        # They may have gone in mid-run, say with the branch: the agents would work by nothing.
+        yield from ask(act(lambda: check_specs(self._options.cwd / self._options.specs_path)))
         yield from ask(act(lambda: session.rewind(size)))
         if role == "planning":
             yield from ask(act(session.clear_plan))

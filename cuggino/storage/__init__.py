@@ -2,7 +2,7 @@
 
 from cuggino.storage.atomic import storing
 from cuggino.storage.backlog import Backlog, Survey
-from cuggino.storage.focus import read_focus, read_text_file
+from cuggino.storage.focus import check_specs, read_focus, read_text_file
 from cuggino.storage.issues import Issue
 from cuggino.storage.journal import (
     Entry,
@@ -36,6 +36,7 @@ __all__ = [
     "Session",
     "Survey",
     "Workspace",
+    "check_specs",
     "decode_outcome",
     "encode_outcome",
     "find_run",

@@ -1,4 +1,4 @@
-"""What a run is to work on, as a person names it on the command line."""
+"""What a run works on and by: the focus, as a person names it, and the specifications."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ def read_text_file(path: Path, *, what: str) -> str:
     if not content.strip():
         raise ConfigError(f"{what}: {path} is empty", hint="write down what to work on")
     return content
+
+
+def check_specs(folder: Path) -> None:
+    """Look whether the specifications are there, without which no review means anything.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise ConfigError(
+            f"the specs folder {folder} does not exist",
+            hint="write the specifications there, or set specsPath in .cuggino.json",
+        )

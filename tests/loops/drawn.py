@@ -127,6 +127,7 @@ class DrawnLoop:
         gate: QuotaGate | None = None,
     ) -> None:
         self.folder = folder
+        (folder / ".specs").mkdir(exist_ok=True)
         self.workspace = Workspace(folder)
         runs: dict[Role, list[Any]] = {
             "planning": [

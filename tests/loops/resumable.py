@@ -38,7 +38,7 @@ class Process:
     """One process that works on a run in the folder, with an agent of its own."""
 
     def __init__(self, folder: Path, turns: Turns, *, moment: Callable[[], object] = bool) -> None:
-        folder.mkdir(exist_ok=True)
+        (folder / ".specs").mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.subscriptions = Subscriptions()
         self.agent = TurnAgent(turns, self.subscriptions)

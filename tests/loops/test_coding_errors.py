@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from reactivex import operators as ops
 
+from cuggino.agents.protocol import Role
 from cuggino.errors import (
+    ConfigError,
     LoopError,
     QuotaExceeded,
     SessionError,
@@ -18,6 +20,8 @@ from cuggino.errors import (
 from cuggino.events import AgentMessage, Event
 from cuggino.testing import no_leaks
 from tests.loops.drawn import DrawnLoop, marbles, tags
+
+ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 class TestErrors:
@@ -62,6 +66,25 @@ class TestErrors:
         loop = DrawnLoop(tmp_path, planning=[t.cold("c|")])
         assert [StorageError] == [type(value) for _, _, value in t.record(loop.run())]
         assert [] == loop.agent.spawned
+
+    def test_specifications_that_are_gone(self, tmp_path: Path) -> None:
+        """No agent works or judges without them: it is an error, and no approval by nothing."""
+        t = marbles()
+
+        def remove(_event: object) -> None:
+            shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
+
+        loop = DrawnLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("a-d|").pipe(ops.do_action(remove))],
+            reviewing=[t.cold("Y|")],
+        )
+        error = t.record(loop.run())[-1][2]
+        assert isinstance(error, ConfigError)
+        assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
+        assert [1, 1, 0] == [len(loop.told(role)) for role in ROLES]
+        loop.assert_released()
 
     def test_a_workspace_that_an_agent_removes(self, tmp_path: Path) -> None:
         """An agent that removes the workspace ends the loop with an error of storage."""

@@ -65,6 +65,7 @@ class Played:
     """A case, played to its end."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
+        (folder / row["options"].get("specsPath", ".specs")).mkdir()
         self.workspace = Workspace(folder)
         self.session_text: str | None = None
         self.prompts = RecordingPrompts()

@@ -54,6 +54,7 @@ class WatchProcess:
     """One process that watches the backlog in the folder."""
 
     def __init__(self, folder: Path, *, moment: Callable[[], object] = bool) -> None:
+        (folder / ".specs").mkdir(exist_ok=True)
         self.folder = folder
         self.workspace = Workspace(folder)
         self.subscriptions = Subscriptions()
