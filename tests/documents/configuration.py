@@ -120,13 +120,13 @@ cuggino's whole environment.
 | `.cuggino/backlog/`, `spec-issues/`, `tbd/`, `archive/`, `parked/`, `memory.md` | \
 work, questions, findings, what is settled, failed too often, was dismissed | as you like |
 | `.cuggino/prompts/` | prompts of your own | yes |
-| `.cuggino/journal/`, `wip/`, `lock`, `lock.json` and others | runs of this machine | no \
-(`.cuggino/.gitignore`) |
+| `.cuggino/journal/`, `wip/`, `lock`, `lock.json` and others | runs of this machine | no |
 | `.autonoe/status.json`, `.autonoe-note.md`, `SPEC.md` | the deliverables loop | yes |
 | `docs/requirements/`, `PLAN.PROMPT.md`, `BUILD.PROMPT.md` | the plan/build loop | yes |
 | `lopen.loop.done` | a plan/build loop is done | no |
 
-Commits of `run` and `watch` leave the specs and `.cuggino/` out.
+Commits of `run` and `watch` leave the specs and `.cuggino/` out; `deliver` and `loop` write a
+`.cuggino/.gitignore` for what belongs to runs, where there is none.
 """
 
 
