@@ -10,12 +10,8 @@ import reactivex as rx
 from reactivex import operators as ops
 
 from cuggino.domain.spending import Spending
-from cuggino.errors import AgentFailed, StorageError
-from cuggino.events import (
-    Done,
-    RunResumed,
-    Usage,
-)
+from cuggino.errors import AgentFailed, BudgetExceeded, StorageError
+from cuggino.events import AgentMessage, BudgetWarning, Done, RunResumed, Usage
 from cuggino.operators import merge_now
 from cuggino.operators.within_budget import Budget, Ledger
 from cuggino.testing import Marbles
@@ -170,6 +166,13 @@ class TestDuration:
         ] == seen
         assert "The time budget of the run is used up: 50 s of 50 s spent" == str(seen[-1][2])
         t.check_subscriptions(source, "^ 49s !")
+
+    def test_warned_at_a_time_that_no_clock_shows(self) -> None:
+        """The timer warns although the clock, in microseconds, is a little before the share."""
+        t = Marbles(a=A)
+        budget = Budget(duration=0.12345678)
+        seen = t.record(t.cold("a-").pipe(within_budget(budget)))
+        assert [AgentMessage, BudgetWarning, BudgetExceeded] == [type(event) for *_, event in seen]
 
     def test_the_time_between_the_stages_counts(self) -> None:
         """The time runs from the ledger's start through all stages and pauses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cuggino.events import Event
 from tests.operators.written import delta, flat, message, said, shown, steps
 
 
@@ -100,4 +101,34 @@ def test_what_was_shown_of_a_part_is_not_shown_again(
 ) -> None:
     """What a part has left open was shown with it; the deltas of the next part go on behind it."""
     events = [event for part in parts for event in (delta(part), message(part))]
+    assert expected == [shown(step) for step in steps(events)]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (
+            [delta("a ` b <NOTE>n</NOTE> c"), delta("\n\n")],
+            [["+a ` b"], ["a ` b", "Note(n)", "+c"], []],
+        ),
+        (
+            [delta("a <NOTE>n</NOTE> b"), delta(" <NOTE>m</NOTE> c")],
+            [["+a", "a", "Note(n)", "+b"], ["b", "Note(m)", "+c"], []],
+        ),
+        (
+            [delta("<NOTE>n</NOTE> ` <NOTE>n</NOTE>"), message("<NOTE>n</NOTE> ` <NOTE>n</NOTE>")],
+            [["Note(n)", "+`"], ["`", "Note(n)"], []],
+        ),
+        ([delta("abc"), message("xyz defgh")], [["+abc"], ["xyz defgh"], []]),
+        ([delta("a <NO"), message("a <NO"), message("b")], [["+a"], ["a"], ["<NOb"], []]),
+        (
+            [delta("a <NO"), message("b <NOTE>n</NOTE> c")],
+            [["+a"], ["b", "Note(n)", "c"], []],
+        ),
+    ],
+)
+def test_only_what_is_text_for_sure_is_shown(
+    events: list[Event], expected: list[list[str]]
+) -> None:
+    """What may still be a marker is held back, each marker comes, and nothing is shown late."""
     assert expected == [shown(step) for step in steps(events)]

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.scheduler.scheduler import Scheduler
 
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import LoopError, QuotaExceeded
-from cuggino.events import AgentMessage, QuotaLifted
+from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting
 from cuggino.operators.quota_gate import QuotaGate
 from cuggino.operators.wait_for_quota import wait_for_quota
 from cuggino.testing import Marbles, VirtualClock
@@ -45,6 +45,32 @@ class TestAWait:
         t.check(source.pipe(wait_for_quota()), "ax 59s y 59s z 38s ld|")
         t.check_subscriptions(met, "^!")
         t.check_subscriptions(well, "160s ^-!")
+
+    @pytest.mark.parametrize("at_once", [False, True])
+    def test_the_agent_is_gone_before_the_wait(self, at_once: bool) -> None:
+        """The source is released before anything is said, also if it fails in its subscription."""
+        t = marbles(limit(100))
+        order: list[Any] = []
+
+        def subscribe(observer: Any, scheduler: Any = None) -> Disposable:
+            if at_once:
+                observer.on_error(t.error)
+            else:
+                scheduler.schedule_relative(1.0, lambda *_: observer.on_error(t.error))
+            return Disposable(lambda: order.append("gone"))
+
+        source = one_after_the_other(Observable(subscribe), t.cold("|"))
+        t.record(
+            source.pipe(wait_for_quota(), ops.do_action(lambda event: order.append(type(event))))
+        )
+        assert ["gone", QuotaWaiting] == order[:2]
+
+    def test_a_pause_of_our_own_is_never_too_long(self) -> None:
+        """`longest` is about what an agent said; a limit with an unknown end is waited for."""
+        t = marbles(limit(), l=QuotaLifted(waited=900))
+        source = one_after_the_other(t.cold("#"), t.cold("d|"))
+        seen = t.record(source.pipe(wait_for_quota(longest=60)))
+        assert [(900, "next", QuotaLifted(waited=900)), (900, "next", DONE)] == seen[-3:-1]
 
     def test_five_hours(self) -> None:
         """A limit of five hours takes 300 ticks, and the last part of a minute no event."""
