@@ -111,10 +111,12 @@ class DeliverCommand(Sectioned):
     """A command with `--compat-exit-codes`, `--debug`, and a bare `--thinking` before a word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; wrong ones end with the exit code that they ask for."""
         with _codes(compat=COMPAT in args):
             return super().parse_args(ctx, list(_filled(args)))
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what goes wrong ends with the exit code that is asked for."""
         with _codes(compat=ctx.params["compat_exit_codes"]):
             try:
                 return super().invoke(ctx)

@@ -40,6 +40,7 @@ class OutputOptions:
 
     @property
     def verbosity(self) -> Verbosity:
+        """How much of a stream is shown."""
         from cuggino_cli.output.verbosity import Verbosity
 
         if self.quiet:

@@ -62,9 +62,11 @@ class LazyGroup(click.Group):
     """A group that imports a subcommand when it is asked for, so that `--version` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the subcommands, none of which is imported."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name, or other name; its module is imported."""
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
@@ -73,12 +75,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands, none of which is imported."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand that is meant; one that does not exist is told with the nearest name."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

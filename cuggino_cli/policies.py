@@ -40,6 +40,7 @@ class Duration(_Type):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        """The seconds that the text says; a text that says none is wrong usage."""
         if not isinstance(value, str):
             return float(value)
         found = _DURATION.fullmatch(value.strip())

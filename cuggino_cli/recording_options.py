@@ -27,6 +27,7 @@ class Speed(_Type):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        """The factor that the text says; a text that says none is wrong usage."""
         if value == AT_ONCE:
             return 0.0
         try:

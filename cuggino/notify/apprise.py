@@ -43,6 +43,8 @@ class AppriseNotifier:
         self._sends = [(_scheme(url), _apprise(url)) for url in urls]
 
     def notify(self, title: str, body: str) -> Observable[Any]:
+        """Send to all URLs; completes when each was sent to, fails with those that were not."""
+
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:

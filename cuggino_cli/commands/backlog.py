@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.completing import backlog_items, parked_items
 from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def list_items() -> int:
 
 
 @command.command("show", epilog=manual(("cuggino backlog show 001", "By its number.")))
-@click.argument("name")
+@click.argument("name", shell_complete=backlog_items)
 def show(name: str) -> int:
     """Print an item."""
     from cuggino.errors import StorageError
@@ -105,7 +106,7 @@ def show(name: str) -> int:
 @command.command(
     "retry", epilog=manual(("cuggino backlog retry 001", "Once what failed is mended."))
 )
-@click.argument("name")
+@click.argument("name", shell_complete=parked_items)
 def retry(name: str) -> int:
     """Put a parked item back into the backlog."""
     from cuggino_cli.naming import one_line
@@ -117,7 +118,7 @@ def retry(name: str) -> int:
 
 
 @command.command("rm", epilog=manual(("cuggino backlog rm 001-login-page.md", "By its full name.")))
-@click.argument("name")
+@click.argument("name", shell_complete=backlog_items)
 def remove(name: str) -> int:
     """Take an item out; its file goes to .cuggino/archive."""
     from cuggino_cli.naming import one_line

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuggino_cli.completing import agent_names, run_ids
 from cuggino_cli.deliver_options import (
     COMPAT,
     THINKING,
@@ -115,8 +116,9 @@ _OF_THE_RUN = {
     is_flag=False,
     flag_value=_LATEST,
     help="Go on with an unfinished run: the latest, or the one whose id begins so.",
+    shell_complete=run_ids,
 )
-@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP)
+@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @click.option("--debug", "-d", is_flag=True, help="Show what is sent and received.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
 @recording_options

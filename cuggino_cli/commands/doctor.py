@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.completing import agent_names
 from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ _STATUS_COLUMNS = 9
         see=("setup", "agents"),
     ),
 )
-@click.option("--agent", "-a", metavar="NAME", help="Look at this agent, not the configured one.")
+@click.option(
+    "--agent",
+    "-a",
+    metavar="NAME",
+    help="Look at this agent, not the configured one.",
+    shell_complete=agent_names,
+)
 def command(agent: str | None) -> int:
     """Look whether a run could work here, and say what to do if not."""
     import os

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuggino.security.roles import ROLES
+from cuggino_cli.completing import run_ids
 from cuggino_cli.follow import OutputOptions, stdout_terminal
 from cuggino_cli.manual import manual
 
@@ -148,7 +149,7 @@ def check(
         exits="0 none would be denied, 1 some would, 2 wrong usage.",
     ),
 )
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=run_ids)
 @_level_option
 @click.option("--json", "as_json", is_flag=True, help="Print each denied call as a JSON object.")
 @_color_option

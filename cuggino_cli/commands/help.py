@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import click
 
+from cuggino_cli.completing import help_names, help_topics
 from cuggino_cli.manual import manual
 
 TOPICS = {
@@ -28,8 +29,8 @@ TOPICS = {
         exits="0 shown, 2 there is no such thing.",
     ),
 )
-@click.argument("topic", required=False)
-@click.argument("name", required=False)
+@click.argument("topic", required=False, shell_complete=help_topics)
+@click.argument("name", required=False, shell_complete=help_names)
 @click.option("--json", "as_json", is_flag=True, help="JSON Schema, for `events` and `config`.")
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, name: str | None, as_json: bool) -> int:

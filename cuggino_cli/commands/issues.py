@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.completing import issue_names
 from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def list_issues() -> int:
 
 
 @command.command("show", epilog=manual(("cuggino issues show 1", "By its number in the list.")))
-@click.argument("name")
+@click.argument("name", shell_complete=issue_names)
 def show(name: str) -> int:
     """Print an issue."""
     from cuggino.errors import StorageError
@@ -63,7 +64,7 @@ def show(name: str) -> int:
 
 
 @command.command("resolve", epilog=manual(("cuggino issues resolve 1", "A watch goes on then.")))
-@click.argument("name")
+@click.argument("name", shell_complete=issue_names)
 def resolve(name: str) -> int:
     """Settle an issue, once the specs say what was decided; it goes to .cuggino/archive."""
     workspace = _workspace()
@@ -78,7 +79,7 @@ def resolve(name: str) -> int:
         ('cuggino issues dismiss 2 --reason "meant so"', "By its number in the list."),
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=issue_names)
 @click.option("--reason", required=True, metavar="TEXT", help="Why it is none.")
 def dismiss(name: str, reason: str) -> int:
     """Settle an issue that is none, and note the reason so that it is not raised again.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.completing import run_ids
 from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         see=("runs",),
     ),
 )
-@click.argument("run_id", metavar="[ID]", required=False)
+@click.argument("run_id", metavar="[ID]", required=False, shell_complete=run_ids)
 @click.option(
     "--output",
     "-o",

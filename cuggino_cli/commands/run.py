@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cuggino_cli.completing import agent_names, run_ids
 from cuggino_cli.follow import OutputOptions, follow, output_options
 from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
@@ -52,10 +53,11 @@ _LATEST = ""
     is_flag=False,
     flag_value=_LATEST,
     help="Go on with an unfinished run: the latest, or the one whose id begins so.",
+    shell_complete=run_ids,
 )
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
-@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP)
+@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @policy_options
 @recording_options
 @output_options

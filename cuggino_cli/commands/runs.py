@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from cuggino_cli.completing import run_ids
 from cuggino_cli.follow import OutputOptions, follow, output_options, stdout_terminal
 from cuggino_cli.manual import Sectioned, manual
 
@@ -84,7 +85,7 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
 
 
 @command.command("show", epilog=manual(("cuggino runs show 0193b2c1 --json", "As one object.")))
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=run_ids)
 @_json_option
 @_color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
@@ -124,7 +125,7 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
         ("cuggino runs replay 0193b2c1 --json", "The events of its journal."),
     ),
 )
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=run_ids)
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuggino_cli.completing import agent_names
 from cuggino_cli.manual import manual
 
 if TYPE_CHECKING:
@@ -48,7 +49,13 @@ _KEY_COLUMNS = 16
 )
 @click.option("--commit/--no-commit", default=None, help="Commit after each task.")
 @click.option("--audit/--no-audit", default=None, help="Audit in the idle time of a watch.")
-@click.option("--agent", "-a", metavar="NAME", help="See `cuggino agents`; or scripted:FILE.")
+@click.option(
+    "--agent",
+    "-a",
+    metavar="NAME",
+    help="See `cuggino agents`; or scripted:FILE.",
+    shell_complete=agent_names,
+)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the present values.")
 def command(yes: bool, **flags: Any) -> int:
     """Save the settings of this project in .cuggino.json.

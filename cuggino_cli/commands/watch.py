@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cuggino_cli.completing import agent_names
 from cuggino_cli.follow import OutputOptions, follow, output_options
 from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
@@ -39,7 +40,7 @@ from cuggino_cli.recording_options import recording_options
     ),
 )
 @click.option("--slow", is_flag=True, help="Review after every task.")
-@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP)
+@click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @policy_options
 @recording_options
 @output_options
