@@ -41,6 +41,7 @@ def told(
 ) -> tuple[str, dict[str, str]]:
     """The system prompt that the loop gives to an agent of the role, and its variables."""
     prompts, agent = Recording(overrides), InMemoryAgent({})
+    (folder / "docs/specs").mkdir(parents=True, exist_ok=True)
     options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
     roles = Roles(agent, prompts, Session("the-id", folder / ".cuggino/wip"), options)
     match role:
