@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cuggino.security.commands.assignments import NAME, assignment_reason
+from cuggino.security.commands.assignments import assignment_reason
 from cuggino.security.commands.base import Call, Judge, first
 from cuggino.security.commands.options import Parsed, Syntax, parse_options
 from cuggino.security.commands.wordlist import words
@@ -181,11 +181,6 @@ def arithmetic_reason(words: tuple[Word, ...]) -> str:
         for word in words
         if word.value is not None and re.search(r"\$\(|`", word.value)
     )
-
-
-def variable_name(name: str) -> bool:
-    """Whether it is one."""
-    return bool(NAME.fullmatch(name))
 
 
 JUDGES: dict[str, Judge] = {

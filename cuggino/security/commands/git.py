@@ -10,7 +10,6 @@ from cuggino.security.commands.git_syntax import dangerous, parse
 from cuggino.security.commands.git_tree import TREE, paths_of
 from cuggino.security.commands.options import Option, Parsed, Syntax, parse_options
 from cuggino.security.commands.wordlist import words
-from cuggino.security.shell.tree import Word
 
 _GLOBAL = Syntax(
     short="Cc",
@@ -231,8 +230,3 @@ def _output(sub: Call, given: Parsed) -> str:
 
 
 JUDGES: dict[str, Judge] = {"git": git}
-
-
-def is_xargs_safe(words: tuple[Word, ...]) -> bool:
-    """Whether a git command may get operands that nobody sees."""
-    return any(word.value == "--" for word in words)

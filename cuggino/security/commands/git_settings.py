@@ -23,11 +23,7 @@ _RUNS = re.compile(
     r"|fsmonitor|templatedir|attributesfile|excludesfile|guitool|browser|cookiefile|savecookies"
     r"|sslcert|sslkey|sslcainfo|sslcapath|sslverify|allow|recentobjectshook|defaultremotename"
     r"|wordregex|signature|to|cc|outputdirectory|worktree|attachtemplate|bundleuri|format"
-    r"|savecookies|curloptresolve|useragent|extraheader|alternaterefscommand|verify|gpgsign)"
-)
-_HARMLESS_RUNS = re.compile(
-    r"(commit|tag|push)\.gpgsign|(core\.)?(pager|editor)|pager\.\w+|sequence\.editor"
-    r"|commit\.verbose|log\.showsignature|diff\.wordregex|branch\.[\w./-]+\.merge"
+    r"|curloptresolve|useragent|extraheader|alternaterefscommand|verify|gpgsign)"
 )
 _FALSE = re.compile(r"false|0|no|off|", re.IGNORECASE)
 _IDLE = re.compile(r"cat|true|:|less|", re.IGNORECASE)

@@ -21,7 +21,7 @@ _SHORT_O = frozenset(
 )
 _FOLDER = re.compile(r"--(prefix|dir|cwd|directory|project-dir|working-dir)|-C|-d")
 _FOLDERS = frozenset(
-    words("npm npx pnpm yarn bun bunx uv poetry pdm composer make gmake cmake ninja go cargo mvn")
+    words("npm pnpm yarn bun uv poetry pdm composer make gmake cmake ninja go cargo mvn")
 )
 _SHORT_FOLDER = {
     "make": "C", "gmake": "C", "ninja": "C", "pnpm": "C", "go": "C", "yarn": "", "cargo": "C",

@@ -9,8 +9,6 @@ from cuggino.security.commands.base import Call, first
 from cuggino.security.commands.wordlist import words
 from cuggino.security.shell.tree import Word
 
-_JS = frozenset(words("npm pnpm yarn bun bunx npx deno"))
-_PYTHON = frozenset(words("pip pip3 uv poetry pdm hatch flit pipx conda python python3"))
 _PUBLISHES: dict[str, frozenset[str]] = {
     "npm": frozenset(
         words(
@@ -32,17 +30,13 @@ _PUBLISHES: dict[str, frozenset[str]] = {
     "composer": frozenset(["global", "self-update", "selfupdate"]),
     "goreleaser": frozenset(["release", "publish", "announce"]),
     "pipx": frozenset(words("install inject upgrade-all reinstall-all uninstall ensurepath")),
-    "rustup": frozenset(["self", "run"]),
+    "rustup": frozenset(["self"]),
     "conda": frozenset(["config", "init"]),
     "pip": frozenset(["config"]),
     "pip3": frozenset(["config"]),
 }
 _READS = frozenset(words("get list ls --get --list -l"))
 _GLOBAL = re.compile(r"-g|--global|--location=global|--location|-[a-zA-Z]*g")
-_PIP_PLACES = ("--target", "-t", "--prefix", "--root", "--python", "--user", "--src")
-_TOOLS = re.compile(
-    r"--?(toolexec|exec|vettool|overlay|modfile-tool|script-shell|node-gyp|rcfile)(=.*)?"
-)
 _CONDA_PLACES = ("-p", "--prefix")
 
 
@@ -67,7 +61,7 @@ def habits_reason(call: Call) -> str:
         and any(_GLOBAL.fullmatch(word) for word in own)
     ):
         return _no(call, "-g", "it installs for all projects: add it to this one")
-    if call.name in ("npm", "npx", "pnpm", "yarn", "go") and call.name != "go":
+    if call.name in ("npm", "npx", "pnpm", "yarn"):
         for word in own:
             if re.match(r"--(script-shell|node-options|globalconfig|userconfig|init-module)", word):
                 return _no(call, word, "it decides which programs are started")

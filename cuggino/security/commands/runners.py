@@ -70,15 +70,22 @@ def npx(call: Call) -> str:
     return inner(call, given.operands)
 
 
+_RUN_SHORT = {
+    "uv": "pmwC", "conda": "np", "poetry": "CP", "pdm": "p", "tox": "ec", "pnpm": "CF",
+    "npm": "Cpwc", "mise": "CEjc", "composer": "d",
+}  # fmt: skip
+"""Letters that take a value behind `run` or `exec`; `-n` is one for conda alone."""
+
+
 def run(call: Call, words: tuple[Word, ...]) -> str:
     """`uv run`, `poetry run`, `bundle exec`, ...: options and then the command."""
     given = parse_options(
         words,
-        Syntax("pmnwC" if call.name == "uv" else "npeCP",
+        Syntax(_RUN_SHORT.get(call.name, ""),
                ("with", "python", "package", "module", "extra", "group", "env-file", "env", "name",
                 "prefix", "with-requirements", "with-editable", "directory", "project", "index",
                 "index-url", "gemfile", "cwd", "no-group", "only-group", "filter",
-                "upgrade-package", "refresh"),
+                "upgrade-package", "refresh", "command", "cd", "jobs", "working-dir"),
                ("no-sync", "frozen", "locked", "isolated", "no-project", "all-extras", "quiet",
                 "dev", "no-dev", "active", "exact", "script", "all-groups", "live-stream",
                 "no-capture-output", "keep-file-descriptors", "no-install-project"),
@@ -86,20 +93,27 @@ def run(call: Call, words: tuple[Word, ...]) -> str:
     )  # fmt: skip
     if given.has("-m", "--module") and call.name == "uv":
         return ""
+    for code in given.values("-c", "--command") if call.name == "mise" else ():
+        if code.value is None:
+            return f"It cannot be told what {call.name} -c runs: write the command out"
+        return call.site.judge_text(code.value, call.site)
     return inner(call, given.operands)
 
 
 def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
-    """The words behind a sub-command, or None when it is another one."""
-    given = parse_options(
-        call.args,
-        Syntax("Cwn" if call.name == "pnpm" else "w" if call.name == "npm" else "",
-               ("prefix", "dir", "cwd", "workspace", "filter", "directory", "project", "registry",
-                "loglevel", "userconfig", "cache", "python", "config-file", "color"),
-               permutes=False),
-    )  # fmt: skip
-    operands = given.operands
-    return operands[1:] if operands and operands[0].value == verb else None
+    """The words behind a sub-command, or None when it is another one.
+
+    What stands behind an option may be its value, whatever option that is.
+    """
+    may_be_value = False
+    for index, word in enumerate(call.args):
+        start = word.value if word.value is not None else word.prefix
+        if word.value == verb:
+            return call.args[index + 1 :]
+        if not start.startswith("-") and not may_be_value:
+            return None
+        may_be_value = start.startswith("-") and "=" not in start
+    return None
 
 
 _RUN = {
