@@ -35,10 +35,6 @@ COMPATIBLE: frozenset[DeliverExit] = frozenset(
 )
 """The ends that are 0 with `--compat-exit-codes`, as Autonoe has it; all else is 1 (AUT-244)."""
 
-_RESUMABLE: frozenset[DeliverExit] = frozenset(
-    {"interrupted", "quota_exceeded", "budget_exceeded", "failed"}
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
@@ -69,7 +65,6 @@ def follow_deliver(
             shown=lambda terminal: with_deliver_output(terminal, ways.wording),
             last=DeliverEnded,
             exit_code=lambda end, error: exit_code(end.reason, error, compat=ways.compat),
-            resumable=_RESUMABLE,
             go_on=ways.go_on,
         ),
     )

@@ -32,10 +32,6 @@ EXIT_CODES: Mapping[PlanBuildExit, int] = {
 _AUTHENTICATION, _NETWORK, _AGENT, _CONFIGURATION = 3, 4, 5, 6
 """Lopen's own exit codes, beside 0, 1 for what is general, and 2 for wrong usage (LOP-007)."""
 
-_RESUMABLE: frozenset[PlanBuildExit] = frozenset(
-    {"interrupted", "quota_exceeded", "budget_exceeded", "failed"}
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopWays:
@@ -69,7 +65,6 @@ def follow_loop(
             shown=lambda terminal: with_loop_output(terminal, ways.view),
             last=PlanBuildEnded,
             exit_code=code,
-            resumable=_RESUMABLE,
             hint=_hint,
             go_on=ways.go_on,
         ),
@@ -112,6 +107,7 @@ def error_code(error: CugginoError) -> int:
     """What Lopen ends with for such an error (LOP-006, LOP-007)."""
     from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, LoopError
     from cuggino.prompts.loop_prompts import PromptNotFound
+    from cuggino.storage.branch import BranchRefused
 
     match error:
         case LoopError(cause=cause) if cause is not None:
@@ -122,14 +118,9 @@ def error_code(error: CugginoError) -> int:
             return _NETWORK
         case LlmSessionError():
             return _AGENT
-        case PromptNotFound():
+        case PromptNotFound() | BranchRefused():
             return 1
         case ConfigError():
-            return 1 if is_refusal(error) else _CONFIGURATION
+            return _CONFIGURATION
         case _:
             return 1
-
-
-def is_refusal(error: CugginoError) -> bool:
-    """Whether the loop does not run because of the branch (LOP-040)."""
-    return error.message.startswith("Cannot run loop on ")

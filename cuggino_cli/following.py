@@ -30,6 +30,9 @@ class Ended(Protocol):
 
 Last = TypeVar("Last", bound=Ended)
 
+_RESUMABLE = frozenset({"interrupted", "quota_exceeded", "budget_exceeded", "failed"})
+"""The ends from which a run can go on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways(Generic[Last]):
@@ -42,8 +45,6 @@ class Ways(Generic[Last]):
     """Shows each event on the terminal, and passes it on."""
     last: type[Last]
     exit_code: Callable[[Last, CugginoError | None], int]
-    resumable: frozenset[Any]
-    """The ends from which the run can go on."""
     hint: Callable[[CugginoError], str | None] = lambda error: error.hint
     """What a person can do about an error that has ended the run."""
     go_on: str = ""
@@ -112,7 +113,7 @@ class _Following(Generic[Last]):
             self._lane.dispose()
         if self._ended is None:
             return 1
-        if self._ended.reason in self._ways.resumable:
+        if self._ended.reason in _RESUMABLE:
             self._say_how_to_go_on(error)
         return self._ways.exit_code(self._ended, error)
 

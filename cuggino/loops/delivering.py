@@ -12,7 +12,6 @@ from reactivex import Observable, empty, just, operators as ops, timer
 
 from cuggino.agents.protocol import SpawnOptions, is_guarded
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
-from cuggino.errors import BudgetExceeded, CugginoError, QuotaExceeded
 from cuggino.events import (
     DeliverablesListed,
     DeliverExit,
@@ -24,10 +23,9 @@ from cuggino.events import (
     Event,
 )
 from cuggino.loops.deliver_course import Course
-from cuggino.loops.deliver_interrupt import Interrupted
 from cuggino.loops.deliver_session import DeliverSession, listed
 from cuggino.loops.deliver_setup import session_setup
-from cuggino.loops.durable import Held
+from cuggino.loops.durable import RESUMABLE, Held, told_to_its_end
 from cuggino.loops.options import DeliverRunOptions
 from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.prompts.instructions import (
@@ -78,20 +76,7 @@ class Delivery:
 
     def tell(self) -> Flow[None]:
         """The sessions, one after the other, and how it ended."""
-        try:
-            yield from self._end((yield from self._until_done()))
-        except Interrupted:
-            yield from self._end("interrupted")
-        except QuotaExceeded as error:
-            yield from self._end("quota_exceeded", error.message)
-            raise
-        except BudgetExceeded as error:
-            yield from self._end("budget_exceeded", error.message)
-            raise
-        except Exception as error:
-            told = error.message if isinstance(error, CugginoError) else str(error)
-            yield from self._end("failed", told or type(error).__name__)
-            raise
+        yield from told_to_its_end(self._until_done(), self._end)
 
     def _until_done(self) -> Flow[DeliverExit]:
         course, options = self._course, self._options
@@ -270,9 +255,9 @@ class Delivery:
             tick = timer(self._options.session_pause)
             yield from ask(self._interruption.ending(tick), name="pause")
 
-    def _end(self, reason: DeliverExit, error: str = "") -> Flow[None]:
+    def _end(self, reason: DeliverExit, error: str) -> Flow[None]:
         """The one way out (AUT-036)."""
-        self.is_unfinished = reason in _RESUMABLE
+        self.is_unfinished = reason in RESUMABLE
         worked = max(0.0, (self._here.now - self._began).total_seconds())
         yield from emit(
             self._course.conclusion(
@@ -282,6 +267,3 @@ class Delivery:
                 duration=self._earlier + worked,
             )
         )
-
-
-_RESUMABLE = frozenset({"interrupted", "quota_exceeded", "budget_exceeded", "failed"})

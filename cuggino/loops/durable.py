@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from reactivex import Observable, abc, never
 
-from cuggino.loops.deliver_interrupt import Interruption
+from cuggino.errors import BudgetExceeded, CugginoError, QuotaExceeded
+from cuggino.events import DeliverExit, PlanBuildExit
+from cuggino.loops.deliver_interrupt import Interrupted, Interruption
 from cuggino.loops.options import DeliverRunOptions, PlanBuildOptions
 from cuggino.loops.recording import Recording, concluded
 from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
 from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, is_outage
 from cuggino.stages import Supervision, act, lane
 from cuggino.storage import JournalFile, Session, Workspace, run_totals
+
+Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
+
+RESUMABLE: frozenset[DeliverExit | PlanBuildExit] = frozenset(
+    {"interrupted", "quota_exceeded", "budget_exceeded", "failed"}
+)
+"""The ends from which another process could go on with the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +49,27 @@ class Story(Protocol):
 
     def tell(self) -> Flow[None]:
         """The run itself, made of stages."""
+
+
+def told_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
+    """The run, and how it ended: `end` is told once, whatever that was (AUT-036).
+
+    An interruption is an end like others; every other error is raised again behind it.
+    """
+    try:
+        yield from end((yield from story), "")
+    except Interrupted:
+        yield from end("interrupted", "")
+    except QuotaExceeded as error:
+        yield from end("quota_exceeded", error.message)
+        raise
+    except BudgetExceeded as error:
+        yield from end("budget_exceeded", error.message)
+        raise
+    except Exception as error:
+        told = error.message if isinstance(error, CugginoError) else str(error)
+        yield from end("failed", told or type(error).__name__)
+        raise
 
 
 def durable_run(

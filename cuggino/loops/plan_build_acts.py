@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, empty, just, timer
 
-from cuggino.errors import ConfigError
 from cuggino.events import CommitFailed, CommitSeen, Event, JobsCounted, PlanBuildWarning
 from cuggino.loops.deliver_interrupt import Interruption
 from cuggino.loops.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.stages import Supervision, act, commit_stage
 from cuggino.storage import WORKSPACE_FOLDER
-from cuggino.storage.branch import branch_refusal, protected_branch
+from cuggino.storage.branch import BranchRefused, protected_branch
 from cuggino.storage.jobs import JOBS_FILE, is_done, remove_done
 
 if TYPE_CHECKING:
@@ -169,14 +168,14 @@ class PlanBuildActs:
         """The loop does not run on a protected branch (LOP-040, LOP-041).
 
         Raises:
-            ConfigError: it is on one.
+            BranchRefused: it is on one.
         """
         yield from ask(act(self._refuse), name="branch")
 
     def _refuse(self) -> None:
         """A stage that fails: a run that goes on looks at the branch again."""
         if branch := self._protected():
-            raise ConfigError(branch_refusal(branch), hint="git switch -c NAME, or --allow-main")
+            raise BranchRefused(branch)
 
     def _protected(self) -> str:
         """The protected branch that the project is on; empty where that is none, or allowed."""

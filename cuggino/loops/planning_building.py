@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cuggino.domain.progress import ProgressWatch
-from cuggino.errors import BudgetExceeded, ConfigError, CugginoError, QuotaExceeded
+from cuggino.errors import ConfigError
 from cuggino.events import (
     DoneFileRejected,
     JobsCounted,
@@ -19,8 +19,7 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     PlanBuildSessionRetry,
 )
-from cuggino.loops.deliver_interrupt import Interrupted
-from cuggino.loops.durable import Held
+from cuggino.loops.durable import RESUMABLE, Held, told_to_its_end
 from cuggino.loops.job_gate import JobGate
 from cuggino.loops.options import PlanBuildOptions
 from cuggino.loops.plan_build_acts import PlanBuildActs, contradiction, disappeared
@@ -79,20 +78,7 @@ class PlanningBuilding:
 
     def tell(self) -> Flow[None]:
         """Plan and build, and how it ended."""
-        try:
-            yield from self._end((yield from self._until_done()))
-        except Interrupted:
-            yield from self._end("interrupted")
-        except QuotaExceeded as error:
-            yield from self._end("quota_exceeded", error.message)
-            raise
-        except BudgetExceeded as error:
-            yield from self._end("budget_exceeded", error.message)
-            raise
-        except Exception as error:
-            told = error.message if isinstance(error, CugginoError) else str(error)
-            yield from self._end("failed", told or type(error).__name__)
-            raise
+        yield from told_to_its_end(self._until_done(), self._end)
 
     def _until_done(self) -> Flow[PlanBuildExit]:
         options, acts = self._options, self._acts
@@ -274,9 +260,9 @@ class PlanningBuilding:
         self._is_known = counted is not None
         self._jobs = counted or self._jobs
 
-    def _end(self, reason: PlanBuildExit, error: str = "") -> Flow[None]:
+    def _end(self, reason: PlanBuildExit, error: str) -> Flow[None]:
         """The one way out."""
-        self.is_unfinished = reason in _RESUMABLE
+        self.is_unfinished = reason in RESUMABLE
         worked = max(0.0, (self._here.now - self._began).total_seconds())
         own = self._error if reason in _EXPLAINED else ""
         yield from emit(
@@ -293,6 +279,5 @@ class PlanningBuilding:
         )
 
 
-_RESUMABLE = frozenset({"interrupted", "quota_exceeded", "budget_exceeded", "failed"})
 _EXPLAINED = frozenset({"blocked", "stalled", "max_retries_exceeded"})
 """Ends whose cause the loop has noted itself."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from cuggino.errors import ConfigError
 from cuggino.storage.reading import read_regular
 
 PROTECTED_BRANCHES = ("main", "master")
@@ -16,6 +17,17 @@ PROTECTED_BRANCHES = ("main", "master")
 _LONGEST = 64 * 1024
 _BRANCHES = "refs/heads/"
 _IN_A_TABLE = ".invalid"
+
+
+class BranchRefused(ConfigError):
+    """The loop does not run on this branch (LOP-040)."""
+
+    def __init__(self, branch: str) -> None:
+        name = "main/master" if branch in PROTECTED_BRANCHES else branch
+        super().__init__(
+            f"Cannot run loop on {name} branch. Create a feature branch first.",
+            hint="git switch -c NAME, or --allow-main",
+        )
 
 
 def current_branch(folder: Path) -> str | None:
@@ -36,12 +48,6 @@ def protected_branch(folder: Path, protected: Iterable[str] = PROTECTED_BRANCHES
     """The branch of the folder when it is one of these, by its exact name; else None."""
     branch = current_branch(folder)
     return branch if branch in set(protected) else None
-
-
-def branch_refusal(branch: str) -> str:
-    """Why the loop does not run on a protected branch, for a person."""
-    name = "main/master" if branch in PROTECTED_BRANCHES else branch
-    return f"Cannot run loop on {name} branch. Create a feature branch first."
 
 
 def _head_of(git: Path) -> str | None:

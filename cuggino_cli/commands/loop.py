@@ -217,7 +217,7 @@ def _beginning(
 
 def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
     """Whether the branch is none that is protected (LOP-040)."""
-    from cuggino.storage.branch import branch_refusal, protected_branch
+    from cuggino.storage.branch import BranchRefused, protected_branch
     from cuggino_cli.loop_questions import ask_branch
     from cuggino_cli.main import complain
 
@@ -226,7 +226,8 @@ def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
     branch = protected_branch(folder, options["protected_branches"])
     if branch is None:
         return True
-    complain(branch_refusal(branch), "git switch -c NAME, or --allow-main")
+    refusal = BranchRefused(branch)
+    complain(refusal.message, refusal.hint)
     return is_asking and ask_branch(folder)
 
 

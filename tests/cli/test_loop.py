@@ -19,7 +19,7 @@ from cuggino.errors import (
 )
 from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
 from cuggino.prompts.loop_prompts import PromptNotFound
-from cuggino.storage.branch import branch_refusal
+from cuggino.storage.branch import BranchRefused
 from cuggino_cli.follow_loop import EXIT_CODES
 from cuggino_cli.main import main
 from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
@@ -67,7 +67,7 @@ def test_every_end_has_a_code() -> None:
         (AgentFailed("broken", reason="unknown"), 1, 5),
         (LoopError("build", "x", cause=AgentFailed("log in", reason="auth")), 1, 3),
         (ConfigError("bad file"), 2, 6),
-        (ConfigError(branch_refusal("main")), 2, 1),
+        (BranchRefused("main"), 2, 1),
         (PromptNotFound("Build prompt not found"), 2, 1),
         (WorkspaceLocked("here", 1), 2, 1),
         (CugginoError("the disk is full"), 1, 1),

@@ -12,7 +12,7 @@ import pytest
 from cuggino.config.loop_config import PlanBuildConfig
 from cuggino.storage.branch import (
     PROTECTED_BRANCHES,
-    branch_refusal,
+    BranchRefused,
     current_branch,
     protected_branch,
 )
@@ -116,4 +116,4 @@ def test_strange_things_named_git(tmp_path: Path) -> None:
 def test_the_refusal(branch: str, named: str) -> None:
     """The refusal has the original's words for its two branches, and names any other."""
     expected = f"Cannot run loop on {named} branch. Create a feature branch first."
-    assert expected == branch_refusal(branch)
+    assert expected == BranchRefused(branch).message
