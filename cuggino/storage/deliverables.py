@@ -10,7 +10,6 @@ be committed with the status, and a temporary folder is not the same one for eve
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,8 @@ from cuggino.domain.deliverables import Deliverables
 from cuggino.errors import StorageError
 from cuggino.storage.atomic import storing
 from cuggino.storage.moving import move_into
+from cuggino.storage.reading import read_regular
+from cuggino.storage.rewriting import rewrite
 from cuggino.storage.status_json import parse_status, render_status
 from cuggino.storage.verified import VerifiedFile
 
@@ -40,7 +41,6 @@ LOCK_TIMEOUT = 60.0
 """Seconds to wait for other processes that change the file; a change takes milliseconds."""
 
 _POLL = 0.005
-_BIGGEST = 64 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class DeliverableStore:
         """
         today = _day(now)
         try:
-            deliverables, odd = parse_status(_content(self.path), today=today)
+            deliverables, odd = parse_status(read_regular(self.path), today=today)
         except FileNotFoundError:
             return Loaded(Deliverables.none_yet(today))
         except OSError as error:
@@ -172,10 +172,8 @@ class DeliverableStore:
         return f"the broken {STATUS_FILE} is kept as {name}"
 
     def _write(self, deliverables: Deliverables) -> None:
-        real = Path(os.path.realpath(self.path))  # a link stays one
         with storing("write deliverables", self.path):
-            real.parent.mkdir(parents=True, exist_ok=True)
-            _replace_keeping_mode(real, render_status(deliverables))
+            rewrite(self.path, render_status(deliverables))
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -203,15 +201,6 @@ def _day(now: datetime) -> date:
     return now.astimezone(UTC).date()
 
 
-def _content(path: Path) -> bytes:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError("it is no file")  # opening a pipe would wait for its writer
-    if found.st_size > _BIGGEST:
-        raise ValueError("it is too large")
-    return path.read_bytes()
-
-
 def _make_uncommitted(folder: Path) -> None:
     """Make the folder, with what keeps all of it out of commits."""
     ignore = folder / ".gitignore"
@@ -219,22 +208,3 @@ def _make_uncommitted(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError), ignore.open("x", encoding="utf-8") as file:
             file.write("*\n")
-
-
-def _replace_keeping_mode(path: Path, text: str) -> None:
-    """As `write_atomic`, and a file that was there keeps its permissions."""
-    beside = path.with_name(f".{path.name}.tmp")
-    try:
-        beside.unlink(missing_ok=True)  # of a process that was killed
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        with open(os.open(beside, flags, 0o666), "w", encoding="utf-8", newline="") as file:  # noqa: PTH123
-            with suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise

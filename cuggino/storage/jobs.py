@@ -5,10 +5,7 @@ Agents write both. The loop writes between their sessions alone.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +14,7 @@ from cuggino.domain.jobs import Jobs, jobs_of
 from cuggino.errors import StorageError
 from cuggino.storage.atomic import storing, write_atomic
 from cuggino.storage.reading import read_regular
+from cuggino.storage.rewriting import rewrite
 from cuggino.storage.status_json import parse_json, render_json
 
 REQUIREMENTS_FOLDER = "docs/requirements"
@@ -66,7 +64,8 @@ class JobStore:
             raise StorageError("change jobs", loaded.broken, hint="correct the file")
         jobs = step(loaded.jobs)
         if jobs is not loaded.jobs:
-            self._write(render_json(jobs.content) + ending)
+            with storing("write jobs", self.path):
+                rewrite(self.path, render_json(jobs.content) + ending)
         return jobs
 
     def _read(self) -> tuple[LoadedJobs, str]:
@@ -85,17 +84,6 @@ class JobStore:
             return LoadedJobs(jobs, warnings), "\n" if content.endswith(b"\n") else ""
         broken = f"{JOBS_FILE} is broken: {why}"
         return LoadedJobs(Jobs(), (broken,), broken), ""
-
-    def _write(self, text: str) -> None:
-        real = Path(os.path.realpath(self.path))  # a link stays one
-        with storing("write jobs", self.path):
-            real.parent.mkdir(parents=True, exist_ok=True)
-            mode = None
-            with suppress(FileNotFoundError):
-                mode = stat.S_IMODE(real.stat().st_mode)
-            write_atomic(real, text)
-            if mode is not None:
-                real.chmod(mode)
 
 
 def is_done(root: Path) -> bool:
