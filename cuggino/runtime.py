@@ -284,6 +284,7 @@ class Runtime:
 
     def checked_building(self, options: PlanBuildOptions) -> PlanBuildOptions:
         """The options, after a look whether the plan/build loop can work here; raises if not."""
+        self.builder.check(options)
         check_agents(self.agent, options.roles, guarded=options.is_guarded)
         check_writable(self.cwd)
         return options

@@ -22,6 +22,7 @@ from cuggino.operators import (
     on_loop,
 )
 from cuggino.prompts import Prompts
+from cuggino.prompts.loop_prompts import check_verification_prompts
 from cuggino.stages import Repository, Shell, apart_from, fingerprint_stage, shell_lines
 from cuggino.stages.commits import Commits, commits_since
 from cuggino.storage import JournalFile, Workspace
@@ -54,6 +55,15 @@ class PlanBuildService:
         self.commits = commits
         self.store = JobStore(workspace.root)
         self.unverified = UnverifiedJobs(workspace.unverified_jobs)
+
+    def check(self, options: PlanBuildOptions) -> None:
+        """Look whether the agents that verify, where some are wanted, could be told what to do.
+
+        Raises:
+            ConfigError: a template of the project's own cannot be used.
+        """
+        if options.verify_after_iteration and not options.plan_only:
+            check_verification_prompts(self.prompts)
 
     def run(
         self,

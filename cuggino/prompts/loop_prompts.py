@@ -27,6 +27,7 @@ VERIFY_JOB_VARIABLES = (
     "build_command",
     "test_command",
 )
+"""Which variables the template may use by which a job is verified."""
 
 _JOBS_FILE = "docs/requirements/jobs-to-be-done.json"
 _NO_JOBS = '{\n  "jobs": []\n}\n'
@@ -120,6 +121,16 @@ def build_verification_prompt(prompts: Prompts) -> str:
         ConfigError: a project's own template uses a variable.
     """
     return prompts.render("verify_build", {})
+
+
+def check_verification_prompts(prompts: Prompts) -> None:
+    """Render both once, so that a bad one is known before an agent works.
+
+    Raises:
+        ConfigError: a project's own template uses a variable that there is not, or is unreadable.
+    """
+    prompts.render("verify_job", dict.fromkeys(VERIFY_JOB_VARIABLES, ""))
+    build_verification_prompt(prompts)
 
 
 def _template(role: str) -> str:

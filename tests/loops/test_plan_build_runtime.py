@@ -39,6 +39,22 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
         live.plan_build_options(max_sessions=0)
 
 
+@pytest.mark.parametrize("role", ["verify_job", "verify_build"])
+def test_a_bad_template_is_known_before_anything_starts(role: str, tmp_path: Path) -> None:
+    """Not when a night's work waits for its verification; who wants none may have it."""
+    live = runtime(tmp_path, Turn(has(True, J1="done")))
+    template = live.workspace.prompts / f"{role}.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("Look at {{everything}}.")
+    with pytest.raises(ConfigError, match=r"unknown variable \{\{everything\}\}"):
+        told(live.plan_build())
+    assert [] == list_journals(live.workspace.journal)
+    unverified = live.plan_build_options(verify_after_iteration=False)
+    ended = told(live.plan_build(unverified))[-1]
+    assert isinstance(ended, PlanBuildEnded)
+    assert "complete" == ended.reason
+
+
 def test_it_goes_on(tmp_path: Path) -> None:
     """The latest unfinished run goes on, or the one that is named; then there is none left."""
     stop: Observable[object] = just("stop")
