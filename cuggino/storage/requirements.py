@@ -1,4 +1,4 @@
-"""What a project's requirements and documentation say, by their files (LOP-094, LOP-098)."""
+"""What a project's requirements say, by their files (LOP-094)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
 from cuggino.domain.job_verification import VerificationResult
 from cuggino.storage.jobs import REQUIREMENTS_FOLDER
 from cuggino.storage.reading import read_regular
 
 SPECIFICATION_FILE = "SPECIFICATION.md"
-
-DocumentationKind: TypeAlias = Literal["tutorial", "how-to", "reference", "explanation"]
-DOCUMENTATION_KINDS: tuple[DocumentationKind, ...] = get_args(DocumentationKind)
-"""The kinds of documentation by Divio."""
-
-_DOCUMENTATION_FOLDERS = ("docs", "doc", "documentation")
-_PROSE = (".md", ".mdx", ".rst", ".adoc", ".txt", ".html")
 
 
 def check_requirement(root: Path, code: str) -> VerificationResult:
@@ -39,28 +31,6 @@ def check_requirement(root: Path, code: str) -> VerificationResult:
                     return VerificationResult(complete=True, requirement_valid=True)
     message = f"Requirement code {code} not found in any {SPECIFICATION_FILE} file"
     return VerificationResult.failed(message)
-
-
-def documentation_kinds(root: Path) -> tuple[DocumentationKind, ...]:
-    """The kinds of documentation that files or folders below `docs` are called after.
-
-    A sign, and no proof: the README may hold all of them.
-    """
-    found: set[str] = set()
-    for folder in _DOCUMENTATION_FOLDERS:
-        for path in _files(root / folder):
-            if path.suffix.lower() in _PROSE:
-                for part in path.relative_to(root).with_suffix("").parts[1:]:
-                    found |= _kinds_in(part)
-    return tuple(kind for kind in DOCUMENTATION_KINDS if kind in found)
-
-
-def _kinds_in(name: str) -> set[str]:
-    return {
-        kind
-        for kind in DOCUMENTATION_KINDS
-        if re.search(rf"(?<![a-z]){kind.replace('-', '[-_ ]?')}s?(?![a-z])", name.lower())
-    }
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Looking up requirement codes and kinds of documentation in a project's files."""
+"""Looking up requirement codes in a project's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.job_verification import VerificationResult
-from cuggino.storage.requirements import check_requirement, documentation_kinds
+from cuggino.storage.requirements import check_requirement
 from tests.vectors import rows, snake
 
 ROWS = {row["id"]: row for row in rows("lopen_verification") if row["fn"] == "requirement"}
@@ -103,23 +103,3 @@ def test_a_code_is_no_pattern(tmp_path_factory: pytest.TempPathFactory, code: st
     """Any text is looked for as it is written, and none breaks the look-up."""
     root = tmp_path_factory.mktemp("project")
     assert not check_requirement(specified(root, "nothing of that"), f"[{code}](").complete
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ([], ()),
-        (["docs/guide.md"], ()),
-        (["docs/tutorials/cart.md"], ("tutorial",)),
-        (["docs/how-to/cart.md", "docs/Reference.md"], ("how-to", "reference")),
-        (["docs/howtos/cart.rst", "doc/cart-explanation.txt"], ("how-to", "explanation")),
-        (["docs/how_to_pay.md"], ("how-to",)),
-        (["docs/reference/cart.py", "docs/.hidden/tutorial.md"], ()),
-        (["docs/preferences.md", "src/tutorial.md"], ()),
-    ],
-)
-def test_kinds_of_documentation(
-    files: list[str], expected: tuple[str, ...], tmp_path: Path
-) -> None:
-    """Prose below the folder of documents is of the kind that its path names."""
-    assert expected == documentation_kinds(project(tmp_path, dict.fromkeys(files, "x")))
