@@ -20,3 +20,16 @@ def test_an_output_that_was_dropped() -> None:
         event.tag for event in parts.read({**part, "state": state}, None)
     ]
     assert watch.breach is not None
+
+
+def test_whose_part_it_is() -> None:
+    """A sub-agent's part has a parent, also before the main session is known by its name."""
+    parts = Parts()
+    assert parts.parent("one", None) is None
+    parts.child("sub")
+    assert "sub" == parts.parent("sub", None)
+    parts.call({"tool": "task", "callID": "c1", "state": {"input": {}}}, None)
+    parts.child("second")
+    assert ["c1", "sub"] == [parts.parent(name, "main") for name in ("second", "sub")]
+    assert [None, None] == [parts.parent(name, "main") for name in ("main", None)]
+    assert "unknown" == parts.parent("unknown", "main")
