@@ -15,6 +15,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from pydantic_core import from_json
+
 from cuggino.agents.claude_events import (
     Json,
     dict_or_empty,
@@ -53,6 +55,14 @@ def parse_json_line(line: bytes) -> Json | None:
 
     Invalid UTF-8 and halves of surrogate pairs become U+FFFD, so every text can be written again.
     """
+    try:
+        value = from_json(line, cache_strings="keys")
+    except ValueError:  # it is stricter: about halves of surrogate pairs, say
+        return _parse_leniently(line)
+    return value if isinstance(value, dict) else None
+
+
+def _parse_leniently(line: bytes) -> Json | None:
     text = line.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
         return None
@@ -75,7 +85,7 @@ def hook_answer(raw: Json) -> Json | None:
 
 def _with_surrogates(line: bytes, raw: Json) -> Json:
     """The object as the line tells it, whose halves may be completed by another line."""
-    if b"\\ud" in line or b"\\uD" in line:
+    if b"\\u" in line and (b"\\ud" in line or b"\\uD" in line):
         whole = json.loads(line.decode("utf-8", "replace"))
         return whole if isinstance(whole, dict) else raw
     return raw
@@ -91,6 +101,10 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
+def _is_interruption(event: LlmAgentEvent) -> bool:
+    return isinstance(event, UserMessage) and event.text.startswith(_INTERRUPTED)
+
+
 class _Writing:
     """The texts that are being written: the model's own, and those of sub-agents."""
 
@@ -102,16 +116,20 @@ class _Writing:
     def read(self, raw: Json) -> list[LlmAgentEvent]:
         """The deltas of a stream event."""
         event, agent = dict_or_empty(raw.get("event")), text_or_none(raw.get("parent_tool_use_id"))
-        match event:
-            case {"type": "message_start"}:
+        match event.get("type"):
+            case "content_block_delta":
+                delta = dict_or_empty(event.get("delta"))
+                if delta.get("type") == "text_delta":
+                    return self._delta(delta.get("text"), agent)
+            case "content_block_start":
+                block = dict_or_empty(event.get("content_block"))
+                if block.get("type") == "text" and "text" in block:
+                    self._pieces.end(agent)
+                    return self._delta(block["text"], agent)
+            case "message_start":
                 message = dict_or_empty(event.get("message"))
                 self._message[agent] = text_or_none(message.get("id")) or ""
                 self._pieces.end(agent)
-            case {"type": "content_block_start", "content_block": {"type": "text", "text": text}}:
-                self._pieces.end(agent)
-                return self._delta(text, agent)
-            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}:
-                return self._delta(text, agent)
             case _:
                 pass
         return []
@@ -162,6 +180,8 @@ class ClaudeSession:
         self._meter = UsageMeter()
         self._num_turns: int | None = None
         self._writing = _Writing()
+        self._ping = PingEvent(timestamp=0.0)
+        """The last sign of life: of many lines at once it is the same."""
 
     @property
     def has_result(self) -> bool:
@@ -188,17 +208,18 @@ class ClaudeSession:
         # Many lines say nothing but that the program is alive. The order of keys varies, so other
         # lines of this kind exist, and are found by parsing.
         if line.startswith(_BLOCK_EVENT) and not any(word in line for word in _WITH_TEXT):
-            return [PingEvent(timestamp=now)]
+            return [self._alive(now)]
         raw = parse_json_line(line)
         if raw is None:
             # Cut short or not, it is a sign of life.
-            return [PingEvent(timestamp=now)] if line.startswith(_STREAM_EVENT) else []
+            return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
+        if raw.get("type") == "stream_event":  # by far the most: nothing else looks at them
+            said = self._writing.read(_with_surrogates(line, raw))
+            return [self._alive(now), *said, *self._counted(raw)]
         events = to_events(raw, now=now)
         if self._guard:
             events = [*self._guard.read(raw, hook_answer(raw)), *events]
         match raw.get("type"):
-            case "stream_event":
-                events += self._writing.read(_with_surrogates(line, raw))
             case "system" if raw.get("subtype") == "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
                 self.version = text_or_none(raw.get("claude_code_version")) or self.version
@@ -206,21 +227,16 @@ class ClaudeSession:
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
                 events = [*self._unfinished(events), *events]
+            case "user":
+                self._interrupted = self._interrupted or any(map(_is_interruption, events))
+            case "rate_limit_event":
+                told = (event for event in events if isinstance(event, RateLimited))
+                self._limit = next(told, self._limit)
             case "result":
                 self._add_result(raw)
             case _:
                 pass
-        for event in events:
-            match event:
-                case RateLimited():
-                    self._limit = event
-                case UserMessage(text=text) if text.startswith(_INTERRUPTED):
-                    self._interrupted = True
-                case _:
-                    pass
-        if self._meter.count(raw) and (usage := self._meter.usage):
-            events.append(UsageUpdate(usage=usage))
-        return events
+        return [*events, *self._counted(raw)]
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
@@ -250,6 +266,15 @@ class ClaudeSession:
             session_id=self.session_id,
         )
         return ended, error
+
+    def _alive(self, now: float) -> PingEvent:
+        if self._ping.timestamp != now:
+            self._ping = PingEvent(timestamp=now)
+        return self._ping
+
+    def _counted(self, raw: Json) -> list[UsageUpdate]:
+        usage = self._meter.usage if self._meter.count(raw) else None
+        return [UsageUpdate(usage=usage)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
         """What belongs to the parts that are complete now, and was not told."""

@@ -19,9 +19,9 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
+from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
 from cuggino.operators import serial
-from cuggino.sources.process import process_lines
+from cuggino.sources.process import process_batches
 
 
 class SessionReader(Protocol):
@@ -66,6 +66,9 @@ def stream_json(
     `zone`, which gives the time zone of a time that is told without one. A usage limit that was
     known only by the program's words is told by a `RateLimited` before `SessionEnded`.
 
+    Of what comes at once, signs of life are one, and so are the pieces of a text that follow each
+    other.
+
     Completes when the process has ended, not with its result: background tasks go on after it.
     Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes alone, as nothing
     was started; a breach of the guard ends the process and everything it started first, and so does
@@ -79,23 +82,33 @@ def stream_json(
         reader = session(program=program, zone=lambda: local_zone(env))
         started = lane.now
 
-        def on_next(line: bytes) -> None:
-            if subscription.is_disposed:
-                return
-            for event in reader.feed(line, now=lane.now.timestamp()):
-                observer.on_next(event)
-            if breach := reader.breach:
-                subscription.dispose()
-                end(-9, "", breach)
+        def on_next(batch: list[bytes]) -> None:
+            now = lane.now.timestamp()
+            signs = _Signs(observer.on_next)
+            for line in batch:
+                if subscription.is_disposed:
+                    return
+                for event in reader.feed(line, now=now):
+                    signs.tell(event)
+                if breach := reader.breach:
+                    signs.flush()
+                    subscription.dispose()
+                    end(-9, "", breach)
+                    return
+            signs.flush()
 
         def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
             now = lane.now
-            ended, error = reader.end(
-                exit_code=exit_code,
-                stderr_tail=stderr_tail,
-                duration=(now - started).total_seconds(),
-                now=now.timestamp(),
-            )
+            try:
+                ended, error = reader.end(
+                    exit_code=exit_code,
+                    stderr_tail=stderr_tail,
+                    duration=(now - started).total_seconds(),
+                    now=now.timestamp(),
+                )
+            except Exception as defect:  # the process is over: nothing else would end the stream
+                observer.on_error(defect)
+                return
             told = reader.limit is not None and reader.limit.status == "rejected"
             if isinstance(error, QuotaExceeded) and not told:
                 observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
@@ -121,9 +134,51 @@ def stream_json(
         # Halves of surrogate pairs (from a command line that is no UTF-8) cannot be encoded.
         words = stdin.encode("utf-8", "replace")
         subscription = SingleAssignmentDisposable()
-        subscription.disposable = process_lines(argv, cwd=cwd, env=env, stdin=words).subscribe(
+        subscription.disposable = process_batches(argv, cwd=cwd, env=env, stdin=words).subscribe(
             on_next, on_error, lambda: end(0, ""), scheduler=lane
         )
         return subscription
 
     return Observable(subscribe)
+
+
+class _Signs:
+    """Tells events on; of those in a row that one could tell as well, it tells one.
+
+    Two thirds of what a fast program prints are signs of life and pieces of text. Each event costs
+    the whole way through all operators.
+    """
+
+    def __init__(self, on_next: Callable[[LlmAgentEvent], None]) -> None:
+        self._on_next = on_next
+        self._ping: PingEvent | None = None
+        self._delta: MessageDelta | None = None
+        self._texts: list[str] = []
+
+    def tell(self, event: LlmAgentEvent) -> None:
+        """Tell it now, or with what comes next."""
+        match event:
+            case PingEvent():
+                self._ping = event
+            case MessageDelta():
+                if self._delta is not None and not _of_one_text(self._delta, event):
+                    self.flush()
+                self._delta = self._delta or event
+                self._texts.append(event.text)
+            case _:
+                self.flush()
+                self._on_next(event)
+
+    def flush(self) -> None:
+        """Tell what was kept."""
+        ping, delta, texts = self._ping, self._delta, self._texts
+        self._ping, self._delta, self._texts = None, None, []
+        if ping is not None:
+            self._on_next(ping)
+        if delta is not None:
+            joined = delta.model_copy(update={"text": "".join(texts)})
+            self._on_next(joined if len(texts) > 1 else delta)
+
+
+def _of_one_text(one: MessageDelta, other: MessageDelta) -> bool:
+    return (one.message_id, one.parent_tool_use_id) == (other.message_id, other.parent_tool_use_id)

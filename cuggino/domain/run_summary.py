@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, NamedTuple
 
 from cuggino.domain.spending import Spending
@@ -37,6 +38,29 @@ RunOutcome = Literal[
 """`failed` and `interrupted` are no events of the coding loop: who runs the stream says so with
 `ended`. The deliverables loop tells all of them; `blocked`: every deliverable is."""
 
+_COUNTED = (
+    RunResumed,
+    IterationStart,
+    PlanningStart,
+    ImplementingStart,
+    ReviewingStart,
+    WatchAuditStarted,
+    Progress,
+    Done,
+    CommitPerformed,
+    CommitFailed,
+    WatchProcessingItem,
+    WatchItemCompleted,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopStalled,
+    LoopSpecIssue,
+    DeliverSessionStarted,
+    DeliverablesListed,
+    DeliverEnded,
+)
+"""Events that change more than what was spent."""
+
 _DELIVERED: dict[DeliverExit, RunOutcome] = {
     "all_passed": "approved",
     "all_verified": "approved",
@@ -49,6 +73,12 @@ _DELIVERED: dict[DeliverExit, RunOutcome] = {
     "failed": "failed",
     "interrupted": "interrupted",
 }
+
+
+@cache
+def _counts(cls: type[Event]) -> bool:
+    """Whether events of this class change a summary; asked for each of very many that do not."""
+    return issubclass(cls, _COUNTED)
 
 
 class Commit(NamedTuple):
@@ -110,7 +140,7 @@ class RunSummary:
             return self  # a watch goes on with a run of its own, which it has counted
         spent = self.spent.add(event)
         summary = self if spent is self.spent else replace(self, spent=spent)
-        return summary._counted(event)
+        return summary._counted(event) if _counts(type(event)) else summary
 
     def _counted(self, event: Event) -> RunSummary:
         match event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import reduce
+from functools import cache, reduce
 from typing import NamedTuple, assert_never
 
 from cuggino.errors import BudgetExceeded
@@ -55,6 +55,12 @@ _SESSION_IS_OVER = (
     WatchAuditFailed,
     WatchAuditInterrupted,
 )
+
+
+@cache
+def _counts(cls: type[Event]) -> bool:
+    """Whether events of this class count; asked for each of very many that do not."""
+    return issubclass(cls, (UsageUpdate, SessionEnded, RunResumed, *_SESSION_IS_OVER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,8 @@ class Spending:
 
     def add(self, event: Event) -> Spending:
         """The spending with one more event; the same value when the event counts nothing."""
+        if not _counts(type(event)):
+            return self
         match event:
             case UsageUpdate():
                 before = self.settle() if self._is_of_another_session(event) else self

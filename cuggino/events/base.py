@@ -14,7 +14,7 @@ class Event(BaseModel):
     working. The category of an event is its base class (CUG-023).
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
     registry: ClassVar[dict[str, type[Event]]] = {}
     """Every event that can be emitted, by its tag; categories are not in it."""

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from cuggino.events.base import Event, UnknownEvent
 
@@ -20,14 +21,21 @@ def dump_event(event: Event) -> str:
 
     The line can always be written as UTF-8: half a surrogate pair is escaped.
     """
-    raw = event.raw if isinstance(event, UnknownEvent) else event.model_dump(mode="python")
-    fields = {"_tag": event.tag, **raw}
-    line = json.dumps(fields, ensure_ascii=False, default=_plain)
+    return dump_event_bytes(event).decode()
+
+
+def dump_event_bytes(event: Event) -> bytes:
+    """What `dump_event` gives, as UTF-8."""
     try:
-        line.encode()
-    except UnicodeEncodeError:
-        return json.dumps(fields, default=_plain)
-    return line
+        if isinstance(event, UnknownEvent):
+            return to_json({"_tag": event.tag, **event.raw}, inf_nan_mode="constants")
+        fields = event.__pydantic_serializer__.to_json(event)
+    except PydanticSerializationError:  # half a surrogate pair
+        raw = event.raw if isinstance(event, UnknownEvent) else event.model_dump(mode="python")
+        told = {"_tag": event.tag, **raw}
+        return json.dumps(told, default=_plain, separators=(",", ":")).encode()
+    head = b'{"_tag":"%b"' % event.tag.encode()
+    return b"%b}" % head if fields == b"{}" else b"%b,%b" % (head, fields[1:])
 
 
 def _plain(value: object) -> str:

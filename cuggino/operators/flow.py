@@ -148,6 +148,8 @@ class _Driver:
         self._generator = generator
         self._observer = observer
         self._scheduler = scheduler
+        self._lane: abc.SchedulerBase | None = None
+        """Whose time is written down; asked for at every event."""
         self._recorder = recorder
         self._stage: SingleAssignmentDisposable | None = None
         self._note: tuple[Any, Exception | None] | None = None
@@ -259,7 +261,9 @@ class _Driver:
         self._observer.on_error(error)
 
     def _now(self) -> datetime:
-        return serial(self._scheduler).now
+        if self._lane is None:
+            self._lane = serial(self._scheduler)
+        return self._lane.now
 
     def dispose(self) -> None:
         self._disposed = True

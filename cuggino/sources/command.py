@@ -29,12 +29,12 @@ class Command:
     cwd: str | None
     env: Mapping[str, str] | None
     stdin: bytes | None
-    merge_stderr: bool
-    keep_ends: bool
-    sweep: bool
-    max_line: int
-    stderr_tail: int
-    grace: float
+    merge_stderr: bool = False
+    keep_ends: bool = False
+    sweep: bool = True
+    max_line: int = 64 * 1024 * 1024
+    stderr_tail: int = 64 * 1024
+    grace: float = 2.0
 
     @property
     def argv0(self) -> str:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -94,16 +95,48 @@ def process_lines(
     return Observable(subscribe)
 
 
+def process_batches(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    stdin: bytes,
+) -> Observable[list[bytes]]:
+    """As `process_lines`, but emit the lines that came at once together: one or more, in order.
+
+    For whoever can say less about many lines than about each. When they come one by one, so are
+    they emitted.
+    """
+    command = Command(
+        argv=tuple(os.fspath(word) for word in argv),
+        cwd=os.fspath(cwd),
+        env=dict(env),
+        stdin=stdin,
+    )
+
+    def subscribe(
+        observer: abc.ObserverBase[list[bytes]], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        subscription = _Subscription(command, observer, scheduler, batches=True)
+        subscription.start()
+        return Disposable(subscription.dispose)
+
+    return Observable(subscribe)
+
+
 class _Subscription:
     """One subscriber, one process: the reader's port, the scheduler's actions, the disposal."""
 
     def __init__(
         self,
         command: Command,
-        observer: abc.ObserverBase[bytes],
+        observer: abc.ObserverBase[Any],
         scheduler: abc.SchedulerBase | None,
+        *,
+        batches: bool = False,
     ) -> None:
         self._observer = observer
+        self._batches = batches
         self._lane, self._close_lane = serial_lane(scheduler)
         self._reader = ProcessReader(command, self)
         self._thread = threading.Thread(
@@ -181,10 +214,10 @@ class _Subscription:
 
     def _deliver(self, lines: list[bytes]) -> None:
         try:
-            for line in lines:
+            for said in (lines,) if self._batches else lines:
                 if self._cancelled:
                     return
-                self._observer.on_next(line)
+                self._observer.on_next(said)
         except BaseException as error:
             self.cancel()
             self.join()

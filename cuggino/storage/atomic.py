@@ -16,11 +16,16 @@ def storing(operation: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
-            operation,
-            f"{path}: {error.strerror or error}",
-            hint="check the permissions and the free space of the folder",
-        ) from error
+        raise storage_error(operation, path, error) from error
+
+
+def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
+    """The error that names the operation and the file."""
+    return StorageError(
+        operation,
+        f"{path}: {error.strerror or error}",
+        hint="check the permissions and the free space of the folder",
+    )
 
 
 def write_atomic(path: Path, text: str) -> None:

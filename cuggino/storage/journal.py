@@ -10,10 +10,12 @@ import json
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
-from cuggino.events import Event, RunEnded, RunStarted, StageFinished, dump_event
-from cuggino.storage.atomic import storing
+from cuggino.events import Event, RunEnded, RunStarted, StageFinished
+from cuggino.events.wire import dump_event_bytes
+from cuggino.storage.atomic import storage_error, storing
 from cuggino.storage.journal_outcomes import (
     FinishedStage,
     decode_outcome,
@@ -50,6 +52,9 @@ __all__ = [
     "read_journal",
     "run_totals",
 ]
+
+_DECIDES = (RunStarted, StageFinished, RunEnded)
+"""What they say must survive the machine's death."""
 
 
 class Journal:
@@ -143,19 +148,11 @@ class Journal:
         time = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
         seq, length = self._good
         entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
-        line = _line(entry).encode()
-        with storing("write journal", self.path):
-            if self._uncertain:
-                self._cut()
-            self._uncertain = True
-            try:
-                self._write(line)
-                if self._sync and isinstance(event, RunStarted | StageFinished | RunEnded):
-                    os.fsync(self._file.fileno())
-            except OSError:
-                with suppress(OSError):  # else the next `append` does it, or the next `open`
-                    self._cut()
-                raise
+        line = _line(entry)
+        try:
+            self._add(line, synced=self._sync and isinstance(event, _DECIDES))
+        except OSError as error:
+            raise storage_error("write journal", self.path, error) from error
         self._good = (entry.seq, length + len(line))
         self._uncertain = False
         return entry
@@ -168,6 +165,19 @@ class Journal:
         """
         with storing("write journal", self.path):
             self._file.close()
+
+    def _add(self, line: bytes, *, synced: bool) -> None:
+        if self._uncertain:
+            self._cut()
+        self._uncertain = True
+        try:
+            self._write(line)
+            if synced:
+                os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):  # else the next `append` does it, or the next `open`
+                self._cut()
+            raise
 
     def _write(self, line: bytes) -> None:
         """One call; a system that took only a part of it is asked again, and says why."""
@@ -182,12 +192,15 @@ class Journal:
         self._uncertain = False
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Entry) -> bytes:
     at = entry.at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return (
-        f'{{"v":{VERSION},"seq":{entry.seq},"at":"{at}","stage":{json.dumps(entry.stage)},'
-        f'"event":{dump_event(entry.event)}}}\n'
-    )
+    head = f'{{"v":{VERSION},"seq":{entry.seq},"at":"{at}","stage":{_quoted(entry.stage)},"event":'
+    return b"%b%b}\n" % (head.encode(), dump_event_bytes(entry.event))
+
+
+@lru_cache(maxsize=8)
+def _quoted(stage: str | None) -> str:
+    return json.dumps(stage)
 
 
 def _private(path: str, flags: int) -> int:

@@ -64,6 +64,9 @@ _MARKER_LABELS: dict[type[LlmMarkerEvent], Label] = {
 }
 """The others are `caution`: NOTE, REQUEST_CHANGES, NO_MORE_WORK (CUG-132)."""
 
+_SAID = (AgentMessage, SystemMessage, Thinking, ToolResult, UserMessage)
+"""Shown with `--verbose` only, and so many that nothing is worded that is not shown."""
+
 _SESSION_ENDINGS = {
     "failed": "Session failed",
     "interrupted": "Session interrupted",
@@ -85,6 +88,8 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
 
 
 def _show(event: Event, verbosity: Verbosity) -> Shown | None:
+    if verbosity < Verbosity.VERBOSE and isinstance(event, _SAID):
+        return None
     match event:
         # What the agent says
         case SystemMessage(text=text):

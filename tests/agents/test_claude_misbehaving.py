@@ -177,7 +177,7 @@ def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
 
 
 def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
-    """200,000 lines arrive all, and memory does not grow with them."""
+    """200,000 lines arrive, signs of life that come at once as one; memory does not grow."""
     count = 200_000
     body = f"""
     ping = '{{"type":"stream_event","event":{{"x":"' + "y" * 200 + '"}}}}'
@@ -193,14 +193,16 @@ def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
 
     def note(event: LlmAgentEvent) -> None:
         seen[event.tag] = seen.get(event.tag, 0) + 1
-        if sum(seen.values()) % 10_000 == 0:
+        if seen.get("AgentMessage", 0) % 1000 == 0:
             sizes.append(me.memory_info().rss)
 
     started = time.monotonic()
     cuggino.run(spawn(tmp_path, body), note)
     growth = (max(sizes) - sizes[0]) / MIB
     print(f"{count} lines in {time.monotonic() - started:.1f} s, memory grew by {growth:.1f} MiB")
-    assert {"PingEvent": 180_000, "AgentMessage": 20_000, "SessionEnded": 1} == seen
+    pings = seen.pop("PingEvent")
+    assert {"AgentMessage": 20_000, "SessionEnded": 1} == seen
+    assert 20_000 <= pings <= 180_000
     assert growth < 20
 
 

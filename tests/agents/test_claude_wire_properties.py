@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
 from cuggino.events import dump_event, parse_event
 
 JSON = st.recursive(
@@ -76,3 +76,10 @@ def test_no_line_breaks_the_session(values: list[Any]) -> None:
             assert event == parse_event(dump_event(event))
     ended, error = session.end(exit_code=1, stderr_tail="", duration=0.0, now=0.0)
     assert (ended.outcome == "completed") == (error is None)
+
+
+@given(JSON | LINES, st.booleans())
+def test_a_line_is_read_as_json_reads_it(value: Any, ascii_only: bool) -> None:
+    """Whatever reads the lines quickly, the objects are those of `json`, numbers exact."""
+    line = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    assert (value if isinstance(value, dict) else None) == parse_json_line(line)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from cuggino.domain.run_summary import Commit, RunOutcome, RunSummary
+from cuggino.domain.spending import Spending
 from cuggino.events import (
     AgentMessage,
     CommitFailed,
@@ -30,10 +33,12 @@ from cuggino.events import (
     RunResumed,
     SessionEnded,
     Usage,
+    UsageUpdate,
     WatchAuditStarted,
     WatchItemCompleted,
     WatchProcessingItem,
 )
+from tests.events.generated import EVENTS, events_of
 
 ROUND = IterationStart(iteration=1, max_iterations=3)
 APPROVED = LoopApproved(iteration=1)
@@ -182,3 +187,14 @@ def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
     """The deliverables loop tells every end of its own."""
     ended = folded(DeliverEnded(reason=reason))
     assert RunSummary(outcome=outcome, in_delivery=True) == ended
+
+
+@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_no_event_that_counts_is_passed_over(cls: type[Event], data: st.DataObject) -> None:
+    """What is passed over for the sake of speed would not have counted."""
+    event = data.draw(events_of(cls))
+    summary = RunSummary(spent=Spending(running=UsageUpdate(usage=Usage(input_tokens=1))))
+    expected = replace(summary, spent=summary.spent.add(event))._counted(event)
+    assert isinstance(event, RunResumed) or expected == summary.add(event)

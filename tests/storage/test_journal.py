@@ -24,7 +24,7 @@ from cuggino.events import (
     UnknownEvent,
 )
 from cuggino.storage.journal import Journal, iter_entries, list_journals, read_journal
-from tests.events.test_wire import EVENTS, events_of
+from tests.events.generated import EVENTS, events_of
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
@@ -47,11 +47,11 @@ def test_the_lines(journal: Journal) -> None:
     journal.append(RunEnded(state="approved"), at=AT.replace(tzinfo=None))
     journal.close()
     lines = journal.path.read_text(encoding="utf-8").splitlines()
-    head = '{"v":1,"seq":1,"at":"2026-11-21T12:00:00.000000Z","stage":null,"event":{"_tag": '
-    assert lines[0].startswith(f'{head}"RunStarted", "run_id": "0193-a"')
+    head = '{"v":1,"seq":1,"at":"2026-11-21T12:00:00.000000Z","stage":null,"event":{"_tag":'
+    assert lines[0].startswith(f'{head}"RunStarted","run_id":"0193-a"')
     assert (
         '{"v":1,"seq":2,"at":"2026-11-21T12:00:00.000000Z","stage":"implementing#3",'
-        '"event":{"_tag": "Progress", "content": "Ä\\n"}}'
+        '"event":{"_tag":"Progress","content":"Ä\\n"}}'
     ) == lines[1]
     assert [1, 2, 3] == [json.loads(line)["seq"] for line in lines]
     assert ["0193-a.jsonl"] == [path.name for path in list_journals(journal.path.parent)]

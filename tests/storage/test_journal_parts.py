@@ -18,7 +18,7 @@ from cuggino.storage.journal import (
     read_journal,
     run_totals,
 )
-from tests.events.test_wire import EVENTS, events_of
+from tests.events.generated import EVENTS, events_of
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run")

@@ -1,0 +1,128 @@
+"""What `stream_json` makes of lines that a program prints at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuggino
+from cuggino.agents.stream_json import stream_json
+from cuggino.errors import GuardNotLive, LlmSessionError
+from cuggino.events import (
+    AgentMessage,
+    LlmAgentEvent,
+    MessageDelta,
+    PingEvent,
+    RateLimited,
+    SessionEnded,
+)
+
+WHO = {"a": None, "b": "call-1"}
+
+
+class Letters:
+    """A session whose lines are words: `p` a sign of life, `aX` a piece of text, `mX` a message."""
+
+    limit: RateLimited | None = None
+
+    def __init__(self, **_: Any) -> None:
+        self.breach: LlmSessionError | None = None
+
+    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        """The event of a word; `x` is a breach of the guard."""
+        word = line.decode()
+        match word[0]:
+            case "p":
+                return [PingEvent(timestamp=now)]
+            case "x":
+                self.breach = GuardNotLive("it is silent")
+                return []
+            case "m":
+                return [AgentMessage(text=word[1:])]
+            case who:
+                return [MessageDelta(text=word[1:], message_id="1", parent_tool_use_id=WHO[who])]
+
+    def end(
+        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
+    ) -> tuple[SessionEnded, LlmSessionError | None]:
+        """How it ended; a defect when the program failed."""
+        if exit_code > 0:
+            raise ZeroDivisionError
+        return SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
+
+
+def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
+    """What is told of these words, printed at once, and the error at the end."""
+    seen: list[str] = []
+
+    def note(event: LlmAgentEvent) -> None:
+        match event:
+            case PingEvent():
+                seen.append("p")
+            case MessageDelta(text=text, parent_tool_use_id=agent):
+                seen.append(f"{'b' if agent else 'a'}{text}")
+            case AgentMessage(text=text):
+                seen.append(f"m{text}")
+            case _:
+                seen.append(event.tag)
+
+    stream = stream_json(
+        ["printf", "".join(f"{word}\\n" for word in words)],
+        program="letters",
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdin="",
+        session=Letters,
+    )
+    try:
+        cuggino.run(stream, note)
+    except LlmSessionError as error:
+        return seen, error
+    return seen, None
+
+
+def test_signs_of_life_that_come_at_once_are_one(tmp_path: Path) -> None:
+    """Many signs of life in a row say what one says."""
+    assert (["p", "SessionEnded"], None) == told(tmp_path, "p", "p", "p")
+
+
+def test_pieces_of_a_text_that_come_at_once_are_one_piece(tmp_path: Path) -> None:
+    """Pieces of one text are joined in their order, signs of life between them or not."""
+    assert (["p", "aone two", "SessionEnded"], None) == told(tmp_path, "aone", "p", "a two", "p")
+
+
+def test_pieces_of_several_texts_stay_apart(tmp_path: Path) -> None:
+    """The text of a sub-agent is not joined with that of the agent, nor the order changed."""
+    words = ["a1", "b2", "b3", "a4"]
+    assert (["a1", "b23", "a4", "SessionEnded"], None) == told(tmp_path, *words)
+
+
+def test_what_is_said_between_is_said_between(tmp_path: Path) -> None:
+    """Any other event comes after all that came before it, and before all that follows."""
+    words = ["p", "a1", "a2", "m12", "p", "a3", "m3"]
+    expected = ["p", "a12", "m12", "p", "a3", "m3", "SessionEnded"]
+    assert (expected, None) == told(tmp_path, *words)
+
+
+def test_a_breach_ends_the_session_with_what_came_before_it(tmp_path: Path) -> None:
+    """What was printed before a breach is told, what was printed behind it is not."""
+    seen, error = told(tmp_path, "a1", "p", "x", "m2", "a3")
+    assert ["p", "a1", "SessionEnded"] == seen
+    assert isinstance(error, GuardNotLive)
+
+
+def test_a_defect_in_reading_the_end_ends_the_stream(tmp_path: Path) -> None:
+    """Whatever is wrong with what reads a session, a stream whose program has ended is over."""
+    stream = stream_json(
+        ["false"],
+        program="letters",
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdin="",
+        session=Letters,
+    )
+    with pytest.raises(ZeroDivisionError):
+        cuggino.run(stream)

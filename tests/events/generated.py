@@ -1,0 +1,44 @@
+"""Events of every class, with whatever their fields allow."""
+
+from __future__ import annotations
+
+import types
+import typing
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from cuggino.events import Event, Usage, event_types
+
+EVENTS = [cls for cls in event_types().values() if cls.__module__.startswith("cuggino.")]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+STRATEGIES: dict[Any, st.SearchStrategy[Any]] = {
+    JsonValue: json_values,
+    dict[str, JsonValue]: st.dictionaries(st.text(), json_values, max_size=3),
+    float: st.floats(allow_nan=False),
+    datetime: st.datetimes(timezones=st.just(UTC)),
+    type(None): st.none(),
+    Usage: st.builds(Usage, **{name: st.integers(0) for name in Usage.model_fields}),
+}
+
+
+def values(annotation: Any) -> st.SearchStrategy[Any]:
+    """Values of a field's type."""
+    if annotation in STRATEGIES:
+        return STRATEGIES[annotation]
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return st.one_of([values(part) for part in typing.get_args(annotation)])
+    return st.from_type(annotation)
+
+
+def events_of(cls: type[Event]) -> st.SearchStrategy[Event]:
+    """Events of this class."""
+    fields = {name: values(field.annotation) for name, field in cls.model_fields.items()}
+    return st.builds(cls, **fields)
