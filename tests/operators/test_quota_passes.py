@@ -44,7 +44,7 @@ class TestWhatPasses:
         t.check(first.pipe(wait_for_quota(gate=gate, wait=False)), "a#", until=5)
         t.check_subscriptions(first, "^!")
         (seen,) = t.record(second_one.pipe(wait_for_quota(gate=gate, wait=False)), until=6)
-        assert (5.0, "error", "a usage limit is in force: limit", second(HOUR)) == (
+        assert (0.0, "error", "a usage limit is in force: limit", second(HOUR)) == (
             *seen[:2],
             seen[2].message,
             seen[2].resets_at,
@@ -59,8 +59,7 @@ class TestWhatPasses:
             rx.defer(lambda _: rx.just(HI)).pipe(
                 wait_for_quota(gate=gate, wait=False), ops.map(lambda _: HI)
             ),
-            "10s (a|)",
-            until=11,
+            "(a|)",
         )
 
     def test_a_limit_that_is_too_far_away(self) -> None:
