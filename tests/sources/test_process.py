@@ -11,7 +11,6 @@ import pytest
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.sources import process_lines
-from cuggino.sources.process import process_batches
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
 
 
@@ -29,17 +28,6 @@ def test_lines_come_in_order_without_their_newline() -> None:
     """Lines lose their newline and nothing else, and an unterminated last line comes too."""
     recorder = Recorder(process_lines(["printf", r"one\n\n two \r\n\nlast"])).wait()
     assert recorder.items == [b"one", b"", b" two \r", b"", b"last"]
-    assert recorder.completed
-
-
-def test_lines_that_come_at_once_can_come_together(tmp_path: Path) -> None:
-    """Batches are the lines in their order, none empty: one batch for one write of the program."""
-    code = "import os; os.write(1, b'a\\nb\\nc'); os.read(0, 1); os.write(1, b'd\\n\\ne')"
-    argv = python(code)
-    stream = process_batches(argv, cwd=tmp_path, env=dict(os.environ), stdin=b"x")
-    recorder = Recorder(stream).wait()
-    assert [b"a", b"b", b"cd", b"", b"e"] == [line for batch in recorder.items for line in batch]
-    assert all(recorder.items)
     assert recorder.completed
 
 
