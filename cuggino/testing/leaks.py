@@ -24,6 +24,7 @@ def no_leaks(*, within: float = 5.0) -> Iterator[None]:
     Raises:
         AssertionError: something was left; says what.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test instead
     GUARDIAN.cookie()  # starts it, so that its pipe is not counted as left by the block
     before = _held()
     files = _open_files()
@@ -33,7 +34,8 @@ def no_leaks(*, within: float = 5.0) -> Iterator[None]:
         threading.Event().wait(0.02)
     if _FILES in left and (names := sorted(_open_files() - files)):
         left[left.index(_FILES)] = f"{_FILES} {', '.join(names)}"
-    assert not left, f"left behind: {', '.join(sorted(left))}"
+    if left:
+        raise AssertionError(f"left behind: {', '.join(sorted(left))}")
 
 
 _FILES = "open files"

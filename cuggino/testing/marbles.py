@@ -139,31 +139,37 @@ class Marbles:
 
         A failure shows both diagrams, and line by line what differs.
         """
+        __tracebackhide__ = True  # pytest shows the line of the test instead
         expected = self.parse(diagram)
         actual = self.record(stream, until=until, dispose_at=dispose_at, subscription=subscription)
         alike = len(expected) == len(actual) and all(map(same, expected, actual))
-        assert alike, told(expected, actual, self.events, self.error)
+        if not alike:
+            raise AssertionError(told(expected, actual, self.events, self.error))
 
     def check_subscriptions(self, stream: DrawnStream, *diagrams: str) -> None:
         """Assert when the stream was subscribed (`^`) and unsubscribed (`!`), in order.
 
         No diagram at all says that it was never subscribed, one without `!` that it still is.
         """
+        __tracebackhide__ = True
         expected = [Diagram(diagram).subscription() for diagram in diagrams]
-        assert expected == stream.subscriptions, (
-            f"expected subscriptions of {stream}\n{_periods(expected)}\n"
-            f"but saw\n{_periods(stream.subscriptions)}"
-        )
+        if expected != stream.subscriptions:
+            raise AssertionError(
+                f"expected subscriptions of {stream}\n{_periods(expected)}\n"
+                f"but saw\n{_periods(stream.subscriptions)}"
+            )
 
     def check_released(self) -> None:
         """Assert that nobody is subscribed to any of the streams that were drawn."""
+        __tracebackhide__ = True
         held = [
             f"  {stream} since {began:g} s"
             for stream in self._drawn
             for began, ended in stream.subscriptions
             if ended is None
         ]
-        assert not held, "still subscribed:\n" + "\n".join(held)
+        if held:
+            raise AssertionError("\n".join(["still subscribed:", *held]))
 
     def parse(self, diagram: str) -> list[Seen]:
         """What a subscriber at second 0 of this diagram sees.

@@ -131,7 +131,8 @@ class VirtualRuntime:
             AssertionError: it failed; with its words.
         """
         ran = subprocess.run(["git", *words], cwd=self.folder, capture_output=True, text=True)
-        assert ran.returncode == 0, f"git {' '.join(words)}: {ran.stderr.strip()}"
+        if ran.returncode != 0:
+            raise AssertionError(f"git {' '.join(words)}: {ran.stderr.strip()}")
         return ran.stdout.strip()
 
     def at(self, time: float | str | timedelta, do: Callable[[], object]) -> None:
@@ -224,6 +225,7 @@ def play(
     finally:
         subscription.dispose()
     story: Story[T] = Story(seen)
-    why = "a thousand days were not enough" if clock.pending else "nothing more will happen"
-    assert until is not None or ended(), f"the stream has not ended, and {why}\n{story}"
+    if until is None and not ended():
+        why = "a thousand days were not enough" if clock.pending else "nothing more will happen"
+        raise AssertionError(f"the stream has not ended, and {why}\n{story}")
     return story

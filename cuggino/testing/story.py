@@ -36,7 +36,9 @@ class Story(Generic[T]):
     @property
     def last(self) -> T:
         """The last event; an AssertionError if there is none."""
-        assert self.events, f"there is no event\n{self}"
+        __tracebackhide__ = True  # pytest shows the line of the test instead
+        if not self.events:
+            raise AssertionError(f"there is no event\n{self}")
         return self.events[-1]
 
     @property
@@ -59,6 +61,7 @@ class Story(Generic[T]):
 
     def check(self) -> Story[T]:
         """Raise what the stream failed with, if it has, with the story; gives the story itself."""
+        __tracebackhide__ = True
         if self.error is not None:
             self.error.add_note(f"the story was\n{self}")
             raise self.error
@@ -70,8 +73,10 @@ class Story(Generic[T]):
 
     def one(self, kind: type[E]) -> E:
         """The one event of this class; an AssertionError if there is none or another one."""
+        __tracebackhide__ = True
         found = self.of(kind)
-        assert len(found) == 1, f"there are {len(found)} of {kind.__name__}\n{self}"
+        if len(found) != 1:
+            raise AssertionError(f"there are {len(found)} of {kind.__name__}\n{self}")
         return found[0]
 
     def times(self, kind: type[Any]) -> list[float]:
