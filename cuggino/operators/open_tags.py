@@ -148,8 +148,6 @@ class OpenTags:
             self._mark, self._least, self._line = "`", run.length, [run]
             return True
         held, self._line = self._line or [], None
-        if not self._span:
-            self._unsure = None
         for token in (*held, run):
             self._take(token)
         return True

@@ -80,6 +80,7 @@ class TestIsQuotaText:
             "If you hit your limit, wait",
             "You haven't hit your limit",
             "You haven\u2019t hit your limit",
+            "You haven`t hit your limit",
             "You will hit your limit soon",
             "The usage limit was not reached",
         ],

@@ -171,9 +171,9 @@ class TestParseReset:
         with monkeypatch.context() as patch:
             patch.setenv("TZ", "Asia/Tokyo")
             time.tzset()
-            elsewhere = reset("resets 3pm", now=NOW.replace(tzinfo=None))
+            elsewhere = reset("try again in 30 s", now=NOW.replace(tzinfo=None))
         time.tzset()
-        assert "11-21 14:00:00" == elsewhere
+        assert "11-21 12:00:30" == elsewhere
         assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.replace(tzinfo=None))
 
 

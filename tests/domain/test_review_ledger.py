@@ -59,6 +59,8 @@ class TestLedger:
         for review in (A, f"{B}\n{A}", f"{B}\n{A2}\n{C}"):
             ledger.add(review)
         assert [2, 3, 1] == [count for _finding, count in ledger.open]
+        ledger.add(A)
+        assert [4] == [count for _finding, count in ledger.open]
 
     def test_the_one_most_alike_is_the_same(self) -> None:
         """Of two findings that could be the earlier one it is the nearer, in whichever order."""

@@ -28,7 +28,7 @@ WINTER = datetime(2026, 1, 15, 12, tzinfo=UTC)
         ("Eastern Standard Time", -5),
         ("us mountain time", -7),
         ("PT", -8),
-        ("asia/tokyo", 9),
+        ("ASIA/tokyo", 9),
         ("America/Argentina/Buenos_Aires", -3),
         ("your local time", 1),
         ("Time zone", 1),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.events import Event
+from cuggino.events import Done, Event, SystemMessage
 from tests.operators.written import delta, flat, message, said, shown, steps
+
+RETRY = SystemMessage(text="Retrying")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,8 @@ from tests.operators.written import delta, flat, message, said, shown, steps
         ("``x\n<NOTE>n</NOTE>", "\n\n", ["Note(n)"]),
         ("~~ x\n<NOTE>n</NOTE", ">", ["Note(n)"]),
         ("<NOTE>a <DONE>b</NOTE> <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("a ` <NOTE>n</NOTE>\n```", "\n", ["Note(n)"]),
+        ("x\\", "` <NOTE>n</NOTE>", ["Note(n)"]),
     ],
 )
 def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
@@ -122,6 +126,10 @@ def test_what_was_shown_of_a_part_is_not_shown_again(
         ([delta("abc"), message("xyz defgh")], [["+abc"], ["xyz defgh"], []]),
         ([delta("a <NO"), message("a <NO"), message("b")], [["+a"], ["a"], ["<NOb"], []]),
         (
+            [delta("a <NOTE>n</NOTE> x"), RETRY, message("a <NOTE>n</NOTE> b", "m2")],
+            [["+a", "a", "Note(n)", "+x"], ["SystemMessage"], ["a", "b"], []],
+        ),
+        (
             [delta("a <NO"), message("b <NOTE>n</NOTE> c")],
             [["+a"], ["b", "Note(n)", "c"], []],
         ),
@@ -132,3 +140,10 @@ def test_only_what_is_text_for_sure_is_shown(
 ) -> None:
     """What may still be a marker is held back, each marker comes, and nothing is shown late."""
     assert expected == [shown(step) for step in steps(events)]
+
+
+def test_behind_a_marker_that_waits_nothing_is_told() -> None:
+    """A marker of `at_end`, and whatever is behind it in the same delta, waits for the part."""
+    text = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
+    seen = steps([delta(text), message(text)], at_end=lambda marker: isinstance(marker, Done))
+    assert [["+a"], ["a", "Done(d)", "Note(n)", "b"], []] == [shown(step) for step in seen]
