@@ -119,23 +119,14 @@ def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
 _RUN = {
     "uv": ("run",), "poetry": ("run",), "pdm": ("run",), "hatch": ("run",), "bundle": ("exec",),
     "bundler": ("exec",), "conda": ("run",), "composer": ("exec",), "yarn": ("exec",),
-    "pnpm": ("exec",), "npm": (), "tox": ("exec", "e"), "rye": ("run",), "pipenv": ("run",),
+    "pnpm": ("exec",), "tox": ("exec", "e"), "rye": ("run",), "pipenv": ("run",),
     "mise": ("exec", "x"), "symfony": ("run",), "yarnpkg": ("exec",),
 }  # fmt: skip
 _NPX = {
     "npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",), "pipx": ("run",),
-    "uv": (), "deno": (),
 }  # fmt: skip
-_OWN_WORDS = frozenset(
-    words(
-        "install add remove rm uninstall update upgrade run test start build link unlink why"
-        " list ls init create publish config cache info version workspace workspaces node exec"
-        " dlx ci audit outdated pack prune dedupe rebuild patch import fetch store env setup"
-        " approve-builds deploy licenses root bin restart stop up unplug set plugin npm"
-        " constraints explain stage search i t in un r c ln view show diff doctor docs fund"
-        " help explore query sbom dist-tag"
-    )
-)
+_OWN_WORDS = frozenset(words("env exec install ln node patch rm unlink"))
+"""Sub-commands of package managers that are also called as a program of the system is."""
 
 _SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sort split batch"))
 """Scripts of a project are called so, and harmless programs too."""
@@ -166,5 +157,5 @@ def manager(call: Call) -> str:
 
 JUDGES: dict[str, Judge] = {
     **dict.fromkeys(("npx", "bunx", "uvx", "pnpx"), npx),
-    **dict.fromkeys({*_RUN, *_NPX} - {"deno"}, manager),
+    **dict.fromkeys({*_RUN, *_NPX}, manager),
 }

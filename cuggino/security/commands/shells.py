@@ -23,7 +23,7 @@ def shell(call: Call) -> str:
     )  # fmt: skip
     if given.has("--rcfile", "--init-file", "--command", "-s", "-i", "-C"):
         return f"{call.name} must get its commands as the text of -c, or directly"
-    if any(word.value is None for word in call.args[:1]) or given.unclear[:1] == call.args[:1]:
+    if any(word.value is None or word in given.unclear[:1] for word in call.args[:1]):
         return f"It cannot be told what {call.name} runs: write the commands out"
     # `+x` and `-` are options too, wherever they stand before the text or the script.
     if given.operands and (given.operands[0].value or "").startswith(("+", "-")):
