@@ -12,7 +12,7 @@ from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.errors import AgentFailed, ConfigError, QuotaExceeded
 from cuggino.events import RateLimited
 from tests.agents.claude_lines import kind
-from tests.agents.scripted.test_ import Player, run, steps
+from tests.agents.scripted.test_agent import Player, run, steps
 
 ROLES = get_args(Role)
 
