@@ -15,7 +15,7 @@ from cuggino.loops.options import DeliverRunOptions, PlanBuildOptions
 from cuggino.loops.recording import Recording, concluded
 from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
 from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, is_outage
-from cuggino.stages import Supervision, act, lane
+from cuggino.stages import Supervision, lane
 from cuggino.storage import JournalFile, Session, Workspace, run_totals
 
 Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
@@ -97,7 +97,6 @@ def durable_run(
         workspace.session(command=options.command, since=here.now, session_id=run_id) as session,
         interruption.heard(interrupt if interrupt is not None else never(), here),
     ):
-        yield from ask(act(workspace.ignore_run_files))
         yield from wait_for_orphans(workspace, before)
         spent = ledger or ledger_of(resume)
         # A session whose program failed is followed by another one (AUT-060, LOP-064).

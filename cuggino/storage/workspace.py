@@ -54,7 +54,10 @@ class Workspace:
         self._lock = WorkspaceLock(self.folder)
 
     def open(self) -> None:
-        """Make the folders that are missing."""
+        """Make the folders that are missing, and keep what belongs to runs out of commits.
+
+        Those are the commits of agents and of people; the loops leave the whole folder out.
+        """
         for folder in (
             self.wip,
             self.spec_issues,
@@ -65,15 +68,12 @@ class Workspace:
         ):
             with storing("make folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
+        self._ignore_run_files()
 
-    def ignore_run_files(self) -> None:
-        """Keep what belongs to runs out of the commits that agents make themselves.
-
-        A `.gitignore` that is there is somebody's, and stays as it is.
-        """
+    def _ignore_run_files(self) -> None:
+        """A `.gitignore` that is there is somebody's, and stays as it is."""
         ignore = self.folder / ".gitignore"
         with storing("ignore run files", ignore):
-            self.folder.mkdir(parents=True, exist_ok=True)
             if not ignore.exists():
                 write_atomic(ignore, _IGNORED)
 

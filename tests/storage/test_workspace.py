@@ -12,6 +12,7 @@ import pytest
 from cuggino.errors import ConfigError, StorageError
 from cuggino.storage import Workspace, read_focus, read_text_file
 from cuggino.storage.atomic import write_atomic
+from cuggino.storage.focus import BIGGEST
 from tests.vectors import rows
 
 
@@ -21,7 +22,7 @@ class TestFolders:
         (row,) = (row for row in rows("cuggino_config") if row["op"] == "folders")
         for _ in range(2):
             Workspace(tmp_path).open()
-        made = [".cuggino", *(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*"))]
+        made = [".cuggino", *(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/[!.]*"))]
         more = [".cuggino/archive", ".cuggino/parked"]
         assert sorted([*row["expected"], *more]) == sorted(made)
 
@@ -161,3 +162,12 @@ class TestFocus:
         """The error of another option's file names that option."""
         with pytest.raises(ConfigError, match=r"^--review: .*gone\.md cannot be read"):
             read_text_file(tmp_path / "gone.md", what="--review")
+
+    def test_a_file_beyond_every_model(self, tmp_path: Path) -> None:
+        """What no agent can be told is refused unread; what just fits is told whole."""
+        page = tmp_path / "page.md"
+        page.write_text("è" * BIGGEST)
+        assert BIGGEST == len(read_text_file(page, what="--focus"))
+        page.write_text("è" * (BIGGEST + 1))
+        with pytest.raises(ConfigError, match="too large"):
+            read_focus("@page.md", tmp_path)

@@ -14,7 +14,6 @@ from cuggino.storage import Workspace
 def test_files_of_runs_are_no_part_of_commits(tmp_path: Path) -> None:
     """What belongs to runs on this machine is ignored by git, what a person works with is not."""
     workspace = Workspace(tmp_path)
-    workspace.ignore_run_files()
     with workspace.session() as session:
         workspace.write_spec_issue("unclear")
         workspace.backlog.joinpath("item.md").write_text("do it")
@@ -41,19 +40,19 @@ def test_a_gitignore_of_somebody_stays(tmp_path: Path) -> None:
     ignore = workspace.folder / ".gitignore"
     workspace.folder.mkdir()
     ignore.write_text("*\n")
-    workspace.ignore_run_files()
+    workspace.open()
     assert "*\n" == ignore.read_text()
     ignore.unlink()
-    workspace.ignore_run_files()
+    workspace.open()
     before = ignore.read_text()
-    workspace.ignore_run_files()
+    workspace.open()
     assert before == ignore.read_text()
     assert "/journal/" in before
 
 
 def test_a_gitignore_that_cannot_be_written(tmp_path: Path) -> None:
     """It is an error of the workspace that names what was tried."""
-    (tmp_path / ".cuggino").write_text("a file in the place of the folder")
+    (tmp_path / ".cuggino" / "..gitignore.tmp").mkdir(parents=True)
     with pytest.raises(StorageError, match="gitignore") as refused:
-        Workspace(tmp_path).ignore_run_files()
+        Workspace(tmp_path).open()
     assert "ignore run files" == refused.value.operation
