@@ -146,6 +146,9 @@ def repository(folder: Path, *, commit: bool) -> Iterator[Finding]:
         return
     branch = f"branch {state.branch}" if state.branch else "no branch (detached HEAD)"
     yield Finding("ok", f"git: repository {state.root}, {branch}")
+    if commit and not state.branch:
+        remedy = "git switch -c NAME: commits that are on no branch are easily lost"
+        yield Finding("note", "git: a run would commit on no branch", remedy)
     if state.head is None:
         yield Finding("note", "git: no commit yet", "commit once, so that changes can be compared")
     if state.dirty:

@@ -73,6 +73,18 @@ def test_repository_detached(ready: Path) -> None:
     assert expected == statuses(list(checks.repository(ready, commit=False)))
 
 
+def test_commits_on_no_branch(ready: Path) -> None:
+    """With commits on it is worth a note, with what keeps them; on a branch there is none."""
+    repo = make_repository(ready)
+    assert "note" not in [
+        status for status, _ in statuses(list(checks.repository(ready, commit=True)))
+    ]
+    repo.head.reference = repo.head.commit
+    note = list(checks.repository(ready, commit=True))[1]
+    assert ("note", "git: a run would commit on no branch") == (note.status, note.what)
+    assert "git switch -c" in (note.hint or "")
+
+
 @pytest.mark.parametrize("commit", [False, True])
 def test_uncommitted_changes(commit: bool, ready: Path) -> None:
     """Changes are a note, with what a run does with them when it commits."""
