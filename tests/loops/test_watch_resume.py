@@ -12,9 +12,9 @@ import pytest
 from reactivex import defer, just, never
 
 from cuggino.agents.protocol import SpawnOptions
-from cuggino.events import StageFinished, WatchItemCompleted, WatchProcessingItem
+from cuggino.events import RunResumed, StageFinished, WatchItemCompleted, WatchProcessingItem
 from cuggino.loops import LoopService, WatchRunOptions, WatchService
-from cuggino.storage import Backlog, JournalFile, Workspace, list_journals, read_journal
+from cuggino.storage import Backlog, Entry, JournalFile, Workspace, list_journals, read_journal
 from cuggino.testing import Marbles
 from tests.loops.resumable import Instants, at_each_append, told, values
 from tests.loops.turns import (
@@ -90,6 +90,12 @@ class WatchProcess:
     @property
     def runs(self) -> list[JournalFile]:
         return [journal for journal in self.journals if journal.started.kind == "run"]
+
+    @property
+    def watch_entries(self) -> list[Entry]:
+        """What the watches themselves have written down."""
+        watches = [journal for journal in self.journals if journal.started.kind == "watch"]
+        return [entry for journal in watches for entry in journal.entries]
 
     @property
     def archived(self) -> list[tuple[str, str]]:
@@ -173,6 +179,7 @@ def test_cut_at_every_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [f"Add {word}-{n}" for word in WORDS for n in ("one", "two")] == whole.repository.commits
     assert [f"approved-{word}.md" for word in WORDS] == [name for name, _ in whole.archived]
     assert (8, 2) == (story.sessions, len(story.told))
+    gone_on = 0
     for copy in story.instants:
         process = copied(copy, tmp_path / f"again-{copy.name}")
         left = story.sessions - sessions_done(process.runs)
@@ -180,7 +187,10 @@ def test_cut_at_every_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         story.assert_equals(process)
         assert left == len(process.agent.spawned), copy.name
         assert kinds[WatchItemCompleted] == kinds[WatchProcessingItem] <= len(WORDS)
-    assert len(story.instants) > 150
+        gone_on += kinds[RunResumed]
+        # What an earlier process spent stands in the watch's journal already.
+        assert [] == [e for e in process.watch_entries if isinstance(e.event, RunResumed)]
+    assert len(story.instants) > 150 > gone_on > 10
 
 
 def test_cut_twice_between_a_run_and_the_archive(

@@ -1,0 +1,69 @@
+"""What the journal of a watch says to the next one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import (
+    Event,
+    LoopApproved,
+    LoopSpecIssue,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchProcessingItem,
+)
+from cuggino.loops import WatchRunOptions
+from cuggino.loops.watch_journal import ITEM, open_watch_journal, settled_run
+from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+END = LoopApproved(iteration=1)
+ISSUE = LoopSpecIssue(iteration=1, content="unclear", filename="i.md")
+ONE, TWO = WatchProcessingItem(filename="1.md"), WatchProcessingItem(filename="2.md")
+RETRY = WatchItemRetry(
+    filename="1.md", message="it failed", attempt=1, max_attempts=3, retry_in=60.0
+)
+
+
+def watch_of(folder: Path, *events: Event) -> JournalFile:
+    """The journal of a watch that has told these."""
+    workspace = Workspace(folder)
+    options = WatchRunOptions(cwd=folder)
+    journal = open_watch_journal(workspace, options, None, at=AT)
+    for event in events:
+        journal.append(event, at=AT, stage=ITEM if event in (END, ISSUE) else None)
+    journal.close()
+    (path,) = list_journals(workspace.journal)
+    return read_journal(path)
+
+
+@pytest.mark.parametrize(
+    ("told", "settled"),
+    [
+        ((ONE, END), "1.md"),
+        ((ONE, END, ONE), "1.md"),
+        ((ONE, END, WatchItemCompleted(filename="1.md"), TWO, END), "2.md"),
+        ((ONE, END, TWO), None),
+        ((ONE,), None),
+        ((ONE, ISSUE), None),
+        *(
+            ((ONE, END, acted), None)
+            for acted in (
+                WatchItemCompleted(filename="1.md"),
+                WatchItemRetained(filename="1.md"),
+                WatchItemParked(filename="1.md", reason="no"),
+                RETRY,
+            )
+        ),
+        ((ONE, END, WatchItemRetained(filename="1.md"), ONE), None),
+    ],
+)
+def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_path: Path) -> None:
+    """Its end counts for its own item alone, and until the watch has acted on it."""
+    found = settled_run(watch_of(tmp_path, *told))
+    assert (None if settled is None else (settled, END)) == found
