@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+from weakref import WeakSet
 
 from reactivex import abc
 from reactivex.scheduler import VirtualTimeScheduler
@@ -45,10 +46,10 @@ class VirtualClock(VirtualTimeScheduler):
     """A scheduler on which five hours take as long as what happens in them.
 
     Time stands still while something is left to be done at the present instant, and while a
-    thread of cuggino works outside: a process that is read, a notification that is sent. When
-    nothing is, it jumps to the next timer. So real commands, git and files go together with
-    virtual waits. What takes its time outside takes none here, and whatever it says is said at the
-    instant at which it was begun.
+    thread of cuggino that was begun since works outside: a process that is read, a notification
+    that is sent. When nothing is, it jumps to the next timer. So real commands, git and files go
+    together with virtual waits. What takes its time outside takes none here, and whatever it says
+    is said at the instant at which it was begun.
 
     It begins at `start`; `elapsed` counts from there. `patience` are the real seconds that one
     instant may wait for the outside.
@@ -66,6 +67,8 @@ class VirtualClock(VirtualTimeScheduler):
         self.patience = patience
         self._before_jumps: list[Callable[[], object]] = []
         self._posted = threading.Event()
+        self._strangers = WeakSet(workers())
+        """Those that worked before there was this clock have nothing to tell it."""
 
     @property
     def elapsed(self) -> float:
@@ -135,7 +138,7 @@ class VirtualClock(VirtualTimeScheduler):
             self._posted.clear()
             if self._do_next():
                 continue
-            if workers():
+            if self._outside():
                 self._wait()
                 continue
             for look in tuple(self._before_jumps):
@@ -165,10 +168,13 @@ class VirtualClock(VirtualTimeScheduler):
             self._clock = self._queue.peek().duetime
             return True
 
+    def _outside(self) -> list[threading.Thread]:
+        return [thread for thread in workers() if thread not in self._strangers]
+
     def _wait(self) -> None:
         deadline = time.monotonic() + self.patience
         while not self._posted.wait(_LOOK):
-            if not (outside := workers()):
+            if not (outside := self._outside()):
                 return
             if time.monotonic() > deadline:
                 names = ", ".join(sorted(thread.name for thread in outside))

@@ -109,6 +109,19 @@ def test_a_thread_that_posts_as_its_last_act() -> None:
         assert [0.0] == seen
 
 
+def test_others_do_not_keep_it() -> None:
+    """A thread that worked before there was the clock is none of its business."""
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait, name="cuggino-notify-mail")
+    thread.start()
+    clock = VirtualClock(patience=0.2)
+    clock.schedule_relative(5, lambda *_: None)
+    clock.advance_to(clock.at(10))
+    assert 10 == clock.elapsed
+    ended.set()
+    thread.join()
+
+
 def test_what_never_ends_is_told() -> None:
     """A process that outlives the patience of an instant fails the test, by its name."""
     clock = VirtualClock(patience=0.2)
