@@ -85,5 +85,5 @@ def fell(
 
 def values(t: Marbles, stream: Observable[Any], seconds: float = 10) -> list[Any]:
     """What it says in the next seconds, its error included."""
-    seen = t.record(stream, until=t.now + seconds)
+    seen = t.record(stream, until=seconds)
     return [value for _, _, value in seen if value is not None]

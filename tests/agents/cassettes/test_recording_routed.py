@@ -87,7 +87,9 @@ def test_who_takes_over_behind_a_session(tmp_path: Path) -> None:
 def test_nobody_takes_over(tmp_path: Path) -> None:
     """Where nobody took over, the error is what is left."""
     error = AgentFailed("no", reason="overloaded")
-    alone = RoutedAgent([Candidate(agent=InMemoryAgent({}), name="one")])
+    alone = RoutedAgent(
+        [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
+    )
     told(record_to(tmp_path / "c", alone, env={}).spawn(options(tmp_path)))
     replay = replay_of(tmp_path / "c")
     told(replay.spawn(options(tmp_path)))
@@ -100,7 +102,7 @@ def test_nobody_takes_over(tmp_path: Path) -> None:
 def test_each_role_is_held_as_its_own_agents_are(tmp_path: Path) -> None:
     """What the recorded agents of a role can be held to is known of the recording."""
     scripted = cuggino.ScriptedAgent(Path(__file__).parents[3] / "examples" / "one_agent.toml")
-    usual = [Candidate(agent=InMemoryAgent({}), name="one")]
+    usual = [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
     router = RoutedAgent(usual, {"reviewing": [Candidate(agent=scripted, name="scripted")]})
     agent = record_to(tmp_path / "c", router, env={})
     assert not is_guarded(agent, "implementing")
