@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any
 
+from cuggino.agents.json_values import (
+    MOST_LEVELS,
+    Json,
+    compact,
+    dict_or_empty,
+    failed_servers,
+    is_number,
+    text_or_none,
+)
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -18,10 +26,14 @@ from cuggino.events import (
     UserMessage,
 )
 
-Json: TypeAlias = dict[str, Any]
-
-_MAX_DEPTH = 100
-"""Deeper input of a tool is passed on as text: an event cannot hold more than 255 levels."""
+__all__ = [
+    "Json",
+    "dict_or_empty",
+    "is_api_error",
+    "message_text",
+    "text_or_none",
+    "to_events",
+]
 
 
 def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
@@ -119,12 +131,7 @@ def _system_events(raw: Json) -> list[LlmAgentEvent]:
 def _failed_servers(raw: Json) -> list[LlmAgentEvent]:
     """The program goes on without the tools of a server that it could not start, and says so here
     alone."""
-    servers = raw.get("mcp_servers")
-    return [
-        SystemMessage(text=f"MCP server {text_or_none(server.get('name')) or 'unknown'} failed")
-        for server in (servers if isinstance(servers, list) else [])
-        if isinstance(server, dict) and server.get("status") == "failed"
-    ]
+    return [SystemMessage(text=text) for text in failed_servers(raw.get("mcp_servers"))]
 
 
 def _retry_text(raw: Json) -> str:
@@ -159,7 +166,8 @@ def _time(value: Any) -> datetime | None:
 
 
 def _tool_input(value: Any) -> Any:
-    return value if _depth_within(value, _MAX_DEPTH) else _compact(value)
+    """What is nested too deeply for an event is passed on as text."""
+    return value if _depth_within(value, MOST_LEVELS) else compact(value)
 
 
 def _depth_within(value: Any, levels: int) -> bool:
@@ -177,7 +185,7 @@ def _tool_output(content: Any, tool_use_result: Any) -> str:
             content = text_or_none(tool_use_result) or ""
     if isinstance(content, list):
         return "\n".join(map(_part_text, content))
-    return content if isinstance(content, str) else _compact(content)
+    return content if isinstance(content, str) else compact(content)
 
 
 def _part_text(part: Any) -> str:
@@ -185,14 +193,7 @@ def _part_text(part: Any) -> str:
         case {"type": "text", "text": str(text)}:
             return text
         case _:
-            return _compact(part)
-
-
-def _compact(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:
-        return "(nested too deeply to be shown)"
+            return compact(part)
 
 
 def _blocks(message: Json) -> list[Any]:
@@ -200,18 +201,3 @@ def _blocks(message: Json) -> list[Any]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
-
-
-def dict_or_empty(value: Any) -> Json:
-    """The object, or an empty one in the place of anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def text_or_none(value: Any) -> str | None:
-    """The text, or None in the place of anything else."""
-    return value if isinstance(value, str) else None
-
-
-def is_number(value: Any) -> TypeGuard[int | float]:
-    """True for a number that can be counted with: no truth value, not NaN, not endless."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15

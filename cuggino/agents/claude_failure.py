@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import Json, message_text, text_or_none
+from cuggino.agents.claude_events import message_text
 from cuggino.agents.failures import (
     CONNECTION,
     crash,
@@ -24,6 +24,7 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
+from cuggino.agents.json_values import Json, text_or_none
 from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,

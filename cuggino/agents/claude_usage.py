@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
+from cuggino.agents.json_values import Json, dict_or_empty, is_number, text_or_none
 from cuggino.events import Usage
 
 _MODEL_KEYS = {

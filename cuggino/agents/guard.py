@@ -44,10 +44,12 @@ LEAST_BASH = 5
 TIMEOUT_SECONDS = 10
 """Of the agent's program for one call of the hook, which ends itself before."""
 
-_FAILED = (
+NOT_JUDGED = (
     "The guard could not judge this call, so it was not run. Try it once more; "
     "if it fails again, go on without it and say so in your report."
 )
+"""What the agent is told when the guard itself has failed."""
+
 _NOT_RUN = "its program could not be run"
 _SHELL = (
     "no=$1; shift; "
@@ -141,7 +143,8 @@ class Guard:
         }
 
     def _entry(self, event: str, manner: hook.Manner) -> dict[str, Any]:
-        no = hook.refusal(event, _NOT_RUN if event == "SessionStart" else _FAILED, token=self.token)
+        why = _NOT_RUN if event == "SessionStart" else NOT_JUDGED
+        no = hook.refusal(event, why, token=self.token)
         program = [self.python, "-I", "-S", self.program]
         words = [self.policy.to_json(), self.shfmt, self.token, manner]
         return {

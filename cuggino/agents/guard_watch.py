@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
 from cuggino.agents.guard import not_live
+from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.security.hook import LIVE

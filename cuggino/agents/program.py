@@ -104,6 +104,11 @@ def converse(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> int:
                 raise
 
 
+def encodable(text: str) -> str:
+    """Without halves of surrogate pairs (from a command line that is no UTF-8)."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def write_private(text: str, *, suffix: str = ".md") -> Path:
     """A new temporary file with this text, which its user alone can read.
 

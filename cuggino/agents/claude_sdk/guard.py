@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cuggino.agents.claude_events import Json
-from cuggino.agents.guard import Guard, not_live
+from cuggino.agents.guard import NOT_JUDGED, Guard, not_live
+from cuggino.agents.json_values import Json
 from cuggino.security import hook
 
 if TYPE_CHECKING:
@@ -37,11 +37,6 @@ JUDGE_SECONDS = 8.0
 ANSWER_SECONDS = 600.0
 """After so long the program takes the missing answer for a no. It may wait for a subscriber of this
 process that is slow to read, which is no reason to deny a call."""
-
-_FAILED = (
-    "The guard could not judge this call, so it was not run. Try it once more; "
-    "if it fails again, go on without it and say so in your report."
-)
 
 
 def gate_settings(
@@ -126,12 +121,12 @@ class SdkGate:
         )
 
     def _refusal(self, event: str, call: Json) -> Json:
-        said = hook.refusal(event, _FAILED, token=self.guard.token)
+        said = hook.refusal(event, NOT_JUDGED, token=self.guard.token)
         if event != "PreToolUse":
             return said
         tool = str(call.get("tool_name"))
         own = {"tool_use_id": call.get("tool_use_id"), "tool": tool, "decision": "deny"}
-        return {**said, "cuggino": {**said["cuggino"], **own, "part": tool, "reason": _FAILED}}
+        return {**said, "cuggino": {**said["cuggino"], **own, "part": tool, "reason": NOT_JUDGED}}
 
     def _told(self, event: str, said: Json) -> Json:
         """The answer for the program, once it is told here."""

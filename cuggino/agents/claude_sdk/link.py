@@ -14,8 +14,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cuggino.agents.claude_events import Json
 from cuggino.agents.claude_sdk.guard import SdkGate
+from cuggino.agents.json_values import Json
+from cuggino.agents.program import encodable
 from cuggino.sources.process_duplex import InputPipe
 
 if TYPE_CHECKING:
@@ -250,9 +251,7 @@ class ClaudeSdkLink:
 
 
 async def _once(prompt: str) -> AsyncIterator[Json]:
-    # Halves of surrogate pairs (from a command line that is no UTF-8) would reach the model.
-    prompt = prompt.encode("utf-8", "replace").decode("utf-8")
-    message = {"role": "user", "content": prompt}
+    message = {"role": "user", "content": encodable(prompt)}
     yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
 
 

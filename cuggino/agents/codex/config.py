@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cuggino.agents.program import encodable
 from cuggino.errors import StorageError
 
 LONGEST_ARGUMENT = 100_000
@@ -58,9 +59,8 @@ def toml(value: Any) -> str:
 
 def quoted(text: str) -> str:
     """The text as a string of TOML. Halves of surrogate pairs become question marks."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")
     # As JSON, but that needs no escape for DEL; and TOML knows no pairs of surrogates.
-    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(encodable(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def override(key: str, value: Any) -> list[str]:

@@ -34,12 +34,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.agents.claude_events import text_or_none
 from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex import hook as codex_hook
 from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
 from cuggino.agents.failures import cut, last_lines
-from cuggino.agents.guard import Guard, make_guard, not_live
+from cuggino.agents.guard import NOT_JUDGED, Guard, make_guard, not_live
+from cuggino.agents.json_values import text_or_none
 from cuggino.agents.program import write_private
 from cuggino.security.hook import LIVE
 from cuggino.security.policy import Policy
@@ -56,14 +56,10 @@ _TRY_SECONDS = 30
 _TIMEOUT = 3600
 """Seconds that Codex gives the hook, which takes no more than ten."""
 
-_FAILED = (
-    "The guard could not judge this call, so it was not run. Try it once more; "
-    "if it fails again, go on without it and say so in your report."
-)
 _SHELL = (
     "no=$1; log=$2; shift 2; "
     'said=$("$@" 2>/dev/null) && case $said in "{"*"}") printf "%s\\n" "$said"; exit 0 ;; esac; '
-    f'printf "%s\\n" "$no" >> "$log"; printf "%s\\n" "{_FAILED}" >&2; exit 2'
+    f'printf "%s\\n" "$no" >> "$log"; printf "%s\\n" "{NOT_JUDGED}" >&2; exit 2'
 )
 """Run what follows; unless it succeeds and prints an object, the answer is no, and is logged."""
 
@@ -111,7 +107,7 @@ class CodexGuard:
         guard = self.guard
         program = [guard.python, "-I", "-S", self.program]
         own = [guard.policy.to_json(), guard.shfmt, guard.token, self.bash, str(self.log)]
-        no = json.dumps({"token": guard.token, "decision": "deny", "reason": _FAILED})
+        no = json.dumps({"token": guard.token, "decision": "deny", "reason": NOT_JUDGED})
         words = ["/bin/sh", "-c", _SHELL, "cuggino-guard", no, str(self.log)]
         words += [*program, *own, *self.servers]
         return f"exec {shlex.join(words)}"

@@ -7,14 +7,12 @@ import shlex
 from pathlib import PurePath
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
+from cuggino.agents.json_values import Json, compact, dict_or_empty, shown, text_or_none
 from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _TOOL_OF_CHANGE = {"add": "Write", "update": "Edit", "delete": "Edit"}
 _FAILED = frozenset({"failed", "declined"})
-_MOST_LEVELS = 100
-"""An event cannot hold more than 255 levels."""
 
 
 def is_tool(item: Json) -> bool:
@@ -109,17 +107,6 @@ def shell_words(text: str) -> list[str]:
         return []
 
 
-def shown(value: Any, levels: int = _MOST_LEVELS) -> Any:
-    """The input of a tool, in which what is nested too deeply for an event is left out."""
-    if levels == 0:
-        return "(nested too deeply to be shown)"
-    if isinstance(value, dict):
-        return {str(key): shown(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [shown(item, levels - 1) for item in value]
-    return value
-
-
 def _changes(item: Json, own: str) -> list[tuple[str, str, Json]]:
     """Each change of a file: the id of its call, its tool, its input."""
     changes = item.get("changes")
@@ -147,14 +134,7 @@ def _content(result: Any) -> str:
     """The text of what an MCP server answered."""
     parts = dict_or_empty(result).get("content")
     texts = [
-        text_or_none(dict_or_empty(part).get("text")) or _compact(part)
+        text_or_none(dict_or_empty(part).get("text")) or compact(part)
         for part in (parts if isinstance(parts, list) else [])
     ]
     return "\n".join(texts)
-
-
-def _compact(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:
-        return "(nested too deeply to be shown)"

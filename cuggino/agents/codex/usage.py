@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, is_number
 from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex.config import codex_home
+from cuggino.agents.json_values import Json, count_or_zero, dict_or_empty
 from cuggino.events import Usage
 
 _MOST_SEARCHES = 5
@@ -18,11 +17,11 @@ _ID = re.compile(r"[\w-]+", re.ASCII)
 
 def usage_of(told: Json) -> Usage:
     """The tokens that the program tells; those of the cache are part of its input."""
-    read = _number(told.get("cached_input_tokens"))
-    written = _number(told.get("cache_write_input_tokens"))
+    read = count_or_zero(told.get("cached_input_tokens"))
+    written = count_or_zero(told.get("cache_write_input_tokens"))
     return Usage(
-        input_tokens=max(0, _number(told.get("input_tokens")) - read - written),
-        output_tokens=_number(told.get("output_tokens")),
+        input_tokens=max(0, count_or_zero(told.get("input_tokens")) - read - written),
+        output_tokens=count_or_zero(told.get("output_tokens")),
         cache_read_tokens=read,
         cache_creation_tokens=written,
     )
@@ -82,7 +81,3 @@ def _total(line: bytes) -> Usage | None:
     payload = dict_or_empty((parse_json_line(line) or {}).get("payload"))
     total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
     return usage_of(total) if payload.get("type") == "token_count" and total else None
-
-
-def _number(value: Any) -> int:
-    return int(value) if is_number(value) else 0

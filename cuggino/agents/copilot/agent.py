@@ -17,7 +17,7 @@ from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
 from cuggino.agents.copilot.stream import Program, copilot_session
 from cuggino.agents.guard import Guard, find_bash, make_guard, with_variables
-from cuggino.agents.program import absolute, ask_version, check_version, converse
+from cuggino.agents.program import absolute, ask_version, check_version, converse, encodable
 from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.errors import AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent
@@ -145,10 +145,10 @@ class CopilotAgent:
         provider = _provider(env)
         token = secrets.token_hex(32)
         order = Order(
-            prompt=_clean(options.prompt),
+            prompt=encodable(options.prompt),
             cwd=options.cwd,
             token=token,
-            system_prompt=_clean(options.system_prompt) if options.system_prompt else None,
+            system_prompt=encodable(options.system_prompt) if options.system_prompt else None,
             session_id=options.session_id,
             resume_session_id=options.resume_session_id,
             model=options.model or env.get("COPILOT_MODEL") or None,
@@ -226,11 +226,6 @@ def _provider(env: Mapping[str, str]) -> dict[str, Any] | None:
     return {"type": env.get("COPILOT_PROVIDER_TYPE") or "openai", "base_url": base_url, **given}
 
 
-def _clean(text: str) -> str:
-    """Without halves of surrogate pairs (from a command line that is no UTF-8)."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 @contextmanager
 def _instructions(system_prompt: str | None) -> Iterator[Path | None]:
     """A private folder with the system prompt, as the program reads instructions."""
@@ -240,6 +235,6 @@ def _instructions(system_prompt: str | None) -> Iterator[Path | None]:
     with tempfile.TemporaryDirectory(prefix="cuggino-") as name:
         folder = Path(name) / ".github" / "instructions"
         folder.mkdir(parents=True)
-        text = f'---\napplyTo: "**"\n---\n{_clean(system_prompt)}\n'
+        text = f'---\napplyTo: "**"\n---\n{encodable(system_prompt)}\n'
         (folder / "cuggino.instructions.md").write_text(text, encoding="utf-8")
         yield Path(name)

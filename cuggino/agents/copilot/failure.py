@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, tzinfo
-from typing import Any, TypeAlias
+from typing import Any
 
 from cuggino.agents.failures import cut, failed, reason_of_status
+from cuggino.agents.json_values import Json
 from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
-
-Json: TypeAlias = dict[str, Any]
 
 LOGIN = (
     "log in with `copilot login`, or set COPILOT_GITHUB_TOKEN; "

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
 from cuggino.agents.copilot.tools import Call, common_call, same_text
-from cuggino.agents.guard import Guard, not_live
+from cuggino.agents.guard import NOT_JUDGED, Guard, not_live
+from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.security import hook
@@ -34,10 +34,6 @@ JUDGE_SECONDS = 8.0
 """After so long a call that is still being judged is denied."""
 
 _ATTENDED = "This session may read only: nobody is there to be asked. Say so in your report."
-_FAILED = (
-    "The guard could not judge this call, so it was not run. Try it once more; "
-    "if it fails again, go on without it and say so in your report."
-)
 _MANAGED = "The organisation wants a person to approve this, and nobody is there."
 _OUT_OF_SCOPE = (
     "Reading outside of the project is not allowed: what you need must be in the project, or the "
@@ -132,7 +128,7 @@ class Gate:
         try:
             return await self._permission(request)
         except Exception:
-            return _FAILED
+            return NOT_JUDGED
 
     async def _permission(self, request: Json) -> str:
         if request.get("managedApprovalRequired") is True:
@@ -205,7 +201,7 @@ class Gate:
                 return ""
             return self._denied(call, call_id, str(own["part"]), str(own["reason"]))
         except Exception:  # a time-out too: whatever it is, what was not judged does not run
-            return self._denied(call, call_id, call.tool, _FAILED)
+            return self._denied(call, call_id, call.tool, NOT_JUDGED)
 
     def _answer(self, guard: Guard, data: Json) -> Json:
         return hook.answer(data, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="allow")

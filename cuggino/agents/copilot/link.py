@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuggino.agents.claude_events import Json
 from cuggino.agents.copilot.guard import Gate
+from cuggino.agents.json_values import Json
 
 if TYPE_CHECKING:
     from copilot import CopilotClient

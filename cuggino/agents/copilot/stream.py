@@ -11,13 +11,13 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.claude_events import Json
 from cuggino.agents.claude_zone import local_zone
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
 from cuggino.agents.failures import crash
+from cuggino.agents.json_values import Json
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
-from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
 from cuggino.agents.copilot.failure import failure_of
 from cuggino.agents.copilot.tools import Call, common_call
 from cuggino.agents.failures import outcome_of
+from cuggino.agents.json_values import (
+    Json,
+    count_or_zero,
+    dict_or_empty,
+    failed_servers,
+    shown,
+    text_or_none,
+)
 from cuggino.agents.pieces import Pieces
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
@@ -104,7 +110,8 @@ class CopilotSession:
                 self.session_id = text_or_none(data.get("sessionId")) or self._resumed
                 return [SystemMessage(text="Session initialized")]
             case "session.mcp_servers_loaded":
-                return _failed_servers(data)
+                told = failed_servers(data.get("servers"))
+                return [SystemMessage(text=text) for text in told] or None
             case "user.message" if agent is None:
                 echoed, self._begun = not self._begun, True
                 text = text_or_none(data.get("content"))
@@ -172,7 +179,7 @@ class CopilotSession:
     def _tool_call(self, data: Json) -> list[LlmAgentEvent]:
         call = call_of(data, self._servers)
         call_id = text_or_none(data.get("toolCallId")) or ""
-        return [ToolCall(name=call.tool, input=_shown(call.input), id=call_id)]
+        return [ToolCall(name=call.tool, input=shown(call.input), id=call_id)]
 
     def _sub_agent(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent]:
         """Also told in words: a sub-agent in the background ends long after its call."""
@@ -196,12 +203,13 @@ class CopilotSession:
 
     def _count(self, data: Json) -> list[LlmAgentEvent]:
         """Tokens of one request, sub-agents' included. Those of the cache are part of the input."""
-        read, written = _number(data, "cacheReadTokens"), _number(data, "cacheWriteTokens")
-        given = _number(data, "inputTokens")
+        read = count_or_zero(data.get("cacheReadTokens"))
+        written = count_or_zero(data.get("cacheWriteTokens"))
+        given = count_or_zero(data.get("inputTokens"))
         used = self._usage or Usage()
         self._usage = Usage(
             input_tokens=used.input_tokens + max(0, given - read - written),
-            output_tokens=used.output_tokens + _number(data, "outputTokens"),
+            output_tokens=used.output_tokens + count_or_zero(data.get("outputTokens")),
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
@@ -226,29 +234,3 @@ def _tool_result(data: Json) -> ToolResult:
     output = text_or_none(result.get("content")) or text_or_none(error.get("message")) or ""
     name = text_or_none(data.get("toolCallId")) or "unknown"
     return ToolResult(name=name, output=output, is_error=is_error)
-
-
-def _failed_servers(data: Json) -> list[LlmAgentEvent] | None:
-    servers = data.get("servers")
-    failed = [
-        SystemMessage(text=f"MCP server {text_or_none(server.get('name')) or 'unknown'} failed")
-        for server in (servers if isinstance(servers, list) else [])
-        if isinstance(server, dict) and server.get("status") == "failed"
-    ]
-    return [*failed] or None
-
-
-def _shown(value: Any, levels: int = 100) -> Any:
-    """The input of a tool, in which what is nested too deeply for an event is left out."""
-    if levels == 0:
-        return "(nested too deeply to be shown)"
-    if isinstance(value, dict):
-        return {str(key): _shown(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shown(item, levels - 1) for item in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
-def _number(data: Json, key: str) -> int:
-    value = data.get(key)
-    return int(value) if is_number(value) else 0

@@ -22,7 +22,7 @@ from cuggino.agents.gemini.home import (
 from cuggino.agents.gemini.settings import DISTRUST, GUARDED, merged, session_settings
 from cuggino.agents.gemini.watch import GeminiWatch
 from cuggino.agents.gemini.wire import GeminiSession
-from cuggino.agents.program import absolute, ask_version, converse
+from cuggino.agents.program import absolute, ask_version, converse, encodable
 from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
 from cuggino.errors import GuardNotLive
@@ -166,7 +166,7 @@ class GeminiAgent:
             session = partial(session, watch=GeminiWatch(_Lines(guard.log)))
         hooks = {**exits.hooks(), **(guard.hooks() if guard else {})}
         self._write(options, home, env, guard, hooks)
-        prompt = as_said(_clean(options.prompt))
+        prompt = as_said(encodable(options.prompt))
         if not is_verbatim(prompt) and fits_command(prompt):
             prompt = home.write_command(prompt)
         return stream_json(
@@ -200,7 +200,7 @@ class GeminiAgent:
         if options.dangerously_skip_permissions:
             words.append(_BUILD_FILES)
         if words:
-            text = _clean("\n\n".join(words))
+            text = encodable("\n\n".join(words))
             home.write_context(text, settings=settings)
         made = rules(
             unattended=options.dangerously_skip_permissions,
@@ -241,7 +241,7 @@ class GeminiAgent:
         try:
             home.write_settings(home.user_settings())
             names = context_of_project(options.cwd) or home.user_settings()
-            home.write_context(_clean(options.system_prompt), settings=names)
+            home.write_context(encodable(options.system_prompt), settings=names)
             return converse(argv, cwd=options.cwd, env={**env, "GEMINI_CLI_HOME": str(home.path)})
         finally:
             home.remove()
@@ -270,8 +270,3 @@ class _Lines:
             return []
         self._at += len(text) + 1
         return text.decode("utf-8", "replace").split("\n")
-
-
-def _clean(text: str) -> str:
-    """Without halves of surrogate pairs (from a command line that is no UTF-8)."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -12,9 +12,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.claude_events import dict_or_empty
 from cuggino.agents.gemini.tools import unmarked
 from cuggino.agents.gemini.watch import same_text
+from cuggino.agents.json_values import dict_or_empty
 from cuggino.errors import StorageError
 
 SHELL = "run_shell_command"

@@ -12,9 +12,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, TypeAlias
 
-from cuggino.agents.claude_events import dict_or_empty, text_or_none
 from cuggino.agents.failures import (
     CONNECTION,
     api_failure,
@@ -25,10 +23,9 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
+from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
 from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
-
-Json: TypeAlias = dict[str, Any]
 
 _HINTS: dict[AgentFailure, str] = {
     "auth": "log in with `gemini`, or set GEMINI_API_KEY",

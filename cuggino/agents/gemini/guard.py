@@ -35,7 +35,7 @@ from typing import Any
 from cuggino.agents.gemini import hook as gemini_hook
 from cuggino.agents.gemini.home import Home
 from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
-from cuggino.agents.guard import Guard, find_bash, make_guard, not_live, with_variables
+from cuggino.agents.guard import NOT_JUDGED, Guard, find_bash, make_guard, not_live, with_variables
 from cuggino.errors import GuardNotLive
 from cuggino.security.hook import LIVE
 from cuggino.security.policy import Policy
@@ -43,10 +43,6 @@ from cuggino.security.policy import Policy
 TIMEOUT_MS = 20_000
 """That the program gives the hook, which ends itself before."""
 
-FAILED = (
-    "The guard could not judge this call, so it was not run. Try it once more; "
-    "if it fails again, go on without it and say so in your report."
-)
 UNMARKED = "The guard has not let this call pass, so it was not run."
 ATTENDED = "This session may read only: nobody is there to be asked. Say so in your report."
 
@@ -155,7 +151,7 @@ def prepare_guard(
 def _script(guard: Guard, orders: Path) -> str:
     """Run the hook; unless it succeeds and prints an object, say no."""
     hook = shlex.join([guard.python, "-I", "-S", gemini_hook.__file__, str(orders)])
-    no = shlex.quote(json.dumps({"decision": "deny", "reason": FAILED}))
+    no = shlex.quote(json.dumps({"decision": "deny", "reason": NOT_JUDGED}))
     return (
         f"said=$({hook}) && case $said in '{{'*'}}') ;; *) false ;; esac || said={no}\n"
         "printf '%s\\n' \"$said\"\n"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
-from cuggino.agents.gemini.guard import ATTENDED, FAILED, UNMARKED
-from cuggino.agents.guard import not_live
+from cuggino.agents.gemini.guard import ATTENDED, UNMARKED
+from cuggino.agents.guard import NOT_JUDGED, not_live
+from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.security.hook import LIVE
@@ -128,7 +128,7 @@ class GeminiWatch:
 
 def _by_itself(started: _Started, call_id: str, message: str) -> list[GuardDenied]:
     """What was denied because the hook has not answered, or not in time."""
-    reason = next((why for why in (FAILED, UNMARKED, ATTENDED) if why in message), None)
+    reason = next((why for why in (NOT_JUDGED, UNMARKED, ATTENDED) if why in message), None)
     if reason is None and message.startswith(_BLOCKED):
         reason = message.removeprefix(_BLOCKED)
     if reason is None:

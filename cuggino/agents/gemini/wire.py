@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
 from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.gemini.failure import Ending, failure_of
 from cuggino.agents.gemini.tools import common_call, unmarked
 from cuggino.agents.gemini.watch import GeminiWatch
+from cuggino.agents.json_values import (
+    Json,
+    count_or_zero,
+    dict_or_empty,
+    shown,
+    text_or_none,
+)
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -25,8 +31,6 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-
-_MAX_DEPTH = 100
 
 
 class GeminiSession:
@@ -155,7 +159,7 @@ class GeminiSession:
             self._commands[call_id] = given
         if self._watch:
             self._watch.call(call_id, name, call.tool, given)
-        return ToolCall(name=call.tool, input=_shown(call.input), id=call_id)
+        return ToolCall(name=call.tool, input=shown(call.input), id=call_id)
 
     def _tool_result(self, raw: Json) -> list[LlmAgentEvent]:
         self._is_turn = False
@@ -185,26 +189,11 @@ class GeminiSession:
 
 def _usage(stats: Json) -> Usage | None:
     """Tokens of this run; what the model thought is part of what it put out."""
-    given, cached = _number(stats, "input_tokens"), _number(stats, "cached")
-    output = max(_number(stats, "output_tokens"), _number(stats, "total_tokens") - given)
+    given, cached = count_or_zero(stats.get("input_tokens")), count_or_zero(stats.get("cached"))
+    total = count_or_zero(stats.get("total_tokens"))
+    output = max(count_or_zero(stats.get("output_tokens")), total - given)
     if not (given or output):
         return None
     return Usage(
         input_tokens=max(0, given - cached), output_tokens=output, cache_read_tokens=cached
     )
-
-
-def _number(stats: Json, key: str) -> int:
-    value = stats.get(key)
-    return int(value) if is_number(value) else 0
-
-
-def _shown(value: Any, levels: int = _MAX_DEPTH) -> Any:
-    """The input of a tool, in which what is nested too deeply for an event is left out."""
-    if levels == 0:
-        return "(nested too deeply to be shown)"
-    if isinstance(value, dict):
-        return {str(key): _shown(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shown(item, levels - 1) for item in value]
-    return value

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from cuggino.agents.failures import (
     CONNECTION,
@@ -21,9 +21,8 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
+from cuggino.agents.json_values import Json
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
-
-Json: TypeAlias = dict[str, Any]
 
 PATIENCE_SECONDS = 300.0
 """The program waits as long as a server tells it to, days if need be; this much is let pass."""

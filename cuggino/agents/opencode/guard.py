@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.claude_events import Json, text_or_none
 from cuggino.agents.guard import Guard, find_bash, make_guard, not_live, with_variables
+from cuggino.agents.json_values import Json, text_or_none
 from cuggino.agents.opencode import judge as opencode_judge
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive

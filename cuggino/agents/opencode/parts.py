@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, text_or_none
+from cuggino.agents.json_values import Json, dict_or_empty, shown, text_or_none
 from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.tools import Call, common_call
 from cuggino.events import (
@@ -118,7 +118,7 @@ class Parts:
         if call.tool == "Task":
             self._tasks.append(call_id)
         said = self._said_before(parent)
-        return [*said, ToolCall(name=call.tool, input=_shown(call.input), id=call_id)]
+        return [*said, ToolCall(name=call.tool, input=shown(call.input), id=call_id)]
 
     def _said_before(self, parent: str | None) -> list[LlmAgentEvent]:
         """What is written by now: the program ends a text only behind the calls that follow it."""
@@ -169,14 +169,3 @@ def broken_servers(status: Any) -> list[LlmAgentEvent]:
         for name, told in dict_or_empty(status).items()
         if dict_or_empty(told).get("status") == "failed"
     ]
-
-
-def _shown(value: Any, levels: int = 100) -> Any:
-    """The input of a tool, in which what is nested too deeply for an event is left out."""
-    if levels == 0:
-        return "(nested too deeply to be shown)"
-    if isinstance(value, dict):
-        return {str(key): _shown(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shown(item, levels - 1) for item in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -14,13 +14,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from cuggino.agents.guard import NOT_JUDGED
+
 JUDGE_SECONDS = 10
 """After so long a judge that does not answer is killed, and the call denied."""
-
-FAILED = (
-    "The guard could not judge this call, so it was not run. Try it once more; "
-    "if it fails again, go on without it and say so in your report."
-)
 
 
 def plugin_source(orders: Mapping[str, object]) -> str:
@@ -29,7 +26,7 @@ def plugin_source(orders: Mapping[str, object]) -> str:
     `orders`: `cwd` (where the session works), `permission` (what it may do), `drop` (variables that
     its tools do not get), and for a guarded one `judge` (a command line), `token`, `outputs`.
     """
-    given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": FAILED}
+    given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": NOT_JUDGED}
     # As JSON in a string, nothing of it can be code.
     return _SOURCE.replace("@ORDERS@", json.dumps(json.dumps(given)))
 

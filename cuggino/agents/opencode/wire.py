@@ -12,10 +12,16 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import Json, dict_or_empty, is_number, text_or_none
 from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.claude_zone import local_zone
 from cuggino.agents.failures import outcome_of
+from cuggino.agents.json_values import (
+    Json,
+    count_or_zero,
+    dict_or_empty,
+    is_number,
+    text_or_none,
+)
 from cuggino.agents.opencode.failure import (
     broken_off,
     elsewhere,
@@ -195,12 +201,12 @@ class OpenCodeSession:
         cache = dict_or_empty(tokens.get("cache"))
         used = self._usage or Usage()
         self._usage = Usage(
-            input_tokens=used.input_tokens + _number(tokens.get("input")),
+            input_tokens=used.input_tokens + count_or_zero(tokens.get("input")),
             output_tokens=used.output_tokens
-            + _number(tokens.get("output"))
-            + _number(tokens.get("reasoning")),
-            cache_read_tokens=used.cache_read_tokens + _number(cache.get("read")),
-            cache_creation_tokens=used.cache_creation_tokens + _number(cache.get("write")),
+            + count_or_zero(tokens.get("output"))
+            + count_or_zero(tokens.get("reasoning")),
+            cache_read_tokens=used.cache_read_tokens + count_or_zero(cache.get("read")),
+            cache_creation_tokens=used.cache_creation_tokens + count_or_zero(cache.get("write")),
         )
         cost = part.get("cost")
         # Nothing is told of a model without prices but that it costs nothing.
@@ -210,7 +216,7 @@ class OpenCodeSession:
     def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
         message = text_or_none(status.get("message")) or "no answer from the API"
         moment, until = datetime.fromtimestamp(now, UTC), _time(status.get("next"))
-        attempt = _number(status.get("attempt"))
+        attempt = count_or_zero(status.get("attempt"))
         self._cut = self._cut or waits_too_long(
             message, until or moment, attempt=attempt, now=moment, zone=self._zone()
         )
@@ -227,10 +233,6 @@ class OpenCodeSession:
         data = dict_or_empty(told.get("data"))
         text = text_or_none(data.get("message")) or text_or_none(told.get("name"))
         return [SystemMessage(text=text or "Unknown error")]
-
-
-def _number(value: Any) -> int:
-    return max(0, int(value)) if is_number(value) else 0
 
 
 def _time(milliseconds: Any) -> datetime | None:

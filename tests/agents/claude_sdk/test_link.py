@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from cuggino.agents.claude_events import Json
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order, PipeTransport
+from cuggino.agents.json_values import Json
 from cuggino.sources.process_duplex import InputPipe
 from cuggino.testing import no_leaks
 from tests.real_claude_sdk import needs_sdk
@@ -56,6 +56,7 @@ def test_lines_from_another_thread(stdin: InputPipe) -> None:
     assert not transport.is_ready()
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine it is
 @given(st.lists(st.binary(max_size=40) | st.text().map(str.encode), max_size=5))
 def test_any_bytes(lines: list[bytes]) -> None:
     """Whatever the program prints, the SDK gets objects, and nothing raises."""

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from cuggino.agents.gemini import guard as gemini_guard
-from cuggino.agents.gemini.guard import FAILED, UNMARKED, SessionGuard, prepare_guard, rules
+from cuggino.agents.gemini.guard import UNMARKED, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.home import Home
 from cuggino.agents.gemini.hook import answer
 from cuggino.agents.gemini.tools import MARK
 from cuggino.agents.gemini.watch import GeminiWatch
+from cuggino.agents.guard import NOT_JUDGED
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.security.roles import role_policy
@@ -81,7 +82,7 @@ def test_a_program_that_fails(guard: SessionGuard) -> None:
     done = subprocess.run(
         ["/bin/sh", str(guard.script)], input="{}", capture_output=True, text=True, check=True
     )
-    assert {"decision": "deny", "reason": FAILED} == json.loads(done.stdout)
+    assert {"decision": "deny", "reason": NOT_JUDGED} == json.loads(done.stdout)
 
 
 def test_trying_out(guard: SessionGuard, project: Path) -> None:
@@ -238,7 +239,7 @@ def test_an_allowed_call() -> None:
     assert watch.breach is not None
 
 
-@pytest.mark.parametrize("reason", [FAILED, UNMARKED])
+@pytest.mark.parametrize("reason", [NOT_JUDGED, UNMARKED])
 def test_a_hook_that_did_not_answer(reason: str) -> None:
     """A call that was not run because the hook failed is denied as well."""
     watch = watched()
