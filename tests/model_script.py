@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -249,3 +249,15 @@ def _as_reply(step: Step) -> Reply:
             return Message([step])
         case _:
             return Message(step)
+
+
+def in_words(script: Script, translated: Callable[[Block], Block]) -> Script:
+    """The script, whose calls are those of tools that another agent has."""
+
+    def reply(request: ModelRequest) -> Reply:
+        said = script(request)
+        if isinstance(said, Message):
+            return replace(said, blocks=[translated(block) for block in said.blocks])
+        return said
+
+    return reply

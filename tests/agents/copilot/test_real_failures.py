@@ -8,9 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +20,7 @@ import cuggino
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, Event, RateLimited, SessionEnded, SystemMessage, ToolCall
 from cuggino.operators import LoopScheduler
+from tests.agents.sleepers import running, wait_for
 from tests.model_openai import OpenAiServer
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always, replies
 from tests.real_copilot import Copilot, bash, clean_env, copilot, copilot_cli
@@ -37,19 +36,7 @@ SLEEP = "sleep 31415"
 
 def sleepers() -> list[int]:
     """The processes that tools of these tests have started."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.cmdline() == SLEEP.split():
-                found.append(process.pid)
-    return found
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come about"
-        threading.Event().wait(0.02)
+    return running(SLEEP)
 
 
 @pytest.fixture(autouse=True)

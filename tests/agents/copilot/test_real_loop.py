@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cuggino import ScriptedAgent
 from cuggino.agents.copilot import CopilotAgent
-from cuggino.events import GuardDenied, LoopApproved, ToolResult, parse_event
+from cuggino.events import parse_event
 from cuggino_cli.commands.demo import make_project
+from tests.agents.demo import assert_the_same, expected
 from tests.loops.scenario_model import scenario_model
 from tests.loops.test_real_loop import FOCUS, SCENARIO, Played, play
 from tests.model_openai import OpenAiServer
-from tests.model_script import Block, Message, ModelRequest, Reply, Script, Tool
+from tests.model_script import Block, Script, Tool, in_words
 from tests.real_copilot import Copilot, clean_env, copilot, copilot_cli
 
-__all__ = ["copilot", "copilot_cli"]
+__all__ = ["copilot", "copilot_cli", "expected"]
 
 pytestmark = pytest.mark.real_agent
 
@@ -36,20 +35,7 @@ def in_copilots_words(script: Script) -> Script:
             case _:
                 return block
 
-    def reply(request: ModelRequest) -> Reply:
-        said = script(request)
-        if isinstance(said, Message):
-            return replace(said, blocks=[translated(block) for block in said.blocks])
-        return said
-
-    return reply
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """The demo as the scripted agent plays it."""
-    folder = make_project(str(tmp_path_factory.mktemp("scripted") / "demo"))
-    return play(folder, ScriptedAgent(SCENARIO))
+    return in_words(script, translated)
 
 
 def test_the_demo_is_the_same(copilot: Copilot, tmp_path: Path, expected: Played) -> None:
@@ -58,15 +44,7 @@ def test_the_demo_is_the_same(copilot: Copilot, tmp_path: Path, expected: Played
     with OpenAiServer(in_copilots_words(scenario_model(SCENARIO, folder))) as server:
         env = {**clean_env(copilot.home, server.url), "CUGGINO_PYTHON": sys.executable}
         played = play(folder, CopilotAgent(path=copilot.program, env=env))
-    assert expected.story == played.story
-    assert expected.files == played.files
-    assert expected.subjects == played.subjects
-    assert isinstance(played.events[-1], LoopApproved)
-    assert [] == [event for event in played.events if isinstance(event, GuardDenied)]
-    results = [event for event in played.events if isinstance(event, ToolResult)]
-    assert [] == [result for result in results if result.is_error]
-    assert ["completed"] * 7 == [ended.outcome for ended in played.sessions]
-    assert [] == played.session_files
+    assert_the_same(expected, played)
 
 
 def test_through_the_command_line(copilot: Copilot, tmp_path: Path, expected: Played) -> None:

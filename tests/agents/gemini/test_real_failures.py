@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ import cuggino
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, Event, MessageDelta, RateLimited, SessionEnded
 from cuggino.operators import LoopScheduler
+from tests.agents.sleepers import running, wait_for
 from tests.model_gemini import GeminiServer, usage_limit
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always, replies
 from tests.real_gemini import Gemini, bash, gemini, gemini_cli
@@ -45,19 +46,7 @@ class Lane(LoopScheduler):
 
 def sleepers() -> list[int]:
     """The processes that tools of these tests have started."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.cmdline() == SLEEP.split():
-                found.append(process.pid)
-    return found
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come about"
-        threading.Event().wait(0.02)
+    return running(SLEEP)
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import psutil
@@ -15,6 +12,7 @@ from typing_extensions import override
 from cuggino.errors import AgentFailed, CugginoError, QuotaExceeded
 from cuggino.events import Event, RateLimited, SessionEnded, SystemMessage
 from cuggino.operators import LoopScheduler
+from tests.agents.sleepers import running, wait_for
 from tests.model_openai import OpenAiServer, _OpenAiHandler
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always
 from tests.real_opencode import OpenCode, bash, opencode, opencode_cli
@@ -28,19 +26,8 @@ SLEEP = "sleep 27182"
 
 
 def sleepers() -> list[int]:
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.cmdline() == SLEEP.split():
-                found.append(process.pid)
-    return found
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come about"
-        threading.Event().wait(0.05)
+    """The processes that tools of these tests have started."""
+    return running(SLEEP)
 
 
 @pytest.mark.parametrize(

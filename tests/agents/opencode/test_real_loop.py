@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cuggino import ScriptedAgent
 from cuggino.agents.opencode import OpenCodeAgent
-from cuggino.events import GuardDenied, LoopApproved, ToolResult
 from cuggino_cli.commands.demo import make_project
+from tests.agents.demo import assert_the_same, expected
 from tests.loops.scenario_model import scenario_model
 from tests.loops.test_real_loop import SCENARIO, Played, play
 from tests.model_openai import OpenAiServer
-from tests.model_script import Block, Message, ModelRequest, Reply, Script, Tool
+from tests.model_script import Block, Script, Tool, in_words
 from tests.real_opencode import OpenCode, clean_env, opencode, opencode_cli
 
-__all__ = ["opencode", "opencode_cli"]
+__all__ = ["expected", "opencode", "opencode_cli"]
 
 pytestmark = pytest.mark.real_agent
 
@@ -35,20 +33,7 @@ def in_opencodes_words(script: Script) -> Script:
             case _:
                 return block
 
-    def reply(request: ModelRequest) -> Reply:
-        said = script(request)
-        if isinstance(said, Message):
-            return replace(said, blocks=[translated(block) for block in said.blocks])
-        return said
-
-    return reply
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """The demo as the scripted agent plays it."""
-    folder = make_project(str(tmp_path_factory.mktemp("scripted") / "demo"))
-    return play(folder, ScriptedAgent(SCENARIO))
+    return in_words(script, translated)
 
 
 @pytest.mark.timeout(400)
@@ -58,12 +43,4 @@ def test_the_demo_is_the_same(opencode: OpenCode, tmp_path: Path, expected: Play
     with OpenAiServer(in_opencodes_words(scenario_model(SCENARIO, folder))) as server:
         env = {**clean_env(opencode.home, server.url), "CUGGINO_PYTHON": sys.executable}
         played = play(folder, OpenCodeAgent(path=opencode.program, env=env))
-    assert expected.story == played.story
-    assert expected.files == played.files
-    assert expected.subjects == played.subjects
-    assert isinstance(played.events[-1], LoopApproved)
-    assert [] == [event for event in played.events if isinstance(event, GuardDenied)]
-    results = [event for event in played.events if isinstance(event, ToolResult)]
-    assert [] == [result for result in results if result.is_error]
-    assert ["completed"] * 7 == [ended.outcome for ended in played.sessions]
-    assert [] == played.session_files
+    assert_the_same(expected, played)
