@@ -96,6 +96,13 @@ class TestTools:
         assert error.hint is not None
         assert error.hint.startswith("raise toolTimeout")
 
+    def test_of_many_tools_one_is_named(self) -> None:
+        """More than two running tools are the first by name and the number of the others."""
+        t = marbles(R=AgentReplaced(idle=60, tool="Bash"))
+        stream = t.cold("(CDU)").pipe(watched(idle=5, tool=60))
+        (*_, (_when, _kind, error)) = t.record(stream)
+        assert "the agent was silent for 60 s (Bash and 2 other tools were running)" in str(error)
+
     def test_parallel_tools_run_until_the_last_result(self) -> None:
         """The first of two results leaves the other tool running."""
         t = marbles(R=AgentReplaced(idle=5))
