@@ -160,7 +160,7 @@ class OpenCodeAgent:
         # The program believes this variable before its own folder.
         env["PWD"] = str(folder)
         return stream_json(
-            self._arguments(options),
+            self.arguments(options),
             program=self.name,
             # What lies in the project's folder could run code in the program: `bunfig.toml`.
             cwd=folder,
@@ -193,7 +193,8 @@ class OpenCodeAgent:
             orders |= {**held, "variables": guard.policy.known()}
         return orders
 
-    def _arguments(self, options: SpawnOptions) -> list[str]:
+    def arguments(self, options: SpawnOptions) -> list[str]:
+        """The command line of a session."""
         argv = [self._path, "run", "--format", "json", f"--dir={options.cwd}"]
         if options.model is not None:
             argv.append(f"--model={options.model}")

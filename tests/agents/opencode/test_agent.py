@@ -1,0 +1,103 @@
+"""`OpenCodeAgent` without OpenCode: how it would be started, and what is left of that."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, just
+
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.opencode import OpenCodeAgent
+from cuggino.events import SessionEnded
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """How the program was started, each time; with what stood in its private files then."""
+    told: list[dict[str, Any]] = []
+    temp = tmp_path / "temp"
+    temp.mkdir()
+
+    def program(argv: list[str], **options: Any) -> Observable[Any]:
+        files = {file.name: file.read_text() for file in Path(options["cwd"]).iterdir()}
+        told.append({"argv": argv, **options, "files": files, "temp": temp})
+        return just(SessionEnded(outcome="completed"))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    monkeypatch.setattr("cuggino.agents.opencode.agent.stream_json", program)
+    monkeypatch.setattr(OpenCodeAgent, "check", lambda _self: "1.18.33")
+    return told
+
+
+def spawn(folder: Path, **options: Any) -> None:
+    agent = OpenCodeAgent(path="/opt/opencode", env={"HOME": str(folder), "PATH": "/bin"})
+    cuggino.run(agent.spawn(SpawnOptions(**{"prompt": "Go.", "cwd": folder, **options})))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["--title=cuggino"]),
+        ({"model": "mock/m"}, ["--model=mock/m", "--title=cuggino"]),
+        ({"resume_session_id": "ses_1"}, ["--session=ses_1"]),
+        ({"resume_session_id": "ses_1", "model": "m"}, ["--model=m", "--session=ses_1"]),
+        ({"session_id": "new"}, ["--title=cuggino"]),
+    ],
+)
+def test_the_command_line(tmp_path: Path, options: dict[str, Any], expected: list[str]) -> None:
+    """Each option has its word; a session that is gone on with has a title already."""
+    argv = OpenCodeAgent(path="/opt/opencode").arguments(
+        SpawnOptions(prompt="Go.", cwd=tmp_path, **options)
+    )
+    usual = ["/opt/opencode", "run", "--format", "json", f"--dir={tmp_path}"]
+    assert [*usual, *expected] == argv
+
+
+def test_a_private_folder(tmp_path: Path, started: list[dict[str, Any]]) -> None:
+    """It is started in a folder of its own, with its plugin and instructions, and none is left."""
+    spawn(tmp_path, system_prompt="Be brief.")
+    (told,) = started
+    folder = Path(told["cwd"])
+    assert (str(folder), "Go.") == (told["env"]["PWD"], told["stdin"])
+    assert {"plugin.mjs", "instructions.md"} == told["files"].keys()
+    assert "Be brief." == told["files"]["instructions.md"]
+    config = json.loads(told["env"]["OPENCODE_CONFIG_CONTENT"])
+    assert [(folder / "plugin.mjs").as_uri()] == config["plugin"]
+    assert [str(folder / "instructions.md")] == config["instructions"]
+    assert [] == list(told["temp"].iterdir())
+
+
+def test_nothing_is_granted_but_by_the_plugin(
+    tmp_path: Path, started: list[dict[str, Any]]
+) -> None:
+    """The program itself is told to deny all; the plugin has what may be done, and no more."""
+    for unattended in (True, False):
+        spawn(tmp_path, dangerously_skip_permissions=unattended)
+    for told in started:
+        assert {"*": "deny"} == json.loads(told["env"]["OPENCODE_PERMISSION"])
+    free, bounded = (told["files"]["plugin.mjs"] for told in started)
+    assert r"\"*\": \"allow\"" in free
+    assert r"\"*\": \"allow\"" not in bounded.partition(r"\"read\"")[0]
+
+
+def test_the_user_may_be_online(tmp_path: Path, started: list[dict[str, Any]]) -> None:
+    """npm is kept from the network, unless plugins need it, or the user has said what to do."""
+    spawn(tmp_path)
+    spawn(tmp_path, env={"npm_config_offline": "false"})
+    (tmp_path / ".opencode" / "plugin").mkdir(parents=True)
+    spawn(tmp_path)
+    offline = [told["env"].get("npm_config_offline") for told in started]
+    assert ["true", "false", None] == offline
+    assert [r"\"drop\": [\"npm_config_offline\"]", r"\"drop\": []", r"\"drop\": []"] == [
+        next(
+            word
+            for word in (r"\"drop\": [\"npm_config_offline\"]", r"\"drop\": []")
+            if word in told["files"]["plugin.mjs"]
+        )
+        for told in started
+    ]
