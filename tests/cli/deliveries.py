@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, from_iterable, throw
 
-from cuggino import Runtime
 from cuggino.config import Config, save_config
 from cuggino.events import DeliverEnded, Event
 from cuggino.loops import DeliverRunOptions
+from tests.cli.drawn_runs import DrawnRun
 
 DONE = DeliverEnded(reason="all_passed", sessions=1, passed=2, total=2, cost_usd=0.5, duration=90)
 OVERALL = "Overall: 1 session(s), 2/2 deliverables passed, cost=$0.5000, duration=1m 30s"
@@ -57,35 +56,11 @@ def project_of(folder: Path, scenario: str, **settings: Any) -> Path:
 
 
 @dataclass
-class Loop:
-    """In the place of the loop: says what it is to say, and keeps how it was asked."""
+class Loop(DrawnRun[DeliverRunOptions]):
+    """In the place of the loop."""
 
     events: Iterable[Event] = (DONE,)
-    error: Exception | None = None
-    options: list[DeliverRunOptions] = field(default_factory=list)
-    resumed: list[tuple[str | None, dict[str, Any]]] = field(default_factory=list)
-    runtimes: list[Runtime] = field(default_factory=list)
-
-    def stream(self) -> Observable[Any]:
-        events: Observable[Any] = from_iterable(self.events)
-        return events if self.error is None else concat(events, throw(self.error))
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let every `Runtime` have this loop."""
-
-        def deliver(
-            runtime: Runtime, options: DeliverRunOptions, *, interrupt: object
-        ) -> Observable[Any]:
-            self.runtimes.append(runtime)
-            self.options.append(options)
-            return self.stream()
-
-        def resume_delivery(
-            runtime: Runtime, run_id: str | None, *, interrupt: object, **given: Any
-        ) -> Observable[Any]:
-            self.runtimes.append(runtime)
-            self.resumed.append((run_id, given))
-            return self.stream()
-
-        monkeypatch.setattr(Runtime, "deliver", deliver)
-        monkeypatch.setattr(Runtime, "resume_delivery", resume_delivery)
+        self.put_for("deliver", "resume_delivery", monkeypatch)

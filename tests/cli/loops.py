@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, from_iterable, throw
 
-from cuggino import Runtime
 from cuggino.config import Config, save_config
 from cuggino.events import Event, PlanBuildEnded
 from cuggino.loops.options import PlanBuildOptions
+from tests.cli.drawn_runs import DrawnRun
 
 COMPLETE = PlanBuildEnded(reason="complete", iterations=2, done=3, cost_usd=0.5, duration=90)
 BANNER = "Lopen Loop - Autonomous Development Workflow"
@@ -64,35 +63,11 @@ def project_of(folder: Path, scenario: str = "", *, branch: str = "feat", **sett
 
 
 @dataclass
-class DrawnLoop:
-    """In the place of the loop: says what it is to say, and keeps how it was asked."""
+class DrawnLoop(DrawnRun[PlanBuildOptions]):
+    """In the place of the loop."""
 
     events: Iterable[Event] = (COMPLETE,)
-    error: Exception | None = None
-    options: list[PlanBuildOptions] = field(default_factory=list)
-    resumed: list[tuple[str | None, dict[str, Any]]] = field(default_factory=list)
-    runtimes: list[Runtime] = field(default_factory=list)
-
-    def stream(self) -> Observable[Any]:
-        events: Observable[Any] = from_iterable(self.events)
-        return events if self.error is None else concat(events, throw(self.error))
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let every `Runtime` have this loop."""
-
-        def plan_build(
-            runtime: Runtime, options: PlanBuildOptions, *, interrupt: object
-        ) -> Observable[Any]:
-            self.runtimes.append(runtime)
-            self.options.append(options)
-            return self.stream()
-
-        def resume_plan_build(
-            runtime: Runtime, run_id: str | None, *, interrupt: object, **given: Any
-        ) -> Observable[Any]:
-            self.runtimes.append(runtime)
-            self.resumed.append((run_id, given))
-            return self.stream()
-
-        monkeypatch.setattr(Runtime, "plan_build", plan_build)
-        monkeypatch.setattr(Runtime, "resume_plan_build", resume_plan_build)
+        self.put_for("plan_build", "resume_plan_build", monkeypatch)
