@@ -49,7 +49,7 @@ _color_option = click.option(
         ("cuggino runs", "List them."),
         ("cuggino runs show 0193b2c1", "One, by the beginning of its id."),
         ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "See it again, ten times as fast."),
-        ("cuggino runs --json | jq -r .id", "For another program."),
+        ("cuggino runs --json | jq -r .run_id", "For another program."),
         exits="0 shown, 2 no such run, or wrong usage.",
         see=("report", "run"),
     ),

@@ -125,8 +125,8 @@ work, questions, findings, what is settled, failed too often, was dismissed | as
 | `docs/requirements/`, `PLAN.PROMPT.md`, `BUILD.PROMPT.md` | the plan/build loop | yes |
 | `lopen.loop.done` | a plan/build loop is done | no |
 
-Commits of `run` and `watch` leave the specs and `.cuggino/` out; `deliver` and `loop` write a
-`.cuggino/.gitignore` for what belongs to runs, where there is none.
+Commits of `run` and `watch` leave the specs and `.cuggino/` out; for those of agents and people
+every loop writes a `.cuggino/.gitignore` for what belongs to runs, where there is none.
 """
 
 
