@@ -15,6 +15,7 @@ from cuggino.domain.deliverable_tools import (
     TOOLS_OF,
     Performed,
     StatusChange,
+    agent_tool,
     perform,
     tool_named,
 )
@@ -201,6 +202,7 @@ def test_names() -> None:
     assert {"create", "set_status"} == set(ALIASES)
     assert {tool for tools in TOOLS_OF.values() for tool in tools} <= set(TOOLS)
     assert tool_named("nothing") is None
+    assert "mcp__autonoe-deliverable__list" == agent_tool("list")
 
 
 JSON = st.recursive(

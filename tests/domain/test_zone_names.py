@@ -18,6 +18,8 @@ WINTER = datetime(2026, 1, 15, 12, tzinfo=UTC)
     [
         ("Z", 0),
         ("Coordinated Universal Time", 0),
+        ("UTC time", 0),
+        ("zulu", 0),
         ("utc+2", 2),
         ("GMT -03:30", -3.5),
         ("−5", -5),
@@ -32,6 +34,8 @@ WINTER = datetime(2026, 1, 15, 12, tzinfo=UTC)
         ("America/Argentina/Buenos_Aires", -3),
         ("your local time", 1),
         ("Time zone", 1),
+        ("local", 1),
+        ("your time", 1),
         ("CEST", 1),
     ],
 )
@@ -60,3 +64,39 @@ def test_a_zone_by_name(name: str, hours: float) -> None:
 def test_an_unknown_zone_is_none(name: str) -> None:
     """What is no zone, no one zone, or more than a day away, is none, and no error."""
     assert find_zone(name, now=WINTER, local=ROME) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        ("EST EDT", "America/New_York"),
+        ("CST CDT", "America/Chicago"),
+        ("MST MDT", "America/Denver"),
+        ("PST PDT", "America/Los_Angeles"),
+        ("AKST AKDT", "America/Anchorage"),
+        ("HST", "Pacific/Honolulu"),
+        ("AST ADT", "America/Halifax"),
+        ("BRT", "America/Sao_Paulo"),
+        ("WET WEST", "Europe/Lisbon"),
+        ("GMT BST", "Europe/London"),
+        ("CET CEST", "Europe/Rome"),
+        ("EET EEST", "Europe/Athens"),
+        ("MSK", "Europe/Moscow"),
+        ("SGT", "Asia/Singapore"),
+        ("HKT", "Asia/Hong_Kong"),
+        ("AWST", "Australia/Perth"),
+        ("JST", "Asia/Tokyo"),
+        ("KST", "Asia/Seoul"),
+        ("ACST ACDT", "Australia/Adelaide"),
+        ("AEST AEDT", "Australia/Sydney"),
+        ("NZST NZDT", "Pacific/Auckland"),
+    ],
+)
+def test_abbreviations_are_those_of_their_places(names: str, place: str) -> None:
+    """An abbreviation is the offset that its place has while its clocks are called so."""
+    summer = WINTER + timedelta(days=182)
+    offsets = {when.astimezone(ZoneInfo(place)).utcoffset() for when in (WINTER, summer)}
+    found = [find_zone(name, now=WINTER, local=UTC) for name in names.split()]
+    assert sorted(map(str, offsets)) == sorted(
+        str(zone and zone.utcoffset(WINTER)) for zone in found
+    )

@@ -1,0 +1,90 @@
+"""The words by which the parts of a review are told apart: each counts by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.domain.findings import parse_findings
+
+
+def what(review: str) -> list[str]:
+    return [finding.what for finding in parse_findings(review)]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("Summary", "Overall summary", "Verdict", "Conclusion", "Assessment", "Results"),
+        *("Overview", "Introduction", "Scope", "Method", "Methodology", "Approach", "Baseline"),
+        *("Context", "Background", "Note", "Notes", "Checked", "What I checked", "Verified"),
+        *("What was tested", "What matches", "What is fine", "What is right", "What works"),
+        *("Works", "OK", "Passed", "Passes", "Passing", "Strengths", "Positive", "Positives"),
+        *("Fine", "Test", "Tests run", "Checks", "Commands", "Command run", "Evidence"),
+        *("Next steps", "Settled", "Fixed", "Resolved", "2. **Summary**:"),
+    ],
+)
+def test_each_neutral_section_has_no_findings(title: str) -> None:
+    """What was done or found good is no finding, where there are others."""
+    assert ["b"] == what(f"## {title}\n- a\n\n## Findings\n- b")
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("Findings", "Open issues", "Remaining problem", "New defects", "Other bugs", "Bug"),
+        *("Minor gaps", "Gap", "Mismatch", "Mismatches", "Differences", "Deviations", "Changes"),
+        *("Required changes", "Requested changes", "Changes required", "Missing", "Blockers"),
+        *("What is missing", "Must fix", "Should fix", "Critical", "Major", "Minor", "High"),
+        *("Medium", "Low", "Major findings", "Critical issue", "Blocking issues", "Main problems"),
+    ],
+)
+def test_each_list_of_findings_is_a_list(title: str) -> None:
+    """A numbered heading that only names a list is no finding itself."""
+    assert ["a", "b"] == what(f"## 1. {title}\n- a\n- b")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *("1.", "12)", "A1", "1.2.3", "Finding 1", "Issue #2", "Problem 3:", "Bug 4", "Defect 5"),
+        *("Blocker 6", "Finding:", "Issue:", "Problem :", "Bug:", "Defect:", "Blocker:", "[F1]"),
+    ],
+)
+def test_each_kind_of_number_makes_a_heading_a_finding(number: str) -> None:
+    """A numbered heading takes in the items below it."""
+    assert [f"{number} No check\na\nb"] == what(f"## {number} No check\n- a\n- b")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("Place", "Where", "Location", "File", "Files", "Spec", "Specs", "Specification"),
+        *("Requirement", "Requirements", "Expected", "Actual", "Code", "Found", "Observed"),
+        *("Severity", "Priority", "Fix", "Suggestion", "Suggested fix", "Recommendation"),
+        *("Impact", "Why", "Reason", "What", "Problem", "Evidence", "Detail", "Details", "Steps"),
+        *("Reproduce", "Reproduction", "Proof", "Demands", "Demanded", "Says", "Does"),
+        *("Spec says", "Code does", "Code is", "**Place**"),
+    ],
+)
+def test_each_field_belongs_to_its_finding(field: str) -> None:
+    """An item that tells more about the one before it is part of that."""
+    assert [f"a\n{field}: b"] == what(f"- a\n- {field}: b")
+
+
+@pytest.mark.parametrize("field", ["Place", "Where", "Location", "File", "Files", "Code"])
+def test_each_word_for_a_place(field: str) -> None:
+    """The place that is called so is that of the finding, before one with a line."""
+    (finding,) = parse_findings(f"- a, as in src/b.py:3\n  {field}: src/a.py")
+    assert "src/a.py" == finding.where
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "Jenkinsfile", "Makefile", "go.mod.lock", "x.py"])
+def test_files_by_their_names(name: str) -> None:
+    """Files without an ending are known by name, others by the ending."""
+    assert [name] == [finding.where for finding in parse_findings(f"- mend {name} first")]
+
+
+@pytest.mark.parametrize("name", ["Node.js", "vue.js", "Next.js", "React.js"])
+def test_products_are_no_files(name: str) -> None:
+    """A product that is called like a file is no place."""
+    assert [None] == [finding.where for finding in parse_findings(f"- mend {name} first")]
