@@ -37,4 +37,5 @@ class UnknownEvent(Event, category=True):
 
     @property
     def tag(self) -> str:
+        """The `_tag` that was read, not the name of this class."""
         return str(self.raw.get("_tag", ""))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuggino_cli.commands import loop_configure, setup
+from cuggino_cli.completing import agent_names
 from cuggino_cli.deliver_options import COMPAT, max_iterations, max_retries, read_by
 from cuggino_cli.follow import INTERRUPTED, OutputOptions, output_options
 from cuggino_cli.loop_settings import agent_of, load_settings, loop_options, model_of
@@ -21,12 +22,12 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
+from cuggino_cli.resuming import agent_of_run, refuse_of_the_run, resume_option
 
 if TYPE_CHECKING:
     from cuggino import Runtime
     from cuggino.events import PlanBuildPhase
 
-_LATEST = ""
 _OF_THE_RUN = {
     "auto": "--auto",
     "fresh": "--fresh",
@@ -46,6 +47,7 @@ class LoopGroup(Sectioned, click.Group):
     """A group with `--compat-exit-codes`: errors then have the exit codes of Lopen (LOP-007)."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error ends with the exit code that is asked for."""
         from cuggino.errors import CugginoError
 
         try:
@@ -101,14 +103,8 @@ class LoopGroup(Sectioned, click.Group):
 )
 @click.option("--model", "-m", metavar="M", help=MODEL_HELP)
 @policy_options_but_retries
-@click.option(
-    "--resume",
-    metavar="[ID]",
-    is_flag=False,
-    flag_value=_LATEST,
-    help="Go on with an unfinished run: the latest, or the one whose id begins so.",
-)
-@click.option("--agent", metavar="NAME", help=AGENT_HELP)
+@resume_option
+@click.option("--agent", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @click.option(COMPAT, is_flag=True, help="End with Lopen's exit codes, 0 when interrupted.")
 @recording_options
 @output_options
@@ -142,7 +138,7 @@ def command(
     config = load_config(folder)
     name = agent_of(agent, settings, config)
     if resume is not None and agent is None:
-        name = _agent_of_run(folder, resume or None) or name
+        name = agent_of_run(folder, resume or None, kind="loop") or name
     options = {
         **loop_options(settings, agent=name),
         **{key: value for key in _NEW if (value := given.pop(key))},
@@ -180,9 +176,8 @@ def command(
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
     """Wrong usage: what does not go together."""
-    fixed = [name for key, name in _OF_THE_RUN.items() if given[key] not in (None, False)]
-    if is_resumed and fixed:
-        raise click.UsageError(f"{' and '.join(fixed)}: that is for a new run, not for --resume.")
+    if is_resumed:
+        refuse_of_the_run(given, _OF_THE_RUN)
 
 
 def _beginning(
@@ -256,13 +251,6 @@ def _how_to_go_on(config_path: str | None, *, journaled: bool) -> str:
     if journaled:
         return f"`{loop} --resume` goes on where it stopped"
     return f"`{loop}` begins a new run with the jobs as they are"
-
-
-def _agent_of_run(folder: Path, run_id: str | None) -> str | None:
-    """The agent that the run was started with."""
-    from cuggino.storage import Workspace, find_run
-
-    return find_run(Workspace(folder).journal, run_id, kind="loop").started.agent or None
 
 
 @command.command(
