@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuggino.security.policy import Policy
-from tests.security.judging import make_project, reason_of
+from tests.security.judging import reason_of
 
 EXTRA = ("extended", "rsync", "wget", "sqlite3")
 WRITES_ELSEWHERE = (
@@ -111,12 +111,6 @@ FINE = (
     "env -i ls",
     "env - ls",
 )
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One project for all commands."""
-    return str(make_project(tmp_path_factory.mktemp("written") / "project"))
 
 
 @pytest.mark.parametrize("command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN])
