@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino_cli.completing import agent_names, run_ids
+from cuggino_cli.completing import agent_names
 from cuggino_cli.deliver_options import (
     COMPAT,
     THINKING,
@@ -31,13 +31,13 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
+from cuggino_cli.resuming import agent_of_run, refuse_of_the_run, resume_option
 
 if TYPE_CHECKING:
     from cuggino.config import Config
     from cuggino.events import DeliverInstruction
     from cuggino_cli.output.deliver import Line
 
-_LATEST = ""
 _OF_THE_RUN = {
     "workflow": "sync",
     "max_sessions": "--max-iterations",
@@ -110,14 +110,7 @@ _OF_THE_RUN = {
 @click.option("--verify", is_flag=True, help="When all is passed, have each verified.")
 @click.option("--recheck", is_flag=True, help="Start a session even when all is passed.")
 @click.option("--strict-transitions", is_flag=True, help="Refuse to block what is passed.")
-@click.option(
-    "--resume",
-    metavar="[ID]",
-    is_flag=False,
-    flag_value=_LATEST,
-    help="Go on with an unfinished run: the latest, or the one whose id begins so.",
-    shell_complete=run_ids,
-)
+@resume_option
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @click.option("--debug", "-d", is_flag=True, help="Show what is sent and received.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
@@ -154,7 +147,7 @@ def command(
     config = with_policies(guarded(load_config(folder)), given)
     run_id = resume or None
     if resume is not None and agent is None:
-        agent = _agent_of(folder, run_id)
+        agent = agent_of_run(folder, run_id, kind="deliver")
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     chosen = {name: value for name, value in options.items() if value}
     warn_if_loose(config, runtime.agent, roles=runtime.deliver_options(**chosen).roles)
@@ -181,9 +174,8 @@ def command(
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
     """Wrong usage: what does not go together."""
-    fixed = [name for key, name in _OF_THE_RUN.items() if given[key] not in (None, False)]
-    if is_resumed and fixed:
-        raise click.UsageError(f"{' and '.join(fixed)}: that is for a new run, not for --resume.")
+    if is_resumed:
+        refuse_of_the_run(given, _OF_THE_RUN)
     if given["workflow"] is not None and (given["verify"] or given["recheck"]):
         raise click.UsageError("--verify and --recheck are for `cuggino deliver` without sync.")
 
@@ -226,11 +218,3 @@ def _told(name: DeliverInstruction, folder: Path) -> str:
 
     tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
     return load_instruction(name, folder, tools=tools).text
-
-
-def _agent_of(folder: Path, run_id: str | None) -> str | None:
-    """The agent that the run was started with."""
-    from cuggino.storage import Workspace, find_run
-
-    journal = find_run(Workspace(folder).journal, run_id, kind="deliver")
-    return journal.started.agent or None

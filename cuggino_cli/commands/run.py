@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cuggino_cli.completing import agent_names, run_ids
+from cuggino_cli.completing import agent_names
 from cuggino_cli.follow import OutputOptions, follow, output_options
 from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
@@ -18,8 +18,7 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
-
-_LATEST = ""
+from cuggino_cli.resuming import agent_of_run, resume_option
 
 
 @click.command(
@@ -47,14 +46,7 @@ _LATEST = ""
     ),
 )
 @click.option("--focus", "-f", metavar="TEXT|@FILE", help="What to work on, or a file with it.")
-@click.option(
-    "--resume",
-    metavar="[ID]",
-    is_flag=False,
-    flag_value=_LATEST,
-    help="Go on with an unfinished run: the latest, or the one whose id begins so.",
-    shell_complete=run_ids,
-)
+@resume_option
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
@@ -88,7 +80,10 @@ def command(
     if resume is not None:
         run_id = resume or None
         runtime = Runtime.live(
-            cwd=folder, config=config, agent=agent or _agent_of(folder, run_id), **recording
+            cwd=folder,
+            config=config,
+            agent=agent or agent_of_run(folder, run_id, kind="run"),
+            **recording,
         )
         warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
         return follow(runtime.resume(run_id), output, journaled=config.journal)
@@ -97,10 +92,3 @@ def command(
     text = read_text_file(folder / review, what="--review") if review else None
     run = runtime.run(focus=focus or "", review=text, slow=slow)
     return follow(run, output, journaled=config.journal)
-
-
-def _agent_of(folder: Path, run_id: str | None) -> str | None:
-    """The agent that the run was started with."""
-    from cuggino.storage import Workspace, find_run
-
-    return find_run(Workspace(folder).journal, run_id).started.agent or None
