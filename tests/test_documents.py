@@ -104,6 +104,15 @@ def test_the_picture_is_small_and_has_no_scripts() -> None:
     assert not re.search(r"<script|<foreignObject|href|url\((?!#)|@import", svg)
 
 
+def test_a_line_wider_than_the_terminal() -> None:
+    """It takes two rows of the picture, and is one line for who compares."""
+    line = Line(1.0, (Span("x" * 90, (1,)), Span("y" * 20, ())))
+    svg = picture([line])
+    assert 3 == len(re.findall(r"^<text y=", svg, re.MULTILINE))
+    assert ["$ cuggino demo", "x" * 90 + "y" * 20] == words(svg)
+    assert lines_to_compare([line]) == words(svg)[1:]
+
+
 def test_signs_of_markup_are_text() -> None:
     """What is markup in an SVG is text in the picture."""
     line = Line(1.0, (Span("a < b && c", (2,)),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from tests.documents.recording import COLUMNS, Line, Span
 
@@ -72,12 +72,16 @@ height="{height}" role="img" aria-labelledby="t">
 
 def words(svg: str) -> list[str]:
     """The lines of text in the picture, in their order, without what differs from run to run."""
-    rows = re.findall(r"^<text y=.*$", svg, re.MULTILINE)
-    texts = (re.sub(r"<[^>]*>", "", row) for row in rows)
-    unescaped = (
-        text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in texts
-    )
-    return list(map(same, unescaped))
+    lines: list[str] = []
+    goes_on = False
+    for row in re.findall(r"^<text y=.*$", svg, re.MULTILINE):
+        text = unescape(re.sub(r"<[^>]*>", "", row))
+        if goes_on:
+            lines[-1] += text
+        else:
+            lines.append(text)
+        goes_on = len(text) == COLUMNS  # the rest of a line that is wider than the terminal
+    return list(map(same, lines))
 
 
 def same(text: str) -> str:
@@ -90,7 +94,7 @@ def same(text: str) -> str:
 
 def lines_to_compare(lines: Sequence[Line]) -> list[str]:
     """The words of these lines as `words` gives them of the picture, but for its first line."""
-    return [same(line.text) for line in _wrapped(lines) if line.text.strip()]
+    return [same(line.text) for line in lines if line.text.strip()]
 
 
 def _foot() -> float:

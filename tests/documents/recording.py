@@ -74,6 +74,7 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             os.environ.pop(name, None)
         os.environ["TERM"] = "xterm-256color"
+        os.environ["TMPDIR"] = "/tmp"  # a longer path would be cut where it is shown
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         os.execv(command[0], command)
     rest = b""
