@@ -142,7 +142,7 @@ def test_a_recording_is_no_progress(tmp_path: Path) -> None:
 
 def test_whose_files_they_are(tmp_path: Path) -> None:
     """The recorder and the player name their file; other agents have none."""
-    agent = InMemoryAgent({})
+    agent = InMemoryAgent({"coding": [AgentRun(())]})
     recorder = record_to(tmp_path / "c", agent, env={})
     assert ((), (tmp_path / "c",)) == (own_files_of(agent), own_files_of(recorder))
     cuggino.run(recorder.spawn(of(tmp_path)))
