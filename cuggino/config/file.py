@@ -6,13 +6,13 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from cuggino.config.agents import place_of, words_of
+from cuggino.config.json_object import write_object
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
 
@@ -127,6 +127,10 @@ def save_config(folder: Path, config: Config) -> None:
     """Write the configuration as indented JSON with a final newline; absent values are left out.
 
     The six keys of the original are always written, others only where they differ from the default.
+    A link stays one, and the file keeps its permissions: it may hold the password of a notifier.
+
+    Raises:
+        ConfigError: it cannot be written; then it stays as it is.
     """
     always = {"specs_path", "max_iterations", "setup_command", "check_command", "commit", "audit"}
     default = Config()
@@ -137,19 +141,7 @@ def save_config(folder: Path, config: Config) -> None:
         if values[name] is not None
         and (name in always or getattr(config, name) != getattr(default, name))
     }
-    path = config_path(folder)
-    beside = path.with_name(path.name + ".tmp")
-    try:
-        text = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
-        beside.write_text(text, encoding="utf-8", errors="replace")
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise ConfigError(
-            f"{CONFIG_FILE} cannot be written in {folder}: {error.strerror}",
-            hint="check the permissions of the folder",
-        ) from error
+    write_object(config_path(folder), kept)
 
 
 def _json_type(value: object) -> str:
