@@ -1,0 +1,73 @@
+"""What the type checkers say of files that use the installed package."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real_program import install
+
+ROOT = Path(__file__).resolve().parents[2]
+PYRIGHT = "1.1.414"
+LIMIT = 600
+"""Seconds: packages come from a registry."""
+
+Errors = Mapping[str, int]
+"""How many errors there are, by the name of the file; without those that have none."""
+
+
+def output(argv: Iterable[object], folder: Path) -> str:
+    """What a checker prints; it ends with 1 when it has found something."""
+    done = subprocess.run(
+        [str(arg) for arg in argv],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def counted(names: Iterable[str]) -> Errors:
+    listed = list(names)
+    return {name: listed.count(name) for name in listed}
+
+
+@dataclass(frozen=True)
+class Checkers:
+    """Those of an environment that has cuggino and mypy; pyright beside it."""
+
+    python: Path
+    pyright: Path
+
+    def mypy(self, folder: Path) -> Errors:
+        files = sorted(path.name for path in folder.glob("*.py"))
+        argv = (self.python, "-m", "mypy", "--strict", "--no-incremental", *files)
+        said = output(argv, folder)
+        assert f"{len(files)} source file" in said, said
+        return counted(re.findall(r"^(\w+)\.py:\d+: error: ", said, re.MULTILINE))
+
+    def pyright_strict(self, folder: Path) -> Errors:
+        (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+        argv = (self.pyright, "--pythonpath", self.python, "--outputjson")
+        said = json.loads(output(argv, folder))
+        assert len(list(folder.glob("*.py"))) == said["summary"]["filesAnalyzed"], said
+        return counted(Path(each["file"]).stem for each in said["generalDiagnostics"])
+
+
+def pyright() -> Path:
+    """The program, installed on the first call."""
+
+    def find(prefix: Path) -> Path | None:
+        program = prefix / "node_modules" / ".bin" / "pyright"
+        return program if program.exists() else None
+
+    name = f"pyright-{PYRIGHT}"
+    return install(name, f"pyright@{PYRIGHT}", find, cache=ROOT / ".cache" / "typed")
