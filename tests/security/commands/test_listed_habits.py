@@ -37,7 +37,7 @@ REACHES = (
     *("virtualenv ../x", "python -m venv ../x", "python3 -m virtualenv ../x", "go env -w A=b"),
     *("go env -u A", "go test -exec id", "go build -toolexec id", "go vet -vettool=id"),
     *("go build -overlay x", "cargo --config x build", "cargo watch -s id", "cargo-watch -s id"),
-    *("cargo watch --shell id", "deno run --allow-run x"),
+    *("cargo watch --shell id", "deno run --allow-run x", 'sed "$x" a', 'env CC="gcc$x" ls'),
 )
 READS = (
     *("npm config get x", "npm config list", "npm c ls", "yarn config get x", "npm dist-tag ls"),
@@ -184,6 +184,7 @@ def test_where_one_is_counts_for_what_is_written(project: str) -> None:
     forms += [f"watch {option} rm -rf .git" for option in ("", "-n 1", "-d", "--interval 1")]
     forms += [f"cp {option} missing/. ." for option in words("-r -R -a --recursive --archive")]
     forms += ["tar xfC a .git", "tar cfX .git/x a b", "sometool --output=~/x"]
+    forms += ["trap 'rm -rf .git' EXIT", "trap -- 'rm -rf .git' EXIT"]
     assert [] == allowed(forms, Policy(project, level="roles"))
     fine = ("cd -- src; echo x > a", "bash <<< ls", "watch -n 1 ls", "cp -a src bin")
     assert [] == denied(fine, Policy(project, level="roles"))

@@ -77,7 +77,14 @@ RUNNERS = (
         "npm -w x exec",
     ),
     *("npm --prefix src exec", "npm --workspace x exec", "bun x", "pipx run", "pipx run --spec x"),
-    *("uv -n run", "uv --offline run", "composer exec -n", "composer -d src exec"),
+    *(
+        "uvx --env-file x",
+        "npx --env-file x",
+        "uv -n run",
+        "uv --offline run",
+        "composer exec -n",
+        "composer -d src exec",
+    ),
     *(
         "composer --working-dir=src exec",
         "hatch -e x run",
