@@ -35,7 +35,7 @@ def _room(rooms: str = "", libraries: str = "") -> Room:
 ROOMS = MappingProxyType(
     {
         "_version": _room(),
-        "events": _room("", "pydantic typing_extensions"),
+        "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "security": _room("errors"),
         "config": _room("events errors security", "pydantic"),
@@ -46,7 +46,7 @@ ROOMS = MappingProxyType(
         "storage": _room("events errors domain", "pydantic filelock uuid6"),
         "agents": _room(
             "_version events errors security config domain sources operators",
-            "pydantic reactivex mcp anyio copilot claude_agent_sdk",
+            "pydantic pydantic_core reactivex mcp anyio copilot claude_agent_sdk",
         ),
         "stages": _room(
             "events errors security domain agents.protocol prompts operators sources storage",
