@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +51,8 @@ def read_existing(folder: Path) -> Existing:
 def keep_beside(folder: Path, content: bytes) -> Path:
     """Store the content beside the configuration, under a name that nothing has yet.
 
-    That is `.cuggino.json.bak`, else `.bak.1`, `.bak.2` and so on.
+    That is `.cuggino.json.bak`, else `.bak.1`, `.bak.2` and so on, with the permissions of the
+    configuration itself.
 
     Raises:
         ConfigError: it cannot be stored.
@@ -57,8 +61,11 @@ def keep_beside(folder: Path, content: bytes) -> Path:
     while True:
         path = folder / (f"{CONFIG_FILE}.bak" + (f".{number}" if number else ""))
         try:
-            with path.open("xb") as file:
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with open(os.open(path, flags, 0o600), "wb") as file:  # noqa: PTH123
                 file.write(content)
+            with suppress(FileNotFoundError):
+                shutil.copymode(config_path(folder), path)
         except FileExistsError:
             number += 1
         except OSError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from cuggino.config import Config, load_config, save_config
+from cuggino.config import Config, config_path, load_config, save_config
 from cuggino_cli.commands import setup
 from cuggino_cli.existing import keep_beside
 from cuggino_cli.main import main
@@ -104,6 +105,14 @@ def test_names_of_kept_files(project: Path) -> None:
     names = [keep_beside(project, bytes([number])).name for number in range(3)]
     assert [".cuggino.json.bak", ".cuggino.json.bak.1", ".cuggino.json.bak.2"] == names
     assert [b"\0", b"\1", b"\2"] == [(project / name).read_bytes() for name in names]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_kept_copy_is_as_private(mode: int, project: Path) -> None:
+    """The copy can be read by those who can read the configuration, and by nobody else."""
+    config_path(project).write_text("{", encoding="utf-8")
+    config_path(project).chmod(mode)
+    assert mode == stat.S_IMODE(keep_beside(project, b"{").stat().st_mode)
 
 
 def test_configuration_that_is_no_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
