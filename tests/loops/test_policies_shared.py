@@ -55,7 +55,7 @@ class Shared(Watching):
 
 def test_the_loop_waits_for_the_limit_of_the_audit(tmp_path: Path) -> None:
     """No agent of an item is started before the limit that the audit met is lifted."""
-    watch = Shared(tmp_path, planning=["(c|)"], audits=["a#"])
+    watch = Shared(tmp_path, planning=["(c|)"], audits=["a#", "a|"])
     watch.with_options(wait_for_quota=True)
     watch.write(100, "001.md")
     seen = watch.play(2 * HOUR)
