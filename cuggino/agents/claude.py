@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from reactivex import Observable, defer
 
 from cuggino.agents import claude_sandbox, guard as guards
+from cuggino.agents.claude_files import SessionFiles, write_files
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.agents.guard import Guard, make_guard
 from cuggino.agents.guard_watch import GuardWatch
@@ -91,7 +90,7 @@ class ClaudeAgent:
                 name=self.name,
                 pattern=r"^(\d+\.\d+\.\d+)",
                 least=MINIMUM_VERSION,
-                env=self._environment(),
+                env=self.environment,
                 install=_INSTALL,
                 update="update it with `claude update` or through npm",
             )
@@ -99,11 +98,11 @@ class ClaudeAgent:
 
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
-        self._make_guard(policy, self._environment()).try_out()
+        self._make_guard(policy, self.environment).try_out()
 
     def sandbox_unavailable(self) -> str:
         """See `SandboxedAgent.sandbox_unavailable`."""
-        return claude_sandbox.sandbox_unavailable(self._environment())
+        return claude_sandbox.sandbox_unavailable(self.environment)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn`.
@@ -123,15 +122,14 @@ class ClaudeAgent:
         does not start without it. Elsewhere the session runs without one (`sandbox_unavailable`).
         """
 
-        def start(files: tuple[Path | None, Path | None]) -> Observable[LlmAgentEvent]:
-            system_prompt, ignores = files
+        def start(files: SessionFiles) -> Observable[LlmAgentEvent]:
             self.check()
-            env = {**self._environment(), **_ENVIRONMENT, **options.env}
+            env = {**self.environment, **_ENVIRONMENT, **options.env}
             if options.thinking is not None:
                 env["MAX_THINKING_TOKENS"] = str(options.thinking)
-            if ignores is not None:
-                env = claude_sandbox.with_git_ignores(env, ignores)
-            order = _with_sandbox(options, env)
+            if files.ignores is not None:
+                env = claude_sandbox.with_git_ignores(env, files.ignores)
+            order = claude_sandbox.with_sandbox(options, env)
             session: Callable[..., ClaudeSession] = ClaudeSession
             guard: Guard | None = None
             if options.guard is not None:
@@ -139,7 +137,7 @@ class ClaudeAgent:
                 env = dict(guard.env)
                 session = partial(ClaudeSession, guard=GuardWatch(guard.token))
             return stream_json(
-                self.arguments(order, system_prompt, guard),
+                self.arguments(order, files.system_prompt, guard, servers=files.servers),
                 program=self.name,
                 cwd=options.cwd,
                 env=env,
@@ -148,35 +146,26 @@ class ClaudeAgent:
                 stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
             )
 
-        def release(files: tuple[Path | None, ...]) -> None:
-            for file in files:
-                if file is not None:
-                    file.unlink(missing_ok=True)
-
         return acquire_release(
-            lambda: (_prompt_file(options.system_prompt), self._git_ignores(options)),
+            lambda: write_files(options, self.environment, servers=options.mcp_servers),
             lambda files: defer(lambda _scheduler: start(files)),
-            release,
+            lambda files: files.remove(),
         )
 
-    def _git_ignores(self, options: SpawnOptions) -> Path | None:
-        env = self._environment()
-        if options.sandbox is None or claude_sandbox.sandbox_unavailable(env):
-            return None
-        if sys.platform != "linux":  # elsewhere there are no devices
-            return None
-        text = claude_sandbox.git_ignores(options.sandbox, options.cwd, env)
-        return write_private(text, suffix=".ignore")
-
     def arguments(
-        self, options: SpawnOptions, system_prompt: Path | None, guard: Guard | None = None
+        self,
+        options: SpawnOptions,
+        system_prompt: Path | None,
+        guard: Guard | None = None,
+        *,
+        servers: Path | None = None,
     ) -> list[str]:
-        """The command line of a session."""
+        """The command line of a session; `servers` is the file in which its MCP servers are."""
         argv = [self._path, "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--include-partial-messages", f"--disallowedTools={_INTERACTIVE_TOOLS}"]
         argv += _permissions(options, guard)
-        if options.mcp_servers:
-            argv.append(f"--mcp-config={json.dumps({'mcpServers': dict(options.mcp_servers)})}")
+        if servers is not None:
+            argv.append(f"--mcp-config={servers}")
         if options.allowed_tools:
             argv.append(f"--allowedTools={','.join(options.allowed_tools)}")
         if system_prompt is not None:
@@ -198,7 +187,7 @@ class ClaudeAgent:
         machine can read the arguments of a program.
         """
         self.check()
-        argv, env = [self._path], dict(self._environment())
+        argv, env = [self._path], dict(self.environment)
         if options.dangerously_skip_permissions:
             argv.append("--dangerously-skip-permissions")
         if options.guard is not None:
@@ -206,14 +195,14 @@ class ClaudeAgent:
             guard.try_out()
             env = dict(guard.env)
             argv += ["--settings", json.dumps(guard.settings(manner="leave"))]
-        system_prompt = _prompt_file(options.system_prompt)
-        if system_prompt is not None:
-            argv += ["--append-system-prompt-file", str(system_prompt)]
+        if options.system_prompt is None:
+            return converse(argv, cwd=options.cwd, env=env)
+        system_prompt = write_private(options.system_prompt)
         try:
+            argv += ["--append-system-prompt-file", str(system_prompt)]
             return converse(argv, cwd=options.cwd, env=env)
         finally:
-            if system_prompt is not None:
-                system_prompt.unlink(missing_ok=True)
+            system_prompt.unlink(missing_ok=True)
 
     def _make_guard(self, policy: Policy, env: Mapping[str, str]) -> Guard:
         version = self.check()
@@ -225,7 +214,9 @@ class ClaudeAgent:
             )
         return make_guard(policy, env)
 
-    def _environment(self) -> Mapping[str, str]:
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """See `InstalledAgent.environment`."""
         return os.environ if self._env is None else self._env
 
 
@@ -241,18 +232,6 @@ def _permissions(options: SpawnOptions, guard: Guard | None) -> list[str]:
     return [*words, "--permission-mode", "default"] if unattended else words
 
 
-def _with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
-    """The options, in whose settings is the sandbox that this machine can hold."""
-    if options.sandbox is None or claude_sandbox.sandbox_unavailable(env):
-        return options
-    block = claude_sandbox.sandbox_settings(options.sandbox)
-    return replace(options, settings={**options.settings, "sandbox": block})
-
-
 def _dollars(amount: float) -> str:
     """The amount as the program reads it, which refuses nothing and less; no exponent."""
     return f"{max(amount, _LEAST_BUDGET):.4f}".rstrip("0").rstrip(".")
-
-
-def _prompt_file(text: str | None) -> Path | None:
-    return None if text is None else write_private(text)

@@ -66,6 +66,11 @@ def tell_all(folder: Path) -> Path:
         """
         told = {"argv": sys.argv[1:], "env": dict(os.environ), "stdin": sys.stdin.buffer.read()}
         told["stdin"] = told["stdin"].decode("latin-1")
+        for word in sys.argv:
+            if word.startswith("--mcp-config="):
+                file = word.partition("=")[2]
+                told["servers"] = json.load(open(file))["mcpServers"]
+                told["servers_mode"] = os.stat(file).st_mode & 0o777
         for flag, value in zip(sys.argv, sys.argv[1:]):
             if flag == "--append-system-prompt-file":
                 told["system"] = open(value, encoding="utf-8").read()

@@ -78,6 +78,18 @@ def test_the_system_prompt_is_a_private_file(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+def test_the_servers_are_a_private_file(tmp_path: Path) -> None:
+    """The program reads its MCP servers, with their keys, from a file that nobody else can read."""
+    servers = {"s": {"command": "x", "env": {"KEY": "a-secret"}}}
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    cuggino.run(agent.spawn(options(tmp_path, mcp_servers=servers)))
+    seen = told(tmp_path)
+    assert (servers, 0o600) == (seen["servers"], seen["servers_mode"])
+    assert "a-secret" not in " ".join(seen["argv"])
+    (config,) = [word for word in seen["argv"] if word.startswith("--mcp-config=")]
+    assert not Path(config.partition("=")[2]).exists()
+
+
 @pytest.mark.parametrize(
     ("prompt", "expected"),
     [

@@ -229,19 +229,18 @@ def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
 def test_the_command_line(tmp_path: Path, policy: Policy, unattended: bool) -> None:
     """A guarded session is never told to skip permissions: the guard says what needs none."""
     agent = ClaudeAgent(path=sys.executable)
-    servers: dict[str, object] = {"s": {"command": "x"}}
     options = SpawnOptions(
         prompt="Go.",
         cwd=tmp_path,
         dangerously_skip_permissions=unattended,
         settings={"env": {"A": "b"}},
-        mcp_servers=servers,
         allowed_tools=("Read", "Bash(ls:*)"),
     )
-    plain = agent.arguments(options, None)
+    servers = tmp_path / "servers.json"
+    plain = agent.arguments(options, None, servers=servers)
     assert unattended == ("--dangerously-skip-permissions" in plain)
     assert {"env": {"A": "b"}} == json.loads(plain[plain.index("--settings") + 1])
-    assert f"--mcp-config={json.dumps({'mcpServers': servers})}" in plain
+    assert f"--mcp-config={servers}" in plain
     assert "--allowedTools=Read,Bash(ls:*)" in plain
     held = agent.arguments(options, None, make_guard(policy))
     assert "--dangerously-skip-permissions" not in held

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.agents import LlmAgent, make_agent
+from cuggino.agents.protocol import InstalledAgent
 from cuggino.agents.registry import BUILT_IN, agent_entries, agent_names
 from cuggino.errors import ConfigError
 from tests.third_party import AGENT, install
@@ -147,3 +148,9 @@ def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No module named 'evil'"):
         make_agent("evil:Agent", cwd=tmp_path)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_all_programs_tell_their_environment(name: str, tmp_path: Path) -> None:
+    """A recording looks for secrets in the environment of whichever program works."""
+    assert isinstance(make_agent(name, cwd=tmp_path), InstalledAgent)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents import SpawnOptions
-from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.claude_files import write_files
 from cuggino.agents.claude_wire import ClaudeSession
 from cuggino.errors import QuotaExceeded
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult
@@ -96,10 +96,11 @@ def actual(row: dict[str, Any], folder: Path) -> Any:
         case "to_session_end":
             return ending(given)
         case "to_sdk_mcp_servers":
-            options = SpawnOptions(prompt="", cwd=folder, mcp_servers=given)
-            argv = ClaudeAgent().arguments(options, None)
-            (config,) = (word for word in argv if word.startswith("--mcp-config="))
-            return json.loads(config.partition("=")[2])["mcpServers"]
+            files = write_files(SpawnOptions(prompt="", cwd=folder), {}, servers=given)
+            assert files.servers is not None
+            told = json.loads(files.servers.read_text())
+            files.remove()
+            return told["mcpServers"]
         case other:
             raise AssertionError(other)
 

@@ -107,7 +107,7 @@ class ClaudeSdkAgent(ClaudeAgent):
 
     def check_guard(self, policy: Policy) -> None:
         """See `GuardedAgent.check_guard`."""
-        guard = self._make_guard(policy, self._environment())
+        guard = self._make_guard(policy, self.environment)
         SdkGate(guard=guard, manner="allow", tell=lambda _line: None).try_out()
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
@@ -124,7 +124,7 @@ class ClaudeSdkAgent(ClaudeAgent):
         def start(files: SessionFiles) -> Observable[LlmAgentEvent]:
             self.check()
             own = {**_ENVIRONMENT, "CLAUDE_AGENT_SDK_VERSION": _check_sdk()}
-            env = {**self._environment(), **own, **options.env}
+            env = {**self.environment, **own, **options.env}
             if options.thinking is not None:
                 env["MAX_THINKING_TOKENS"] = str(options.thinking)
             if files.ignores is not None:
@@ -133,7 +133,7 @@ class ClaudeSdkAgent(ClaudeAgent):
 
         def prepare() -> SessionFiles:
             servers = self._servers(options.mcp_servers)
-            return write_files(options, self._environment(), servers=servers)
+            return write_files(options, self.environment, servers=servers)
 
         return acquire_release(
             prepare,
@@ -151,9 +151,7 @@ class ClaudeSdkAgent(ClaudeAgent):
     ) -> list[str]:
         """The command line of a session; `servers` is the file in which its MCP servers are."""
         words = ["--input-format", "stream-json"]
-        if servers is not None:
-            words.append(f"--mcp-config={servers}")
-        order = replace(options, mcp_servers={})
+        order = options
         if guard is not None:
             settings = gate_settings(guard, options.settings, manner=_manner(options))
             order = replace(order, settings=settings, dangerously_skip_permissions=False)
@@ -161,7 +159,7 @@ class ClaudeSdkAgent(ClaudeAgent):
             words.append("--include-hook-events")
             if options.dangerously_skip_permissions:
                 words += ["--permission-mode", "default"]
-        return [*super().arguments(order, system_prompt), *words]
+        return [*super().arguments(order, system_prompt, servers=servers), *words]
 
     def _session(
         self, options: SpawnOptions, files: SessionFiles, env: dict[str, str]
