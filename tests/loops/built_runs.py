@@ -15,7 +15,6 @@ from reactivex import (
     defer,
     from_iterable,
     just,
-    never,
     operators as ops,
     throw,
     timer,
@@ -25,17 +24,18 @@ from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
 from cuggino.errors import AgentFailed
 from cuggino.events import (
     AgentMessage,
+    RunStarted,
     SessionEnded,
 )
 from cuggino.loops import PlanBuildOptions, PlanBuildService
 from cuggino.loops.resuming import resumed_building
 from cuggino.stages import Commit
-from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
-from cuggino.testing import Marbles
+from cuggino.storage import JournalFile
+from cuggino.testing import Seen
 from tests.loops.built import JOBS, PROMPTS, SPECIFICATION, Turn, has, is_of_job, verdict, write
 from tests.loops.built_story import Story
-from tests.loops.delivered import pending
-from tests.loops.turns import Subscriptions, hash_of
+from tests.loops.processes import FolderProcess
+from tests.loops.turns import hash_of
 
 COST = 0.25
 """US dollars of each session that ends with a result."""
@@ -110,17 +110,14 @@ class FolderAgent:
         return events if turn.error is None else concat(events, throw(turn.error))
 
 
-class Process:
+class Process(FolderProcess[PlanBuildOptions, Story]):
     """One process that works on a run in the folder, with an agent of its own."""
 
     def __init__(self, folder: Path, turns: Turns = WHOLE) -> None:
         if not (folder / SPECIFICATION).exists():
             write(folder, {**PROMPTS, SPECIFICATION: "REQ-1 REQ-2"})
-        self.folder = folder
-        self.subscriptions = Subscriptions()
+        super().__init__(folder)
         self.agent = FolderAgent(self, turns)
-        self.workspace = Workspace(folder)
-        self.t = Marbles()
         of = self.subscriptions.of
         pause: Observable[Any] = timer(1).pipe(ops.ignore_elements())
         self.service = PlanBuildService(
@@ -181,50 +178,16 @@ class Process:
         }
         return PlanBuildOptions(cwd=self.folder, **given)
 
-    def run(
-        self, *, dispose_at: float | None = None, interrupt_at: float | None = None, **changed: Any
-    ) -> Story:
-        return self._record(self.options(**changed), None, dispose_at, interrupt_at)
+    def resumed(self, current: PlanBuildOptions, started: RunStarted) -> PlanBuildOptions:
+        return resumed_building(current, started)
 
-    def resume(
-        self,
-        *,
-        at: float = 1000.0,
-        known: JournalFile | None = None,
-        dispose_at: float | None = None,
-        interrupt_at: float | None = None,
-        **changed: Any,
-    ) -> Story:
-        """Go on with the only run, later than it began; `known` is its journal as it was read."""
-        self.t.scheduler.advance_to(at)
-        journal = known or self.journal
-        options = resumed_building(self.options(**changed), journal.started)
-        return self._record(options, journal, dispose_at, interrupt_at)
-
-    def _record(
+    def stream(
         self,
         options: PlanBuildOptions,
+        interrupt: Observable[object],
         journal: JournalFile | None,
-        dispose_at: float | None,
-        interrupt_at: float | None,
-    ) -> Story:
-        interrupt: Observable[object] = never() if interrupt_at is None else timer(interrupt_at)
-        run = self.service.run(options, interrupt=interrupt, resume=journal)
-        return Story(self.t.record(run, dispose_at=dispose_at))
+    ) -> Observable[Any]:
+        return self.service.run(options, interrupt=interrupt, resume=journal)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether there is a run to go on with."""
-        return any(path.stat().st_size for path in list_journals(self.workspace.journal))
-
-    @property
-    def journal(self) -> JournalFile:
-        (path,) = list_journals(self.workspace.journal)
-        return read_journal(path)
-
-    def assert_released(self) -> None:
-        """Assert that nothing is subscribed, no timer is left, and another run could begin."""
-        assert 0 == self.subscriptions.open
-        assert 0 == pending(self.t)
-        with Workspace(self.folder).lock():
-            pass
+    def story(self, seen: list[Seen]) -> Story:
+        return Story(seen)

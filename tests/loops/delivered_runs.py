@@ -29,6 +29,7 @@ from cuggino.events import (
     DeliverableStatusChanged,
     DeliverEnded,
     Event,
+    RunStarted,
     SessionEnded,
     StageFinished,
     StageStarted,
@@ -36,9 +37,10 @@ from cuggino.events import (
 )
 from cuggino.loops import DeliverRunOptions, DeliverService
 from cuggino.loops.resuming import resumed_delivery
-from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
-from cuggino.testing import Marbles
-from tests.loops.delivered import Sessions, Story, Turn, mark_verified, pending, write_settings
+from cuggino.storage import JournalFile
+from cuggino.testing import Seen
+from tests.loops.delivered import Sessions, Story, Turn, mark_verified, write_settings
+from tests.loops.processes import FolderProcess
 from tests.loops.resumable import Instants, at_each_append
 from tests.loops.turns import Subscriptions, hash_of
 
@@ -91,16 +93,13 @@ class TurnSessions(Sessions):
         return self._subscriptions.of(defer(start))
 
 
-class Process:
+class Process(FolderProcess[DeliverRunOptions, Story]):
     """One process that works on a run in the folder, with an agent of its own."""
 
     def __init__(self, folder: Path, turns: Turns) -> None:
         write_settings(folder)
-        self.folder = folder
-        self.subscriptions = Subscriptions()
+        super().__init__(folder)
         self.agent = TurnSessions(turns, folder, self.subscriptions)
-        self.workspace = Workspace(folder)
-        self.t = Marbles()
         of = self.subscriptions.of
         self.service = DeliverService(
             agent=self.agent,
@@ -129,57 +128,19 @@ class Process:
         }
         return DeliverRunOptions(cwd=self.folder, **given)
 
-    def run(
-        self,
-        *,
-        dispose_at: float | None = None,
-        interrupt_at: float | None = None,
-        **changed: Any,
-    ) -> Story:
-        return self._record(self.options(**changed), None, dispose_at, interrupt_at)
+    def resumed(self, current: DeliverRunOptions, started: RunStarted) -> DeliverRunOptions:
+        return resumed_delivery(current, started)
 
-    def resume(
-        self,
-        *,
-        at: float = 1000.0,
-        known: JournalFile | None = None,
-        dispose_at: float | None = None,
-        interrupt_at: float | None = None,
-        **changed: Any,
-    ) -> Story:
-        """Go on with the only run, later than it began; `known` is its journal as it was read."""
-        self.t.scheduler.advance_to(at)
-        journal = known or self.journal
-        options = resumed_delivery(self.options(**changed), journal.started)
-        return self._record(options, journal, dispose_at, interrupt_at)
-
-    def _record(
+    def stream(
         self,
         options: DeliverRunOptions,
+        interrupt: Observable[object],
         journal: JournalFile | None,
-        dispose_at: float | None,
-        interrupt_at: float | None,
-    ) -> Story:
-        interrupt: Observable[object] = never() if interrupt_at is None else timer(interrupt_at)
-        run = self.service.run(options, interrupt=interrupt, resume=journal)
-        return Story(self.t.record(run, dispose_at=dispose_at))
+    ) -> Observable[Any]:
+        return self.service.run(options, interrupt=interrupt, resume=journal)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether there is a run to go on with."""
-        return any(path.stat().st_size for path in list_journals(self.workspace.journal))
-
-    @property
-    def journal(self) -> JournalFile:
-        (path,) = list_journals(self.workspace.journal)
-        return read_journal(path)
-
-    def assert_released(self) -> None:
-        """Assert that nothing is subscribed, no timer is left, and another run could begin."""
-        assert 0 == self.subscriptions.open
-        assert 0 == pending(self.t)
-        with Workspace(self.folder).lock():
-            pass
+    def story(self, seen: list[Seen]) -> Story:
+        return Story(seen)
 
 
 class End(NamedTuple):
