@@ -52,8 +52,8 @@ def test_a_journal_of_other_stages(tmp_path: Path) -> None:
     process = Process(tmp_path, TWO_ROUNDS)
     (path,) = list_journals(process.workspace.journal)
     text = path.read_text()
-    assert 1 == text.count('"name": "planning"')
-    path.write_text(text.replace('"name": "planning"', '"name": "dreaming"'))
+    assert 1 == text.count('"name":"planning"')
+    path.write_text(text.replace('"name":"planning"', '"name":"dreaming"'))
     seen = process.resume()
     kind, error = seen[-1][1:]
     assert ("error", RunNotResumable) == (kind, type(error))
