@@ -17,7 +17,7 @@ from cuggino.config import Config, save_config
 from cuggino.prompts import Prompts
 from cuggino_cli.commands import setup
 from cuggino_cli.main import main
-from tests.agents.fake_claude import fake_claude
+from tests.agents.claude.fake_claude import fake_claude
 
 _NOTE = """
 *flags, system = sys.argv[1:]
@@ -51,7 +51,7 @@ def test_a_session_is_started(project: Path, name: str) -> None:
         assert f"`{path}`" in prompt
     assert "{{" not in prompt
     made = ["archive", "backlog", "parked", "spec-issues", "tbd", "wip"]
-    assert made == sorted(path.name for path in (project / ".cuggino").iterdir())
+    assert made == sorted(path.name for path in (project / ".cuggino").glob("[!.]*"))
 
 
 def test_the_template_uses_all_it_gets() -> None:
