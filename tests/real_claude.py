@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from cuggino.agents.claude_sandbox import sandbox_unavailable
+from cuggino.agents.claude.sandbox import sandbox_unavailable
 
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, TypeAlias, TypeGuard
+
+from pydantic_core import from_json
 
 Json: TypeAlias = dict[str, Any]
 
@@ -11,6 +14,19 @@ MOST_LEVELS = 100
 """An event cannot hold more than 255 levels."""
 
 _TOO_DEEP = "(nested too deeply to be shown)"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse_json_line(line: bytes) -> Json | None:
+    """The JSON object on this line, or None: anything else on the wire is noise (CUG-082).
+
+    Invalid UTF-8 and halves of surrogate pairs become U+FFFD, so every text can be written again.
+    """
+    try:
+        value = from_json(line, cache_strings="keys")
+    except ValueError:  # it is stricter: about halves of surrogate pairs, say
+        return _parse_leniently(line)
+    return value if isinstance(value, dict) else None
 
 
 def dict_or_empty(value: Any) -> Json:
@@ -59,3 +75,26 @@ def failed_servers(servers: Any) -> list[str]:
         for server in (servers if isinstance(servers, list) else [])
         if isinstance(server, dict) and server.get("status") == "failed"
     ]
+
+
+def _parse_leniently(line: bytes) -> Json | None:
+    text = line.decode("utf-8", "replace").strip()
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:
+            value = _without_surrogates(value)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    return value

@@ -9,7 +9,7 @@ from typing import Protocol
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
-from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.claude.zone import local_zone
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,

@@ -23,7 +23,7 @@ from cuggino.errors import AgentNotFound, GuardNotLive, LoopError
 from cuggino.operators.retry_session import is_transient
 from cuggino.security import hook
 from cuggino.security.policy import Policy
-from tests.agents.fake_claude import fake_claude, tell_all, told
+from tests.agents.claude.fake_claude import fake_claude, tell_all, told
 
 
 @pytest.fixture

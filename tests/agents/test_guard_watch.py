@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.guard_watch import GuardWatch
 from cuggino.events import GuardDenied, LlmAgentEvent
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from reactivex import Observable, defer
 
-from cuggino.agents import claude_sandbox
-from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude_files import SessionFiles, write_files
+from cuggino.agents.claude import ClaudeAgent, sandbox as claude_sandbox
+from cuggino.agents.claude.files import SessionFiles, write_files
 from cuggino.agents.claude_sdk.guard import SdkGate, gate_settings
 from cuggino.agents.claude_sdk.link import TOOLS, Order
 from cuggino.agents.claude_sdk.stream import Program, sdk_session

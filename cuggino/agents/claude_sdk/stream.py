@@ -10,10 +10,10 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
-from cuggino.agents.claude_wire import ClaudeSession
-from cuggino.agents.claude_zone import local_zone
 from cuggino.agents.failures import cut
 from cuggino.agents.guard import Guard, not_live
 from cuggino.agents.guard_watch import GuardWatch

@@ -34,12 +34,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex import hook as codex_hook
 from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
 from cuggino.agents.failures import cut, last_lines
 from cuggino.agents.guard import NOT_JUDGED, Guard, make_guard, not_live
-from cuggino.agents.json_values import text_or_none
+from cuggino.agents.json_values import parse_json_line, text_or_none
 from cuggino.agents.program import write_private
 from cuggino.security.hook import LIVE
 from cuggino.security.policy import Policy

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex.config import codex_home
-from cuggino.agents.json_values import Json, count_or_zero, dict_or_empty
+from cuggino.agents.json_values import Json, count_or_zero, dict_or_empty, parse_json_line
 from cuggino.events import Usage
 
 _MOST_SEARCHES = 5

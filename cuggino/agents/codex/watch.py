@@ -6,12 +6,11 @@ import os
 import re
 from pathlib import Path
 
-from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex import hook as codex_hook
 from cuggino.agents.codex.guard import CodexGuard
 from cuggino.agents.codex.tools import command_of, shell_words
 from cuggino.agents.guard import not_live
-from cuggino.agents.json_values import Json, dict_or_empty, shown, text_or_none
+from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, shown, text_or_none
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, LlmAgentEvent, ToolCall, ToolResult
 from cuggino.security.hook import LIVE

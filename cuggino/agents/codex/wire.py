@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
-from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.codex.failure import ended_early, failure_of, no_session
 from cuggino.agents.codex.tools import calls_of, is_tool, results_of
 from cuggino.agents.codex.usage import usage_of, without
 from cuggino.agents.codex.watch import CodexWatch
 from cuggino.agents.failures import outcome_of
-from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
+from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, text_or_none
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,

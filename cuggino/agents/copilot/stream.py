@@ -11,7 +11,7 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_wire import parse_json_line
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.gemini.failure import Ending, failure_of
 from cuggino.agents.gemini.tools import common_call, unmarked
@@ -15,6 +14,7 @@ from cuggino.agents.json_values import (
     Json,
     count_or_zero,
     dict_or_empty,
+    parse_json_line,
     shown,
     text_or_none,
 )

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_wire import parse_json_line
-from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.json_values import (
     Json,
     count_or_zero,
     dict_or_empty,
     is_number,
+    parse_json_line,
     text_or_none,
 )
 from cuggino.agents.opencode.failure import (

@@ -15,9 +15,10 @@ from typing import Any
 from reactivex import Observable, defer, throw
 
 from cuggino._version import __version__
-from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.guard import make_guard, with_variables
 from cuggino.agents.guard_watch import GuardWatch
+from cuggino.agents.json_values import parse_json_line
 from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.scripted.scenario import Run, Scenario, Step, load_scenario
 from cuggino.agents.stream_json import stream_json

@@ -22,7 +22,7 @@ from cuggino.agents.protocol import DescribedAgent, GuardedAgent, SandboxedAgent
 from cuggino.agents.registry import make_agent
 from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
 from cuggino.security.roles import role_policy
-from tests.agents.fake_claude import fake_claude
+from tests.agents.claude.fake_claude import fake_claude
 from tests.real_claude_sdk import needs_sdk
 
 

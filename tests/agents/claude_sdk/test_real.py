@@ -21,8 +21,8 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from tests.agents.claude_lines import kind
-from tests.agents.test_real_guard import MCP_SERVER
+from tests.agents.claude.claude_lines import kind
+from tests.agents.claude.test_real_guard import MCP_SERVER
 from tests.model_script import (
     ApiError,
     Drop,

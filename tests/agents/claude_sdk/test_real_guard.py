@@ -21,8 +21,8 @@ from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolResult
 from cuggino.security import hook
-from tests.agents.test_real_guard_failures import OFF
-from tests.agents.test_real_sandbox import WRITER
+from tests.agents.claude.test_real_guard_failures import OFF
+from tests.agents.claude.test_real_sandbox import WRITER
 from tests.model_script import Tool
 from tests.real_claude import needs_sandbox
 from tests.real_claude_sdk import HELPER, SPEC, ClaudeSdk, bash, claude_sdk
@@ -191,7 +191,7 @@ def test_a_parser_that_does_not_work(
     def without(*given: Any) -> Guard:
         return replace(make_guard(*given), shfmt="/bin/false")
 
-    monkeypatch.setattr("cuggino.agents.claude.make_guard", without)
+    monkeypatch.setattr("cuggino.agents.claude.agent.make_guard", without)
     done = claude_sdk.run(bash("echo no > no.txt"), guard=claude_sdk.policy())
     assert isinstance(done.error, GuardNotLive)
     assert "it answers deny to `echo ready`" in done.error.message

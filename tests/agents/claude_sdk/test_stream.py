@@ -21,7 +21,7 @@ from cuggino.events import AgentMessage, GuardDenied, RateLimited, SessionEnded,
 from cuggino.security.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.fake_claude import RESULT
+from tests.agents.claude.fake_claude import RESULT
 from tests.real_claude_sdk import needs_sdk
 
 # The bodies below are programs of their own: those that sleep for minutes have to be ended.

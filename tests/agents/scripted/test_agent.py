@@ -30,7 +30,7 @@ from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
 from cuggino.testing import no_leaks
-from tests.agents.claude_lines import kind
+from tests.agents.claude.claude_lines import kind
 
 FAIL = {"fail": {"status": 529, "error": "overloaded_error", "text": "Overloaded."}}
 

@@ -11,7 +11,7 @@ from cuggino.agents import Role
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.errors import AgentFailed, ConfigError, QuotaExceeded
 from cuggino.events import RateLimited
-from tests.agents.claude_lines import kind
+from tests.agents.claude.claude_lines import kind
 from tests.agents.scripted.test_agent import Player, run, steps
 
 ROLES = get_args(Role)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents import SpawnOptions, claude_sandbox
-from cuggino.agents.claude_files import write_files
+from cuggino.agents import SpawnOptions
+from cuggino.agents.claude import sandbox as claude_sandbox
+from cuggino.agents.claude.files import write_files
 from cuggino.errors import StorageError
 from cuggino.security.sandbox import Sandbox
 

@@ -19,7 +19,7 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentFailed, AgentNotFound, LlmSessionError, StorageError
 from cuggino.events import AgentMessage, LlmAgentEvent, SessionEnded
 from cuggino.testing import no_leaks
-from tests.agents.fake_claude import fake_claude
+from tests.agents.claude.fake_claude import fake_claude
 
 MIB = 1024 * 1024
 
@@ -265,7 +265,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     agent = ClaudeAgent(path=fake_claude(tmp_path, "line(**RESULT)"))
     stream = agent.spawn(SpawnOptions(prompt="", cwd=tmp_path, system_prompt="You are."))
     with monkeypatch.context() as patched, pytest.raises(StorageError, match="No space left"):
-        patched.setattr("cuggino.agents.claude.os.fdopen", full)
+        patched.setattr("cuggino.agents.claude.agent.os.fdopen", full)
         cuggino.run(stream)
 
 

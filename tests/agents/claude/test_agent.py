@@ -19,7 +19,7 @@ from cuggino.errors import AgentNotFound
 from cuggino.events import AgentMessage, SessionEnded
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.fake_claude import fake_claude, tell_all, told
+from tests.agents.claude.fake_claude import fake_claude, tell_all, told
 
 FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
 FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import SessionEnded
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from reactivex import Observable, defer
 
-from cuggino.agents import claude_sandbox, guard as guards
-from cuggino.agents.claude_files import SessionFiles, write_files
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents import guard as guards
+from cuggino.agents.claude import sandbox as claude_sandbox
+from cuggino.agents.claude.files import SessionFiles, write_files
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.guard import Guard, make_guard
 from cuggino.agents.guard_watch import GuardWatch
 from cuggino.agents.program import (

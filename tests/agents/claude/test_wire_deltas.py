@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,

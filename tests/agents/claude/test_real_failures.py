@@ -31,7 +31,7 @@ from cuggino.events import (
 from cuggino.operators import extract_markers, marker_tags, until_terminal
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.claude_lines import kind
+from tests.agents.claude.claude_lines import kind
 from tests.model_script import (
     SUBSCRIPTION,
     ApiError,

@@ -26,15 +26,6 @@ from cuggino.events import (
     UserMessage,
 )
 
-__all__ = [
-    "Json",
-    "dict_or_empty",
-    "is_api_error",
-    "message_text",
-    "text_or_none",
-    "to_events",
-]
-
 
 def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
     """The events of one line, in the order of its blocks; unknown types give none (CUG-082).

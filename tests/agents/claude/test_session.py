@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
-from tests.agents.claude_lines import LIFTED, LIMIT_TOLD, REJECTED, api_error, end, kind, result
+from tests.agents.claude.claude_lines import (
+    LIFTED,
+    LIMIT_TOLD,
+    REJECTED,
+    api_error,
+    end,
+    kind,
+    result,
+)
 
 
 @pytest.mark.parametrize(

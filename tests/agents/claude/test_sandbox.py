@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import cuggino
-from cuggino.agents import SandboxedAgent, SpawnOptions, claude_sandbox as sandboxes
-from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude_sandbox import (
+from cuggino.agents import SandboxedAgent, SpawnOptions
+from cuggino.agents.claude import ClaudeAgent, sandbox as sandboxes
+from cuggino.agents.claude.sandbox import (
     git_ignores,
     sandbox_settings,
     sandbox_unavailable,
@@ -22,7 +22,7 @@ from cuggino.agents.claude_sandbox import (
 from cuggino.errors import GuardNotLive
 from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
-from tests.agents.fake_claude import tell_all, told
+from tests.agents.claude.fake_claude import tell_all, told
 
 
 def program(folder: Path, name: str, script: str = "exit 0") -> None:

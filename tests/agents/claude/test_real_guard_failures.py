@@ -38,7 +38,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Change:
 
     def change(**fields: Any) -> None:
         made = lambda *given: replace(make_guard(*given), **fields)  # noqa: E731
-        monkeypatch.setattr("cuggino.agents.claude.make_guard", made)
+        monkeypatch.setattr("cuggino.agents.claude.agent.make_guard", made)
 
     return change
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.claude_events import to_events
-from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
+from cuggino.agents.claude.events import to_events
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.agents.json_values import parse_json_line
 from cuggino.events import (
     AgentMessage,
     PingEvent,

@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from cuggino.agents.claude_wire import ClaudeSession, parse_json_line
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.agents.json_values import parse_json_line
 from cuggino.events import dump_event, parse_event
 
 JSON = st.recursive(

@@ -13,11 +13,11 @@ import pytest
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import LlmSessionError, QuotaExceeded
 from cuggino.events import LlmAgentEvent, RateLimited
-from tests.agents.claude_lines import LIMIT_TOLD, REJECTED, api_error, kind, result
-from tests.agents.fake_claude import fake_claude
+from tests.agents.claude.claude_lines import LIMIT_TOLD, REJECTED, api_error, kind, result
+from tests.agents.claude.fake_claude import fake_claude
 
 NOW = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
 REGAIN = "You have reached your specified API usage limits. You will regain access on 2026-12-01"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import LlmAgentEvent, PingEvent, Usage, UsageUpdate
-from tests.agents.claude_lines import api_error, result
+from tests.agents.claude.claude_lines import api_error, result
 from tests.vectors import DATA
 
 

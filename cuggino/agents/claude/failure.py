@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude_events import message_text
+from cuggino.agents.claude.events import message_text
 from cuggino.agents.failures import (
     CONNECTION,
     crash,

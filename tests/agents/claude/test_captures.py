@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import AgentMessage, LlmAgentEvent, MessageDelta
-from tests.agents.claude_lines import kind
+from tests.agents.claude.claude_lines import kind
 from tests.vectors import DATA
 
 LETTER = {

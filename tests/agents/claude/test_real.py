@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 from cuggino.events import (
     AgentMessage,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.claude_lines import REJECTED, api_error, end, kind, result
+from tests.agents.claude.claude_lines import REJECTED, api_error, end, kind, result
 from tests.vectors import not_followed, rows
 
 NOT_FOLLOWED = not_followed("session")

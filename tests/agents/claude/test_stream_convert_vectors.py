@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cuggino.agents import SpawnOptions
-from cuggino.agents.claude_files import write_files
-from cuggino.agents.claude_wire import ClaudeSession
+from cuggino.agents.claude.files import write_files
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import QuotaExceeded
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult
-from tests.agents.claude_lines import end
+from tests.agents.claude.claude_lines import end
 from tests.vectors import not_followed, rows
 
 NOT_FOLLOWED = not_followed("stream_convert")

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.agents import claude_sandbox
+from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.program import write_private
 from cuggino.agents.protocol import SpawnOptions
 

@@ -1,34 +1,25 @@
 """The wire of Claude Code's stream-json, from bytes to the end of a run.
 
-Three pieces that know nothing of processes or clocks: `parse_json_line` reads a line (here),
-`claude_events.to_events` says what it means, and `ClaudeSession` (here) folds the lines of one run
+Three pieces that know nothing of processes or clocks: `json_values.parse_json_line` reads a line,
+`claude.events.to_events` says what it means, and `ClaudeSession` (here) folds the lines of one run
 of the program into what is known only at its end: session, cost, tokens, and whether it succeeded.
-How a failure is named is in `claude_failure`.
+How a failure is named is in `claude.failure`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from typing import Any
 
-from pydantic_core import from_json
-
-from cuggino.agents.claude_events import (
-    Json,
-    dict_or_empty,
-    is_api_error,
-    text_or_none,
-    to_events,
-)
-from cuggino.agents.claude_failure import Ending, failure_of
-from cuggino.agents.claude_usage import UsageMeter
-from cuggino.agents.claude_zone import local_zone
+from cuggino.agents.claude.events import is_api_error, to_events
+from cuggino.agents.claude.failure import Ending, failure_of
+from cuggino.agents.claude.usage import UsageMeter
+from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.guard_watch import GuardWatch
+from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, text_or_none
 from cuggino.agents.pieces import Pieces
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
@@ -46,33 +37,7 @@ _STREAM_EVENT = b'{"type":"stream_event",'
 _BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
 _WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
 """One of these is in every block event that tells text."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTERRUPTED = "[Request interrupted by user"
-
-
-def parse_json_line(line: bytes) -> Json | None:
-    """The JSON object on this line, or None: anything else on the wire is noise (CUG-082).
-
-    Invalid UTF-8 and halves of surrogate pairs become U+FFFD, so every text can be written again.
-    """
-    try:
-        value = from_json(line, cache_strings="keys")
-    except ValueError:  # it is stricter: about halves of surrogate pairs, say
-        return _parse_leniently(line)
-    return value if isinstance(value, dict) else None
-
-
-def _parse_leniently(line: bytes) -> Json | None:
-    text = line.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-        if "\\ud" in text or "\\uD" in text:
-            value = _without_surrogates(value)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def hook_answer(raw: Json) -> Json | None:
@@ -89,16 +54,6 @@ def _with_surrogates(line: bytes, raw: Json) -> Json:
         whole = json.loads(line.decode("utf-8", "replace"))
         return whole if isinstance(whole, dict) else raw
     return raw
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
-    return value
 
 
 def _is_interruption(event: LlmAgentEvent) -> bool:
