@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cuggino.errors import (
         AgentFailed,
         AgentNotFound,
+        AgentTooOld,
         ConfigError,
         CugginoError,
         GuardNotLive,
@@ -137,6 +138,7 @@ _HOMES = {
     "errors": (
         "AgentFailed",
         "AgentNotFound",
+        "AgentTooOld",
         "ConfigError",
         "CugginoError",
         "GuardNotLive",
@@ -195,6 +197,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AgentFailed",
     "AgentNotFound",
+    "AgentTooOld",
     "Candidate",
     "ClaudeAgent",
     "ClaudeSdkAgent",

@@ -11,7 +11,8 @@ CugginoError
 │   ├── ProcessFailed           it ended with another exit code than 0
 │   └── LineTooLong             it printed a line above the limit
 ├── LlmSessionError             an agent session that failed
-│   ├── AgentNotFound           the agent's program is missing or too old
+│   ├── AgentNotFound           the agent's program is missing
+│   │   └── AgentTooOld         it is there, but too old to be driven or guarded
 │   ├── AgentFailed             the agent ended with an error of its own
 │   ├── GuardNotLive            the agent could have used tools without being held to its policy
 │   ├── AgentStalled            the agent was silent for too long
@@ -19,8 +20,7 @@ CugginoError
 │   └── BudgetExceeded          the money or turns allowed are spent
 ├── ReplayDiverged              a replayed run is not the recorded one
 ├── LoopError                   a stage of a loop that failed; its cause is the reason
-├── RunNotResumable             a journal with which no run can go on
-└── WatchError                  the watch itself cannot go on
+└── RunNotResumable             a journal with which no run can go on
 
 What must stop a loop is one of these and travels in the error channel; what must not is an event
 (`CommitFailed`). `hint` says what a person can do; `exit_code` is what a loop command ends with.
@@ -170,6 +170,10 @@ class AgentNotFound(LlmSessionError):
     exit_code = 2
 
 
+class AgentTooOld(AgentNotFound):
+    """The agent's program is there, and has to be updated before it can be driven or guarded."""
+
+
 class AgentFailed(LlmSessionError):
     """The agent ended with an error of its own; `reason` classifies it."""
 
@@ -240,7 +244,3 @@ class RunNotResumable(CugginoError):
     """There is no such run, it has ended, or its journal does not fit this version."""
 
     exit_code = 2
-
-
-class WatchError(CugginoError):
-    """The watch cannot go on."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from cuggino.agents import Capabilities, SandboxedAgent, capabilities_of, make_agent
 from cuggino.agents.registry import AgentEntry, agent_entries
 from cuggino.config import load_config
-from cuggino.errors import AgentNotFound, ConfigError, CugginoError
+from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError
 
 ANSWER_SECONDS = 20.0
 """For all agents together to tell their versions."""
@@ -88,7 +88,7 @@ def look_at(name: str, *, folder: Path, path: str | None) -> Look:
     try:
         look = replace(look, state="ready", version=agent.check())
     except AgentNotFound as error:
-        state: State = "old" if "too old" in error.message else "missing"
+        state: State = "old" if isinstance(error, AgentTooOld) else "missing"
         look = replace(look, state=state, problem=error.message, hint=error.hint)
     except CugginoError as error:
         look = replace(look, problem=error.message, hint=error.hint)

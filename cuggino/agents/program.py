@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cuggino.errors import AgentNotFound, StorageError
+from cuggino.errors import AgentNotFound, AgentTooOld, StorageError
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
@@ -52,7 +52,8 @@ def ask_version(
     `stranger` what is wrong with one whose words do not fit; `timeout` is in seconds.
 
     Raises:
-        AgentNotFound: it is not there, does not run, is another program, or older than `least`.
+        AgentNotFound: it is not there, does not run, is another program; `AgentTooOld`: older than
+            `least`.
     """
     program = find_program(path, env=env, install=install)
     try:
@@ -77,10 +78,10 @@ def check_version(version: str, *, name: str, least: tuple[int, ...], hint: str)
     """Whether the version is not older than `least`.
 
     Raises:
-        AgentNotFound: it is older.
+        AgentTooOld: it is older.
     """
     if version_numbers(version) < least:
-        raise AgentNotFound(
+        raise AgentTooOld(
             f"{name} {version} is too old, at least {'.'.join(map(str, least))} is needed",
             hint=hint,
         )

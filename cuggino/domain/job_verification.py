@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Self, TypeAlias
-
-from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, Jobs
+from typing import Literal, Self, TypeAlias
 
 MOST_FAILURES = 3
 """After how many failed verifications a job is blocked (LOP-097)."""
@@ -169,35 +167,6 @@ class FailureCounts:
     def is_exhausted(self, job_id: str) -> bool:
         """Whether that one has failed too often."""
         return self.counts.get(job_id, 0) >= MOST_FAILURES
-
-
-class Gated(NamedTuple):
-    """What becomes of a job that was verified."""
-
-    jobs: Jobs
-    failures: FailureCounts
-    status: str
-    """The job's, as it is now."""
-
-
-def gated(jobs: Jobs, job_id: str, result: VerificationResult, failures: FailureCounts) -> Gated:
-    """The gate (LOP-096): a job that is verified stays as it is, another is not done any more.
-
-    It is `in-progress` again with the issues in what there is of it; after three failures it is
-    `blocked`.
-
-    Raises:
-        KeyError: there is no such job.
-    """
-    job = jobs.get(job_id)
-    if job is None:
-        raise KeyError(job_id)
-    if result.complete:
-        return Gated(jobs, failures.passed(job_id), job.status)
-    failures = failures.failed(job_id)
-    status = BLOCKED if failures.is_exhausted(job_id) else IN_PROGRESS
-    noted = jobs.with_status(job_id, status).noted(job_id, failure_note(result))
-    return Gated(noted, failures, status)
 
 
 def failure_note(result: VerificationResult) -> str:

@@ -121,11 +121,6 @@ class Jobs:
         return next(iter(self.workable), None)
 
     @property
-    def all_open_blocked(self) -> bool:
-        """Whether all that are not done are blocked, and there is such a one (LOP-097)."""
-        return 0 < self.count_open == self.count_blocked
-
-    @property
     def is_too_many(self) -> bool:
         """Whether there are more than there should be (LOP-054)."""
         return len(self.items) > MOST_JOBS
@@ -133,12 +128,6 @@ class Jobs:
     def get(self, job_id: str) -> Job | None:
         """The first one with this id."""
         return next((job for job in self.items if job.id == job_id), None)
-
-    def newly_done(self, before: Jobs) -> tuple[Job, ...]:
-        """Those that are done and were not `before`, or were not there (LOP-096)."""
-        open_before = {job.id for job in before.items if not job.is_done}
-        done_before = {job.id for job in before.items} - open_before
-        return tuple(job for job in self.items if job.is_done and job.id not in done_before)
 
     def with_status(self, job_id: str, status: str) -> Jobs:
         """With this status of that one; the same object when it has it already.

@@ -69,7 +69,7 @@ class LoopPicture:
     max_iterations: int | None = None
     """None for no limit."""
     consecutive_errors: int = 0
-    """Failed sessions in a row, see `errors_after`."""
+    """Failed sessions in a row (AUT-056, AUT-057, AUT-062)."""
     max_retries: int = 3
     """The failed sessions in a row that are borne: one more ends the loop."""
     has_budget: bool = False
@@ -126,11 +126,6 @@ def decide(picture: LoopPicture, *, order: Sequence[ExitReason] = ORDER) -> Deci
         if decision is not None:
             return decision
     return GoOn()
-
-
-def errors_after(consecutive_errors: int, outcome: SessionOutcome) -> int:
-    """The failed sessions in a row, after one more that ended so (AUT-056, AUT-057, AUT-062)."""
-    return consecutive_errors + 1 if outcome == "failed" else 0
 
 
 def _quota(picture: LoopPicture) -> Decision | None:

@@ -19,7 +19,7 @@ from cuggino.agents.guard import find_bash, make_guard
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.domain.attempts import hits_every_item
-from cuggino.errors import AgentNotFound, GuardNotLive, LoopError
+from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, LoopError
 from cuggino.operators.retry_session import is_transient
 from cuggino.security import hook
 from cuggino.security.policy import Policy
@@ -203,7 +203,7 @@ def test_an_old_program(tmp_path: Path, policy: Policy) -> None:
     """A version that would run what the hook failed over runs unguarded sessions only."""
     agent = ClaudeAgent(path=fake_claude(tmp_path, "", version="2.1.294 (Claude Code)"))
     assert "2.1.294" == agent.check()
-    with pytest.raises(AgentNotFound, match=r"too old to be guarded, at least 2\.1\.295") as caught:
+    with pytest.raises(AgentTooOld, match=r"too old to be guarded, at least 2\.1\.295") as caught:
         agent.check_guard(policy)
     assert '"guard": "off"' in (caught.value.hint or "")
     options = SpawnOptions(prompt="Go.", cwd=tmp_path, guard=policy)

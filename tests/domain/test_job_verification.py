@@ -10,14 +10,11 @@ from hypothesis import given, strategies as st
 
 from cuggino.domain.job_verification import (
     FINDINGS_HEADING,
-    MOST_FAILURES,
     CommandRun,
     Facts,
     FailureCounts,
     VerificationResult,
     commit_issues,
-    failure_note,
-    gated,
     is_conventional,
     merged,
     with_findings,
@@ -187,36 +184,6 @@ def test_the_facts_are_told_to_the_agent() -> None:
     assert "- nothing\n" == facts().told
 
 
-def test_a_job_that_is_verified_stays() -> None:
-    """The jobs are the very same, and its failures are forgotten."""
-    jobs = one_job()
-    failures = FailureCounts().failed("J1").failed("J1").failed("J2")
-    after = gated(jobs, "J1", PASSED, failures)
-    assert jobs is after.jobs
-    assert (FailureCounts({"J2": 1}), "done") == (after.failures, after.status)
-
-
-def test_a_job_that_fails_is_open_again_and_at_last_blocked() -> None:
-    """It is in progress with its issues, and after three failures in a row blocked."""
-    jobs, failures, seen = one_job(partial="There."), FailureCounts(), []
-    for n in range(MOST_FAILURES + 1):
-        result = VerificationResult(issues=(f"Issue {n}", "No tests"))
-        after = gated(jobs.with_status("J1", "done"), "J1", result, failures)
-        jobs, failures = after.jobs, after.failures
-        (job,) = jobs.items
-        assert after.status == job.status
-        seen.append(job.status)
-    assert ["in-progress", "in-progress", "blocked", "blocked"] == seen
-    assert "There.\nVerification findings: Issue 0; No tests\nVerification findings: Issue 1" in (
-        jobs.items[0].partial_implementation
-    )
-    assert failure_note(VerificationResult(issues=("Issue 3", "No tests"))) in (
-        jobs.items[0].partial_implementation
-    )
-    assert jobs.all_open_blocked
-    assert 3 == MOST_FAILURES
-
-
 def test_counts_are_of_each_job_and_never_change_in_place() -> None:
     """One job's failures are not another's, and a count that is kept stays."""
     none = FailureCounts()
@@ -224,12 +191,6 @@ def test_counts_are_of_each_job_and_never_change_in_place() -> None:
     assert (True, False) == (three.is_exhausted("A"), three.is_exhausted("B"))
     assert not three.passed("A").is_exhausted("A")
     assert FailureCounts() == none == none.passed("A")
-
-
-def test_an_unknown_job_is_a_key_error() -> None:
-    """A job that is gone from the file has no gate."""
-    with pytest.raises(KeyError):
-        gated(Jobs(), "J1", PASSED, FailureCounts())
 
 
 def test_findings_stand_in_front_of_the_prompt() -> None:

@@ -92,40 +92,6 @@ def test_counts() -> None:
     assert ["B"] == [job.id for job in found.blocked]
 
 
-@pytest.mark.parametrize(
-    ("statuses", "expected"),
-    [
-        (["blocked", "done"], True),
-        (["blocked", "open"], False),
-        (["done"], False),
-        ([], False),
-    ],
-)
-def test_all_that_is_open_is_blocked(statuses: list[str], expected: bool) -> None:
-    """Nothing can be gone on with when what is open is blocked, and something is open."""
-    found = jobs(*({"id": str(n), "status": status} for n, status in enumerate(statuses)))
-    assert expected == found.all_open_blocked
-
-
-def test_what_is_newly_done() -> None:
-    """Done now and not before, or not there before; with an id twice, unless both were done."""
-    before = jobs(
-        {"id": "A", "status": "done"},
-        {"id": "B", "status": "open"},
-        {"id": "C", "status": "open"},
-        {"id": "D", "status": "done"},
-        {"id": "D", "status": "open"},
-    )
-    after = jobs(
-        {"id": "A", "status": "done"},
-        {"id": "B", "status": "completed"},
-        {"id": "C", "status": "open"},
-        {"id": "D", "status": "done"},
-        {"id": "E", "status": "Done"},
-    )
-    assert ["B", "D", "E"] == [job.id for job in after.newly_done(before)]
-
-
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_change_touches_nothing_else(bare: bool) -> None:
     """A status and a note go to the keys of the shape; all else is as it was, in its place."""

@@ -19,7 +19,6 @@ from cuggino.domain.termination import (
     Terminate,
     Wait,
     decide,
-    errors_after,
 )
 from cuggino.events import SessionOutcome
 from tests.domain.test_deliverables import made, some
@@ -186,12 +185,3 @@ def test_a_reset_that_was_waited_for_is_not_believed_again() -> None:
     again = quota(quota_reset_time=NOW, waited_until=NOW, quota_pauses=1)
     assert Wait(1800.0, None) == decide(again)
     assert Wait(7200.0, LATER) == decide(quota(quota_reset_time=LATER, waited_until=NOW))
-
-
-@pytest.mark.parametrize(
-    ("expected", "outcome"),
-    [(3, "failed"), *((0, outcome) for outcome in get_args(SessionOutcome) if outcome != "failed")],
-)
-def test_errors_in_a_row(expected: int, outcome: SessionOutcome) -> None:
-    """A failed session is one more error, any other begins anew (AUT-056, AUT-057, AUT-062)."""
-    assert expected == errors_after(2, outcome)

@@ -28,6 +28,7 @@ from cuggino.errors import (
     AgentFailure,
     AgentNotFound,
     AgentStalled,
+    AgentTooOld,
     BudgetExceeded,
     CugginoError,
     GuardNotLive,
@@ -234,5 +235,6 @@ def event_of(recorded: dict[str, Any], places: Places) -> Event | None:
 
 
 _PLAIN: dict[str, type[LlmSessionError]] = {
-    kind.__name__: kind for kind in (AgentNotFound, AgentStalled, BudgetExceeded, GuardNotLive)
+    kind.__name__: kind
+    for kind in (AgentNotFound, AgentTooOld, AgentStalled, BudgetExceeded, GuardNotLive)
 }

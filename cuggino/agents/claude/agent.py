@@ -25,7 +25,7 @@ from cuggino.agents.program import (
 )
 from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.stream_json import stream_json
-from cuggino.errors import AgentNotFound
+from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
 from cuggino.security.policy import Policy
@@ -209,7 +209,7 @@ class ClaudeAgent:
         version = self.check()
         if version_numbers(version) < guards.LEAST_VERSION:
             least = ".".join(map(str, guards.LEAST_VERSION))
-            raise AgentNotFound(
+            raise AgentTooOld(
                 f"claude {version} is too old to be guarded, at least {least} is needed",
                 hint='update it with `claude update` or through npm, or set "guard": "off"',
             )

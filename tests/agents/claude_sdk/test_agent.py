@@ -20,7 +20,7 @@ from cuggino.agents.claude_sdk.stream import Program
 from cuggino.agents.guard import make_guard
 from cuggino.agents.protocol import DescribedAgent, GuardedAgent, SandboxedAgent
 from cuggino.agents.registry import make_agent
-from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
+from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, GuardNotLive
 from cuggino.security.roles import role_policy
 from tests.agents.claude.fake_claude import fake_claude
 from tests.real_claude_sdk import needs_sdk
@@ -89,7 +89,7 @@ def test_programs_that_will_not_do(tmp_path: Path) -> None:
     """A program that is not there or too old is told."""
     with pytest.raises(AgentNotFound, match="was not found"):
         ClaudeSdkAgent(path=tmp_path / "nothing").check()
-    with pytest.raises(AgentNotFound, match=r"claude 2\.1\.328 is too old, at least 2\.1\.329"):
+    with pytest.raises(AgentTooOld, match=r"claude 2\.1\.328 is too old, at least 2\.1\.329"):
         agent(tmp_path, fake={"version": "2.1.328 (Claude Code)"}).check()
 
 
