@@ -34,8 +34,10 @@ _OUTCOMES: Mapping[DeliverOutcome, SessionOutcome] = {
 
 
 class Course:
-    """The state of one run. It decides by what it was told alone, so a resumed run goes the same
-    way."""
+    """The state of one run.
+
+    It decides by what it was told alone, so a resumed run goes the same way.
+    """
 
     def __init__(self, options: DeliverRunOptions) -> None:
         self._options = options

@@ -75,7 +75,6 @@ class PlanBuildActs:
 
         But not of those that an earlier run has seen open, or could not verify any more.
         """
-
         unverified = self._service.unverified
 
         def look() -> list[str]:

@@ -55,8 +55,11 @@ def join(*children: Child) -> Html:
 
 
 def tag(name: str, /, *children: Child, **attributes: str | bool | None) -> Html:
-    """An element. `class_` is `class`, `data_x` is `data-x`; True is an attribute without a value,
-    None and False are none."""
+    """An element.
+
+    `class_` is `class`, `data_x` is `data-x`; True is an attribute without a value, None and False
+    are none.
+    """
     opening = name
     for key, value in attributes.items():
         if value is True:

@@ -1,4 +1,4 @@
-"""The whole guard: may this tool be used so, by an agent with this policy?
+"""The whole guard: whether a tool may be used so, by an agent with a given policy.
 
 It starts anew for every call, so each kind of tool imports what it needs, and no more.
 """

@@ -33,6 +33,10 @@ def guarded_groups() -> set[int] | None:
 
 
 def main(cookie: str, folders: list[str]) -> None:
+    """End what the process beside this one has left, when it dies before it could do so itself.
+
+    `cookie` marks its processes; `folders` are where this package is found.
+    """
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sign, signal.SIG_IGN)
     groups = guarded_groups()

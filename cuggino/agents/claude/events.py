@@ -120,8 +120,10 @@ def _system_events(raw: Json) -> list[LlmAgentEvent]:
 
 
 def _failed_servers(raw: Json) -> list[LlmAgentEvent]:
-    """The program goes on without the tools of a server that it could not start, and says so here
-    alone."""
+    """What is said of servers that could not be started.
+
+    The program goes on without their tools, and says so here alone.
+    """
     return [SystemMessage(text=text) for text in failed_servers(raw.get("mcp_servers"))]
 
 

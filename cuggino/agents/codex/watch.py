@@ -140,6 +140,8 @@ def _real(path: str) -> str | None:
 
 
 def _plain(tool: str) -> str:
-    """The name of a tool as Codex gives it to its hook: with plain letters in the place of others,
-    in those of servers and of their tools."""
+    """The name of a tool as Codex gives it to its hook.
+
+    It has plain letters in the place of others, in the names of servers and of their tools.
+    """
     return re.sub("[^A-Za-z0-9_]", "_", tool)

@@ -201,7 +201,9 @@ class CodexSession:
         return [*self._left_open(), *(self._used(usage_of(told)) if told else [])]
 
     def _left_open(self) -> list[LlmAgentEvent]:
-        """The ends of calls that will not be told any more: what they started ends with the
-        program."""
+        """The ends of calls that will not be told any more.
+
+        What they started ends with the program.
+        """
         calls, self._open = list(self._open), {}
         return [ToolResult(name=call, output=_UNFINISHED, is_error=True) for call in calls]

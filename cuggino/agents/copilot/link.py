@@ -85,8 +85,11 @@ class Order:
 
 
 def _hurry(client: Any) -> None:
-    """Send each message at once: it is written in two parts, of which the second would wait for
-    40 ms, at every answer to the program."""
+    """Send each message at once.
+
+    It is written in two parts, of which the second would wait for 40 ms, at every answer to the
+    program.
+    """
     held = getattr(getattr(client, "_process", None), "_socket", None)
     if isinstance(held, socket.socket):
         held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
