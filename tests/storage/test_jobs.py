@@ -124,13 +124,13 @@ def test_a_jobs_file_is_read(case: str, tmp_path: Path) -> None:
     ("content", "why"),
     [
         (b"", "line 1 column 1: not valid JSON"),
-        (b'{\n  "jobs": [\n    {"id": "A",}\n]}', "line 3 column 16: not valid JSON"),
+        (b'{\n  "jobs": [\n    {"id": A}\n]}', "line 3 column 12: not valid JSON"),
         (b"{\xff", "byte 1: not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b"{}", 'it has no list "jobs", and is none itself'),
         (b'{"jobs": [], "x": ' + b"9" * 5000 + b"}", "digits"),
     ],
-    ids=["empty", "comma", "bytes", "deep", "shape", "number"],
+    ids=["empty", "word", "bytes", "deep", "shape", "number"],
 )
 def test_a_broken_file_stays(content: bytes, why: str, tmp_path: Path) -> None:
     """It is told with its place, there are no jobs, and no change overwrites it."""
