@@ -179,13 +179,14 @@ def test_a_program_that_is_killed(copilot: Copilot) -> None:
 
 
 HOLDER = """
-import sys
+import signal, sys
 from pathlib import Path
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.copilot import CopilotAgent
 import json
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
 program, project, env = sys.argv[1:]
 agent = CopilotAgent(path=program, env=json.loads(env))
 options = SpawnOptions(prompt="Go.", cwd=Path(project), dangerously_skip_permissions=True)

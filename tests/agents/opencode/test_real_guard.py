@@ -165,11 +165,12 @@ def test_judges_only_look(opencode: OpenCode, tmp_path: Path) -> None:
 
 
 def test_a_judge_that_dies(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that does not answer at the start ends the session before the model is asked."""
+    """A judge that does not answer at the start ends the session: the model is given no tool."""
     monkeypatch.setattr("cuggino.agents.opencode.agent.judge_words", lambda _guard: ["/bin/false"])
     done = opencode.run(bash("echo no > no.txt"), guard=opencode.policy())
     assert isinstance(done.error, GuardNotLive)
-    assert (None, [], ["SessionEnded"]) == (opencode.read("no.txt"), done.requests, done.tags)
+    assert (None, ["SessionEnded"]) == (opencode.read("no.txt"), done.tags)
+    assert not [request for request in done.requests if request.body["tools"]]
 
 
 def test_a_judge_that_dies_later(
