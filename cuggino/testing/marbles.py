@@ -100,7 +100,8 @@ class Marbles:
         begin, leave = Diagram(subscription or "^").subscription()
         ends = leave if dispose_at is None else seconds(dispose_at)
         held = CompositeDisposable()
-        for hot in self._hot:
+        drawn = tuple(self._hot)  # one that is drawn by the subscription begins with its subscriber
+        for hot in drawn:
             hot.renew()
 
         def subscribe(*_: object) -> None:
@@ -118,7 +119,7 @@ class Marbles:
         else:
             subscribe()
         # After the subscription, so that an event of second 0 is seen.
-        for hot in self._hot:
+        for hot in drawn:
             hot.begin()
         if ends is not None:
             self.scheduler.schedule_absolute(self.at(ends), lambda *_: held.dispose())

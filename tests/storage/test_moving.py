@@ -46,8 +46,8 @@ def across(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_files(folder: Path) -> dict[str, str]:
-    """Every file below the folder, with its text."""
-    found = folder.rglob("*")
+    """Every file below the folder, with its text, but for what keeps runs out of git."""
+    found = [path for path in folder.rglob("*") if path.name != ".gitignore"]
     return {str(p.relative_to(folder)): p.read_text() for p in found if p.is_file()}
 
 

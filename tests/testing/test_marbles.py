@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, merge, never, operators as ops, throw
+from reactivex import Observable, concat, defer, merge, never, operators as ops, throw
 
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, Done, Note
@@ -182,3 +182,9 @@ def test_a_clock_that_is_shared() -> None:
     assert (100, 100) == (one.now, two.now)
     one.check(never(), "", dispose_at="1h", until="2h")
     assert 7200 == clock.elapsed
+
+
+def test_a_hot_stream_that_is_drawn_by_its_subscriber_runs_once() -> None:
+    """Drawn while a record runs, it begins with its subscriber, and says everything once."""
+    t = Marbles(a=1)
+    t.check(defer(lambda _: t.hot("-a-a|")), "-a-a|")
