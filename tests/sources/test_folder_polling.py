@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -150,7 +151,7 @@ def test_network_file_systems_are_polled(
 ) -> None:
     """On a file system that others write to as well, the folder is polled and the type is named."""
     mounts = [
-        psutil._ntuples.sdiskpart("none", str(place), fstype, "rw")
+        SimpleNamespace(mountpoint=str(place), fstype=fstype)
         for place, fstype in (("/", "ext4"), (os.path.realpath(tmp_path), kind))
     ]
     monkeypatch.setattr(psutil, "disk_partitions", lambda **_: mounts)
