@@ -10,13 +10,12 @@ from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
 from cuggino.agents.claude.zone import local_zone
+from cuggino.agents.held_session import conclude, not_started
 from cuggino.errors import (
     AgentFailed,
-    AgentNotFound,
     LineTooLong,
     LlmSessionError,
     ProcessFailed,
-    QuotaExceeded,
     SpawnFailed,
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
@@ -99,24 +98,17 @@ def stream_json(
 
         def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
             now = lane.now
-            try:
-                ended, error = reader.end(
+            conclude(
+                observer,
+                lambda: reader.end(
                     exit_code=exit_code,
                     stderr_tail=stderr_tail,
                     duration=(now - started).total_seconds(),
                     now=now.timestamp(),
-                )
-            except Exception as defect:  # the process is over: nothing else would end the stream
-                observer.on_error(defect)
-                return
-            told = reader.limit is not None and reader.limit.status == "rejected"
-            if isinstance(error, QuotaExceeded) and not told:
-                observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
-            observer.on_next(ended)
-            if error := failure or error:
-                observer.on_error(error)
-            else:
-                observer.on_completed()
+                ),
+                limit=lambda: reader.limit,
+                failure=failure,
+            )
 
         def on_error(error: Exception) -> None:
             match error:
@@ -125,9 +117,7 @@ def stream_json(
                 case LineTooLong():
                     end(-9, "", AgentFailed(error.message, reason="crash"))
                 case SpawnFailed():
-                    observer.on_error(
-                        AgentNotFound(error.message, hint="check that the program is installed")
-                    )
+                    observer.on_error(not_started(error))
                 case _:
                     observer.on_error(error)
 

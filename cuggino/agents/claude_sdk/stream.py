@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
+from typing_extensions import override
 
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude.zone import local_zone
@@ -17,16 +18,9 @@ from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
 from cuggino.agents.failures import cut
 from cuggino.agents.guard import Guard, not_live
 from cuggino.agents.guard_watch import GuardWatch
-from cuggino.errors import (
-    AgentFailed,
-    AgentNotFound,
-    LineTooLong,
-    LlmSessionError,
-    ProcessFailed,
-    QuotaExceeded,
-    SpawnFailed,
-)
-from cuggino.events import LlmAgentEvent, RateLimited
+from cuggino.agents.held_session import HeldSession, conclude
+from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
+from cuggino.events import LlmAgentEvent
 from cuggino.operators import serial
 from cuggino.security import hook
 from cuggino.sources.process_duplex import InputPipe, process_duplex
@@ -78,8 +72,8 @@ def sdk_session(
     return Observable(subscribe)
 
 
-class _Held:
-    """One subscription. Its methods run on the lane, but for `_post` and `dispose`."""
+class _Held(HeldSession):
+    """One subscription."""
 
     def __init__(
         self,
@@ -91,8 +85,8 @@ class _Held:
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
     ) -> None:
+        super().__init__(observer, lane)
         self._program = program
-        self._observer, self._lane = observer, lane
         self._session = ClaudeSession(
             zone=lambda: local_zone(program.env),
             guard=None if guard is None else GuardWatch(guard.token),
@@ -101,7 +95,6 @@ class _Held:
         gate: SdkGate | None = None
         if guard is not None:
             gate = SdkGate(guard=guard, manner=manner, tell=self._told)
-        self._started = lane.now
         self._stdin = InputPipe()
         self._link = link(
             order,
@@ -112,7 +105,6 @@ class _Held:
         self._process, self._timer = SerialDisposable(), SerialDisposable()
         self._lock = threading.Lock()
         """Held to begin, so that nothing begins behind a disposal."""
-        self._is_over = False
 
     def start(self) -> None:
         lines = process_duplex(
@@ -125,6 +117,7 @@ class _Held:
             if not self._is_over:
                 self._link.start()
 
+    @override
     def dispose(self) -> None:
         """End everything and wait for that; from any thread, any number of times."""
         with self._lock:
@@ -133,27 +126,6 @@ class _Held:
         # Closed from both ends: what the link waits for ends with the program.
         self._process.dispose()
         self._link.close()
-
-    def _post(self, action: Callable[[], None]) -> None:
-        """From the link's thread to the lane."""
-        if self._is_over:
-            return
-        try:
-            self._lane.schedule(lambda *_: self._guarded(action))
-        except Exception:  # the scheduler is closed: nobody is left to be told
-            self._is_over = True
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        """What a subscriber raises ends the session, and reaches its `on_error`."""
-        if self._is_over:
-            return
-        try:
-            action()
-        except BaseException as error:
-            self.dispose()
-            if not isinstance(error, Exception):
-                raise
-            self._observer.on_error(error)
 
     def _told(self, verdict: bytes) -> None:
         """On the link's thread: the line stands before all that the program makes of it."""
@@ -186,20 +158,12 @@ class _Held:
     def _lost(self, failure: LlmSessionError) -> None:
         self._end(-9, "", None if self._session.has_result else failure)
 
-    def _on_error(self, error: Exception) -> None:
-        match error:
-            case ProcessFailed():
-                self._end(error.child_exit_code, error.stderr_tail)
-            case LineTooLong():
-                self._end(-9, "", AgentFailed(error.message, reason="crash"))
-            case SpawnFailed():
-                self.dispose()
-                self._observer.on_error(
-                    AgentNotFound(error.message, hint="check that the program is installed")
-                )
-            case _:
-                self.dispose()
-                self._observer.on_error(error)
+    @override
+    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
+        if isinstance(error, ProcessFailed):
+            self._end(error.child_exit_code, error.stderr_tail)
+        else:
+            self._end(-9, "", AgentFailed(error.message, reason="crash"))
 
     def _end(
         self, exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None
@@ -208,20 +172,17 @@ class _Held:
             return
         self.dispose()
         now = self._lane.now
-        ended, error = self._session.end(
-            exit_code=exit_code,
-            stderr_tail=stderr_tail,
-            duration=(now - self._started).total_seconds(),
-            now=now.timestamp(),
+        conclude(
+            self._observer,
+            lambda: self._session.end(
+                exit_code=exit_code,
+                stderr_tail=stderr_tail,
+                duration=(now - self._started).total_seconds(),
+                now=now.timestamp(),
+            ),
+            limit=lambda: self._session.limit,
+            failure=failure,
         )
-        told = self._session.limit is not None and self._session.limit.status == "rejected"
-        if isinstance(error, QuotaExceeded) and not told:
-            self._observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
-        self._observer.on_next(ended)
-        if error := failure or error:
-            self._observer.on_error(error)
-        else:
-            self._observer.on_completed()
 
 
 def _named(error: Exception, *, guarded: bool) -> LlmSessionError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
+from typing_extensions import override
 
 from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.copilot.failure import refusal
@@ -17,18 +18,16 @@ from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
 from cuggino.agents.failures import crash
+from cuggino.agents.held_session import HeldSession, conclude
 from cuggino.agents.json_values import Json
 from cuggino.errors import (
     AgentFailed,
-    AgentNotFound,
     GuardNotLive,
     LineTooLong,
     LlmSessionError,
     ProcessFailed,
-    QuotaExceeded,
-    SpawnFailed,
 )
-from cuggino.events import LlmAgentEvent, RateLimited
+from cuggino.events import LlmAgentEvent
 from cuggino.operators import serial
 from cuggino.sources.process import process_lines
 
@@ -76,8 +75,8 @@ def copilot_session(
     return Observable(subscribe)
 
 
-class _Held:
-    """One subscription. Its methods run on the lane, but for `_told` and `_post`."""
+class _Held(HeldSession):
+    """One subscription; `_told` runs on the link's thread."""
 
     def __init__(
         self,
@@ -88,22 +87,20 @@ class _Held:
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
     ) -> None:
+        super().__init__(observer, lane)
         self._program, self._order, self._link_of = program, order, link
         # Nothing of a gate may outlive its session.
         self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))
-        self._observer, self._lane = observer, lane
         self._session = CopilotSession(
             servers=tuple(order.mcp_servers),
             resumed=order.resume_session_id,
             zone=local_zone(program.env),
         )
-        self._started = lane.now
         self._process = SerialDisposable()
         self._timer = SerialDisposable()
         self._link: CopilotLink | None = None
         self._lock = threading.Lock()
         """Held to begin the link, so that none begins behind a disposal."""
-        self._is_over = False
 
     def start(self) -> None:
         self._timer.disposable = self._lane.schedule_relative(
@@ -118,6 +115,7 @@ class _Held:
             scheduler=self._lane,
         )
 
+    @override
     def dispose(self) -> None:
         """End everything and wait for that; from any thread, any number of times."""
         with self._lock:
@@ -128,27 +126,6 @@ class _Held:
         self._process.dispose()
         if link is not None:
             link.close()
-
-    def _post(self, action: Callable[[], None]) -> None:
-        """From the link's thread to the lane."""
-        if self._is_over:
-            return
-        try:
-            self._lane.schedule(lambda *_: self._guarded(action))
-        except Exception:  # the scheduler is closed: nobody is left to be told
-            self._is_over = True
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        """What a subscriber raises ends the session, and reaches its `on_error`."""
-        if self._is_over:
-            return
-        try:
-            action()
-        except BaseException as error:
-            self.dispose()
-            if not isinstance(error, Exception):
-                raise
-            self._observer.on_error(error)
 
     def _on_line(self, line: bytes) -> None:
         found = _LISTENING.search(line)
@@ -194,20 +171,12 @@ class _Held:
         else:
             self._ended(refusal(PROGRAM, error))
 
-    def _on_error(self, error: Exception) -> None:
-        match error:
-            case ProcessFailed():
-                self._ended(crash(PROGRAM, error.child_exit_code, error.stderr_tail))
-            case LineTooLong():
-                self._ended(AgentFailed(error.message, reason="crash"))
-            case SpawnFailed():
-                self.dispose()
-                self._observer.on_error(
-                    AgentNotFound(error.message, hint="check that the program is installed")
-                )
-            case _:
-                self.dispose()
-                self._observer.on_error(error)
+    @override
+    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
+        if isinstance(error, ProcessFailed):
+            self._ended(crash(PROGRAM, error.child_exit_code, error.stderr_tail))
+        else:
+            self._ended(AgentFailed(error.message, reason="crash"))
 
     def _late(self) -> None:
         what = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"
@@ -221,13 +190,8 @@ class _Held:
         # What the session has told of its end counts more than how its program went.
         told = self._session.is_over and not isinstance(failure, GuardNotLive)
         outside = None if told else failure
-        ended, error = self._session.end(
-            outside, duration=(now - self._started).total_seconds(), now=now.timestamp()
+        duration = (now - self._started).total_seconds()
+        conclude(
+            self._observer,
+            lambda: self._session.end(outside, duration=duration, now=now.timestamp()),
         )
-        if isinstance(error, QuotaExceeded):
-            self._observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
-        self._observer.on_next(ended)
-        if error is not None:
-            self._observer.on_error(error)
-        else:
-            self._observer.on_completed()
