@@ -54,8 +54,10 @@ _USED_UP = re.compile(r"exhausted your|credits", re.IGNORECASE)
 _NOTHING = re.compile(r"limit:\s*0(?![\d.])", re.IGNORECASE)
 """There is no free use of the model, so that waiting does not help, whatever else is told."""
 _RESUMING = re.compile(r"[Ee]rror resuming session|Invalid session identifier|already exists")
-_NOISE = re.compile(r"256-color|^YOLO mode|^Ripgrep is not|^Data collection", re.MULTILINE)
-"""What the program says on standard error in every session."""
+_NOISE = re.compile(
+    r"256-color|^YOLO mode|^Ripgrep is not|^Data collection|^\[STARTUP\]", re.MULTILINE
+)
+"""What the program says on standard error in every session, or now and then about its start."""
 
 LOOP = "Loop detected"
 

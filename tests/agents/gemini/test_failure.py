@@ -114,8 +114,11 @@ def test_without_a_result(exit_code: int, stderr: str, expected: str) -> None:
 
 
 def test_a_crash() -> None:
-    """What the program says in every session is no part of the error."""
-    stderr = "Warning: 256-color support not detected.\nYOLO mode is enabled.\nboom\n"
+    """What the program says in every session, or of its start, is no part of the error."""
+    stderr = (
+        "Warning: 256-color support not detected.\nYOLO mode is enabled.\n"
+        "[STARTUP] Phase 'cleanup_ops' was started but never ended. Skipping metrics.\nboom\n"
+    )
     error = failure(None, -9, stderr=stderr)
     assert error is not None
     assert "gemini was ended by SIGKILL: boom" == error.message
