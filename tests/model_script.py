@@ -261,3 +261,35 @@ def in_words(script: Script, translated: Callable[[Block], Block]) -> Script:
         return said
 
     return reply
+
+
+Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
+"""What the model says in one message, or what makes it when it is asked for."""
+HELPER = "You are the helper of the test."
+"""A prompt with these words is that of a sub-agent."""
+
+
+def asks_helper(request: ModelRequest) -> bool:
+    """Whether this conversation begins with the task of the sub-agent."""
+    return HELPER in str(request.body["messages"][0]["content"])
+
+
+def spoken(
+    main: Sequence[Turn],
+    helper: Sequence[Turn] = (),
+    *,
+    is_helper: Callable[[ModelRequest], bool] = asks_helper,
+    helped: Block = Text("helped"),
+) -> Script:
+    """A model that says these things in a conversation and in that of its sub-agent, and ends."""
+
+    def reply(request: ModelRequest) -> Reply:
+        asked = is_helper(request)
+        turns = helper if asked else main
+        if request.turns >= len(turns):
+            return Message([helped if asked else Text("<DONE>done</DONE>")])
+        turn = turns[request.turns]
+        made = turn() if callable(turn) else turn
+        return Message(list(made) if isinstance(made, Sequence) else [made])
+
+    return reply

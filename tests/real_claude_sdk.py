@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -30,19 +30,14 @@ from cuggino.security.policy import Policy
 from cuggino.security.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.model_script import Block, Message, ModelRequest, Reply, Script, Text, Tool
+from tests.model_script import ModelRequest, Script, Tool, Turn, spoken
 from tests.model_server import ModelServer
 from tests.real_claude import clean_env
 
 E = TypeVar("E", bound=LlmAgentEvent)
-Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
-"""What the model says in one message, or what makes it when it is asked for."""
 
 SPEC = "There is a file.\n"
 """The specification of the project."""
-
-HELPER = "You are the helper of the test."
-"""A prompt with these words is that of a sub-agent."""
 
 
 def needs_sdk() -> None:
@@ -134,21 +129,6 @@ class ClaudeSdk:
             except CugginoError as failure:
                 error = failure
             return Outcome(events, error, server.requests)
-
-
-def spoken(main: Sequence[Turn], helper: Sequence[Turn] = ()) -> Script:
-    """A model that says these things, and then ends."""
-
-    def reply(request: ModelRequest) -> Reply:
-        is_helper = HELPER in str(request.body["messages"][0]["content"])
-        turns = helper if is_helper else main
-        if request.turns >= len(turns):
-            return Message([Text("helped" if is_helper else "<DONE>done</DONE>")])
-        turn = turns[request.turns]
-        made = turn() if callable(turn) else turn
-        return Message(list(made) if isinstance(made, Sequence) else [made])
-
-    return reply
 
 
 def bash(command: str) -> Tool:

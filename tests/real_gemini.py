@@ -6,11 +6,10 @@ It speaks to a `tests.model_gemini.GeminiServer` only: no account, no network, n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
 
 import pytest
 from typing_extensions import override
@@ -18,10 +17,9 @@ from typing_extensions import override
 from cuggino.agents.gemini import GeminiAgent
 from cuggino.events import MessageDelta, SystemMessage, UsageUpdate
 from tests.model_gemini import GeminiServer
-from tests.model_script import Block, Message, ModelRequest, Reply, Script, Text, Tool
+from tests.model_script import HELPER, Script, Tool, Turn, spoken
 from tests.real_program import (
     CACHE,
-    HELPER,
     RealProgram,
     Server,
     in_a_project,
@@ -32,9 +30,6 @@ from tests.real_program import (
 VERSION = "0.61.0"
 PACKAGE = f"@google/gemini-cli@{VERSION}"
 MODEL = "gemini-2.5-flash"
-
-Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
-"""What the model says in one message, or what makes it when it is asked for."""
 
 
 def install_gemini(cache: Path = CACHE) -> Path:
@@ -87,24 +82,14 @@ class Gemini(RealProgram):
 
     @override
     def script(self, turns: Sequence[Turn], helper: Sequence[Turn]) -> Script:
-        return turns_of(turns, helper)
-
-
-def turns_of(main: Sequence[Turn], helper: Sequence[Turn] = ()) -> Script:
-    """The script of a conversation, and of those of its sub-agent."""
-
-    def reply(request: ModelRequest) -> Reply:
-        is_helper = HELPER in request.messages_text and "complete_task" in request.tool_names
-        turns = helper if is_helper else main
-        if request.turns >= len(turns):
-            if is_helper:
-                return Message([Tool("complete_task", {"result": {"response": "helped"}})])
-            return Message([Text("<DONE>done</DONE>")])
-        turn = turns[request.turns]
-        made = turn() if callable(turn) else turn
-        return Message(list(made) if isinstance(made, Sequence) else [made])
-
-    return reply
+        return spoken(
+            turns,
+            helper,
+            is_helper=lambda request: (
+                HELPER in request.messages_text and "complete_task" in request.tool_names
+            ),
+            helped=Tool("complete_task", {"result": {"response": "helped"}}),
+        )
 
 
 def bash(command: str) -> Tool:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
 from cuggino.agents.opencode import OpenCodeAgent
 from tests.model_openai import OpenAiServer
-from tests.model_script import Block, Script, Tool
+from tests.model_script import Script, Tool
 from tests.real_program import (
     CACHE,
     RealProgram,
@@ -29,9 +29,6 @@ from tests.real_program import (
 
 VERSION = "1.18.33"
 PACKAGE = f"opencode-ai@{VERSION}"
-
-Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
-"""What the model says in one message, or what makes it when it is asked for."""
 
 COST = 1000 * 1e-6 + 100 * 10e-6
 """US dollars of one answer of the model."""

@@ -33,16 +33,13 @@ from cuggino.security.policy import Policy
 from cuggino.security.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.model_script import Message, ModelRequest, Reply, Script, Text
+from tests.model_script import ModelRequest, Script, spoken
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
 INSTALL_TIMEOUT = 600
 
 SPEC = "There is a file.\n"
 """The specification of the project."""
-
-HELPER = "You are the helper of the test."
-"""A prompt with these words is that of a sub-agent."""
 
 E = TypeVar("E", bound=LlmAgentEvent)
 
@@ -172,17 +169,7 @@ class RealProgram(ABC):
 
     def script(self, turns: Sequence[Any], helper: Sequence[Any]) -> Script:
         """What the model says in these turns, and to its sub-agent; a turn may be made when due."""
-
-        def reply(request: ModelRequest) -> Reply:
-            is_helper = HELPER in str(request.body["messages"][0]["content"])
-            said = helper if is_helper else turns
-            if request.turns >= len(said):
-                return Message([Text("helped" if is_helper else "<DONE>done</DONE>")])
-            turn = said[request.turns]
-            made = turn() if callable(turn) else turn
-            return Message(list(made) if isinstance(made, Sequence) else [made])
-
-        return reply
+        return spoken(turns, helper)
 
     def policy(self, role: Any = "implementing", level: Any = "roles") -> Policy:
         return role_policy(role, project=self.project, level=level)

@@ -24,6 +24,7 @@ from cuggino.events import (
 from tests.agents.claude.claude_lines import kind
 from tests.agents.claude.test_real_guard import MCP_SERVER
 from tests.model_script import (
+    HELPER,
     ApiError,
     Drop,
     Message,
@@ -37,7 +38,7 @@ from tests.model_script import (
     usage_limit,
 )
 from tests.real_claude import VERSION
-from tests.real_claude_sdk import HELPER, ClaudeSdk, bash, claude_sdk
+from tests.real_claude_sdk import ClaudeSdk, bash, claude_sdk
 
 __all__ = ["claude_sdk"]
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from cuggino.events import PingEvent, ToolCall
-from tests.model_script import Hang, Message, Script, Text, Tool, always
+from tests.model_script import Hang, Message, Script, Text, Tool, always, spoken
 from tests.model_server import ModelServer
-from tests.real_claude_sdk import ClaudeSdk, bash, claude_sdk, spoken
+from tests.real_claude_sdk import ClaudeSdk, bash, claude_sdk
 from tests.sources.subscribers import Recorder, alive, children, eventually
 
 __all__ = ["claude_sdk"]

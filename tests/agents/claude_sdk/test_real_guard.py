@@ -23,9 +23,9 @@ from cuggino.events import GuardDenied, ToolResult
 from cuggino.security import hook
 from tests.agents.claude.test_real_guard_failures import OFF
 from tests.agents.claude.test_real_sandbox import WRITER
-from tests.model_script import Tool
+from tests.model_script import HELPER, Tool
 from tests.real_claude import needs_sandbox
-from tests.real_claude_sdk import HELPER, SPEC, ClaudeSdk, bash, claude_sdk
+from tests.real_claude_sdk import SPEC, ClaudeSdk, bash, claude_sdk
 
 __all__ = ["claude_sdk"]
 

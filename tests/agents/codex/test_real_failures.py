@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import psutil
 import pytest
 
 import cuggino
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage, Event, RateLimited, SessionEnded, SystemMessage
+from cuggino.events import AgentMessage, RateLimited, SystemMessage
 from cuggino.operators import LoopScheduler
-from tests.agents.sleepers import running, wait_for
+from tests.agents.sleepers import (
+    disposed_in_a_tool,
+    killed_in_a_tool,
+    none_left,
+    stubborn,
+    wait_for,
+)
 from tests.model_responses import ResponsesServer, UsageLimit
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always, replies
 from tests.real_codex import MODEL, Codex, bash, clean_env, codex, codex_cli
@@ -28,18 +30,7 @@ pytestmark = pytest.mark.real_agent
 
 SLEEP = "sleep 31416"
 """What a test's tool runs, so that it is known when it is gone."""
-
-
-def sleepers() -> list[int]:
-    """The processes that tools of these tests have started."""
-    return running(SLEEP)
-
-
-@pytest.fixture(autouse=True)
-def no_sleepers() -> Iterator[None]:
-    assert sleepers() == []
-    yield
-    wait_for(lambda: sleepers() == [], 5.0)
+no_sleepers = none_left(SLEEP)
 
 
 @pytest.mark.parametrize(
@@ -123,19 +114,10 @@ def test_without_a_key(codex: Codex) -> None:
 def test_disposal_in_the_midst_of_a_tool(codex: Codex) -> None:
     """Disposal ends the program, its tool and what that has put into sessions of their own, and
     leaves no file."""
-    command = f"setsid {SLEEP} & (trap '' INT TERM; {SLEEP}) & {SLEEP}"
-    with ResponsesServer(always(Message([bash(command)]))) as server:
-        lane = LoopScheduler()
-        seen: list[Event] = []
-        stream = codex.agent(server.url).spawn(codex.options(system_prompt="x" * 200_000))
-        held = stream.subscribe(seen.append, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 3)
-        held.dispose()
-        assert [] == sleepers()
-        count = len(seen)
-        lane.close()
-    assert count == len(seen)
-    assert not [event for event in seen if isinstance(event, SessionEnded)]
+    with ResponsesServer(always(Message([bash(stubborn(SLEEP))]))) as server:
+        disposed_in_a_tool(
+            codex.agent(server.url).spawn(codex.options(system_prompt="x" * 200_000)), SLEEP
+        )
     assert ["config.toml"] == [file.name for file in (codex.home / ".codex").glob("*.toml")]
 
 
@@ -156,28 +138,12 @@ def test_disposal_at_any_time(codex: Codex, when: str) -> None:
 
 def test_a_program_that_is_killed(codex: Codex) -> None:
     """The end of the program in the midst of a session is an error, and its tool ends too."""
-    events: list[Event] = []
-    errors: list[Exception] = []
-    ended = threading.Event()
-
-    def fail(error: Exception) -> None:
-        errors.append(error)
-        ended.set()
-
     with ResponsesServer(always(Message([bash(f"setsid {SLEEP} & {SLEEP}")]))) as server:
-        lane = LoopScheduler()
-        stream = codex.agent(server.url).spawn(codex.options(guard=codex.policy()))
-        stream.subscribe(events.append, fail, ended.set, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 2)
-        (child,) = [
-            child
-            for child in psutil.Process().children(recursive=True)
-            if MODEL in child.cmdline() and child.ppid() == os.getpid()
-        ]
-        child.send_signal(signal.SIGKILL)
-        assert ended.wait(30)
-        lane.close()
-    (error,) = errors
+        error = killed_in_a_tool(
+            codex.agent(server.url).spawn(codex.options(guard=codex.policy())),
+            SLEEP,
+            is_program=lambda process: MODEL in process.cmdline() and process.ppid() == os.getpid(),
+            tools=2,
+        )
     assert isinstance(error, AgentFailed)
     assert ("crash", "codex was ended by SIGKILL") == (error.reason, error.message)
-    assert isinstance(events[-1], SessionEnded)

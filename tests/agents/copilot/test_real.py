@@ -19,9 +19,8 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from tests.model_script import Text, Thought, Tool
+from tests.model_script import HELPER, Text, Thought, Tool
 from tests.real_copilot import VERSION, Copilot, bash, copilot, copilot_cli, create
-from tests.real_program import HELPER
 
 __all__ = ["copilot", "copilot_cli"]
 

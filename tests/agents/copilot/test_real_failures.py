@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,9 +17,16 @@ from reactivex import operators as ops
 
 import cuggino
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage, Event, RateLimited, SessionEnded, SystemMessage, ToolCall
+from cuggino.events import AgentMessage, Event, RateLimited, SystemMessage, ToolCall
 from cuggino.operators import LoopScheduler
-from tests.agents.sleepers import running, wait_for
+from tests.agents.sleepers import (
+    disposed_in_a_tool,
+    killed_in_a_tool,
+    none_left,
+    running,
+    stubborn,
+    wait_for,
+)
 from tests.model_openai import OpenAiServer
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always, replies
 from tests.real_copilot import Copilot, bash, clean_env, copilot, copilot_cli
@@ -32,18 +38,7 @@ pytestmark = pytest.mark.real_agent
 ROOT = Path(__file__).resolve().parents[3]
 SLEEP = "sleep 31415"
 """What a test's tool runs, so that it is known when it is gone."""
-
-
-def sleepers() -> list[int]:
-    """The processes that tools of these tests have started."""
-    return running(SLEEP)
-
-
-@pytest.fixture(autouse=True)
-def no_sleepers() -> Iterator[None]:
-    assert sleepers() == []
-    yield
-    wait_for(lambda: sleepers() == [], 5.0)
+no_sleepers = none_left(SLEEP)
 
 
 @pytest.mark.parametrize(
@@ -94,19 +89,8 @@ def test_without_an_account(copilot: Copilot) -> None:
 
 def test_disposal_in_the_midst_of_a_tool(copilot: Copilot) -> None:
     """Disposal ends the program, its tool and what that has put into sessions of their own."""
-    command = f"setsid {SLEEP} & (trap '' INT TERM; {SLEEP}) & {SLEEP}"
-    with OpenAiServer(always(Message([bash(command)]))) as server:
-        lane = LoopScheduler()
-        seen: list[Event] = []
-        stream = copilot.agent(server.url).spawn(copilot.options())
-        held = stream.subscribe(seen.append, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 3)
-        held.dispose()
-        assert [] == sleepers()
-        count = len(seen)
-        lane.close()
-    assert count == len(seen)
-    assert not [event for event in seen if isinstance(event, SessionEnded)]
+    with OpenAiServer(always(Message([bash(stubborn(SLEEP))]))) as server:
+        disposed_in_a_tool(copilot.agent(server.url).spawn(copilot.options()), SLEEP)
 
 
 @pytest.mark.parametrize("when", ["at once", "starting", "waiting for the model"])
@@ -151,31 +135,16 @@ def test_a_subscriber_that_raises(copilot: Copilot) -> None:
 
 def test_a_program_that_is_killed(copilot: Copilot) -> None:
     """The end of the program in the midst of a session is an error, and its tool ends too."""
-    events: list[Event] = []
-    errors: list[Exception] = []
-    ended = threading.Event()
-
-    def fail(error: Exception) -> None:
-        errors.append(error)
-        ended.set()
-
     with OpenAiServer(always(Message([bash(SLEEP)]))) as server:
-        lane = LoopScheduler()
-        stream = copilot.agent(server.url).spawn(copilot.options())
-        stream.subscribe(events.append, fail, ended.set, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 1)
-        (child,) = [
-            child
-            for child in psutil.Process().children(recursive=True)
-            if "--headless" in child.cmdline() and child.ppid() == os.getpid()
-        ]
-        child.send_signal(signal.SIGKILL)
-        assert ended.wait(30)
-        lane.close()
-    (error,) = errors
+        error = killed_in_a_tool(
+            copilot.agent(server.url).spawn(copilot.options()),
+            SLEEP,
+            is_program=lambda process: (
+                "--headless" in process.cmdline() and process.ppid() == os.getpid()
+            ),
+        )
     assert isinstance(error, AgentFailed)
     assert ("crash", "copilot was ended by SIGKILL") == (error.reason, error.message)
-    assert isinstance(events[-1], SessionEnded)
 
 
 HOLDER = """
@@ -206,13 +175,13 @@ def test_a_parent_that_is_killed(copilot: Copilot, sign: signal.Signals) -> None
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for(lambda: len(sleepers()) == 2)
+        wait_for(lambda: len(running(SLEEP)) == 2)
         tree = psutil.Process(holder.pid).children(recursive=True)
         assert [process for process in tree if "--headless" in process.cmdline()]
         holder.send_signal(sign)
         holder.wait(30)
         wait_for(lambda: not any(process.is_running() for process in tree), 20.0)
-        wait_for(lambda: sleepers() == [], 20.0)
+        wait_for(lambda: running(SLEEP) == [], 20.0)
 
 
 def test_several_at_once(copilot: Copilot) -> None:

@@ -13,9 +13,9 @@ import pytest
 from cuggino.agents import GuardedAgent
 from cuggino.events import GuardDenied, ToolResult
 from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Text, Tool
+from tests.model_script import HELPER, Text, Tool
 from tests.real_copilot import Copilot, bash, copilot, copilot_cli, create
-from tests.real_program import HELPER, SPEC
+from tests.real_program import SPEC
 
 __all__ = ["copilot", "copilot_cli"]
 

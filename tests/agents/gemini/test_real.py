@@ -18,9 +18,8 @@ from cuggino.events import (
     UsageUpdate,
 )
 from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Text, Thought, Tool
+from tests.model_script import HELPER, Text, Thought, Tool
 from tests.real_gemini import VERSION, Gemini, bash, create, gemini, gemini_cli
-from tests.real_program import HELPER
 
 __all__ = ["gemini", "gemini_cli"]
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import reactivex as rx
 
 import cuggino
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage, Event, MessageDelta, RateLimited, SessionEnded
+from cuggino.events import AgentMessage, Event, MessageDelta, RateLimited
 from cuggino.operators import LoopScheduler
-from tests.agents.sleepers import running, wait_for
+from tests.agents.sleepers import (
+    disposed_in_a_tool,
+    killed_in_a_tool,
+    none_left,
+    stubborn,
+    wait_for,
+)
 from tests.model_gemini import GeminiServer, usage_limit
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always, replies
 from tests.real_gemini import Gemini, bash, gemini, gemini_cli
@@ -31,34 +34,20 @@ pytestmark = pytest.mark.real_agent
 
 SLEEP = "sleep 31417"
 """What a test's tool runs, so that it is known when it is gone."""
+no_sleepers = none_left(SLEEP)
 
 ONCE: dict[str, Any] = {"general": {"maxAttempts": 1}}
 """Settings of a session that asks the API once, as its patience is none of the test's matter."""
 
 
-class Lane(LoopScheduler):
-    """A lane whose end is not taken for a failure of its thread."""
-
-    def run(self) -> None:
-        with suppress(SystemExit):
-            super().run()
-
-
-def sleepers() -> list[int]:
-    """The processes that tools of these tests have started."""
-    return running(SLEEP)
-
-
 @pytest.fixture(autouse=True)
 def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No tool and no folder of a session is left."""
+    """No folder of a session is left."""
     temp = tmp_path / "temp"
     temp.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
-    assert sleepers() == []
     yield
     assert [] == list(temp.iterdir())
-    wait_for(lambda: sleepers() == [], 5.0)
 
 
 @pytest.mark.parametrize(
@@ -133,19 +122,8 @@ def test_without_an_account(gemini: Gemini) -> None:
 
 def test_disposal_in_the_midst_of_a_tool(gemini: Gemini) -> None:
     """Disposal ends the program, its tool and what that has put into sessions of their own."""
-    command = f"setsid {SLEEP} & (trap '' INT TERM; {SLEEP}) & {SLEEP}"
-    with GeminiServer(always(Message([bash(command)]))) as server:
-        lane = Lane()
-        seen: list[Event] = []
-        stream = gemini.agent(server.url).spawn(gemini.options())
-        held = stream.subscribe(seen.append, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 3)
-        held.dispose()
-        assert [] == sleepers()
-        count = len(seen)
-        lane.close()
-    assert count == len(seen)
-    assert not [event for event in seen if isinstance(event, SessionEnded)]
+    with GeminiServer(always(Message([bash(stubborn(SLEEP))]))) as server:
+        disposed_in_a_tool(gemini.agent(server.url).spawn(gemini.options()), SLEEP)
 
 
 @pytest.mark.parametrize("when", ["at once", "starting", "in a message"])
@@ -153,7 +131,7 @@ def test_disposal_at_any_time(gemini: Gemini, when: str) -> None:
     """A session can be ended before it has begun, while it begins, and while a message comes."""
     half = Hang(message=Message([Text("This is a long text, which will not end.")]), after_events=1)
     with GeminiServer(always(half)) as server:
-        lane = Lane()
+        lane = LoopScheduler()
         agent = gemini.agent(server.url)
         agent.check()
         seen: list[Event] = []
@@ -168,31 +146,16 @@ def test_disposal_at_any_time(gemini: Gemini, when: str) -> None:
 
 def test_a_program_that_is_killed(gemini: Gemini) -> None:
     """The end of the program in the midst of a session is an error, and its tool ends too."""
-    events: list[Event] = []
-    errors: list[Exception] = []
-    ended = threading.Event()
-
-    def fail(error: Exception) -> None:
-        errors.append(error)
-        ended.set()
-
     with GeminiServer(always(Message([bash(SLEEP)]))) as server:
-        lane = Lane()
-        stream = gemini.agent(server.url).spawn(gemini.options())
-        stream.subscribe(events.append, fail, ended.set, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 1)
-        (child,) = [
-            child
-            for child in psutil.Process().children(recursive=True)
-            if "--output-format" in child.cmdline() and child.name() == "node"
-        ]
-        child.send_signal(signal.SIGKILL)
-        assert ended.wait(30)
-        lane.close()
-    (error,) = errors
+        error = killed_in_a_tool(
+            gemini.agent(server.url).spawn(gemini.options()),
+            SLEEP,
+            is_program=lambda process: (
+                process.name() == "node" and "--output-format" in process.cmdline()
+            ),
+        )
     assert isinstance(error, AgentFailed)
     assert ("crash", "gemini was ended by SIGKILL") == (error.reason, error.message)
-    assert isinstance(events[-1], SessionEnded)
 
 
 def test_several_at_once(gemini: Gemini) -> None:

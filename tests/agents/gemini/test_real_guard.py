@@ -13,9 +13,9 @@ from cuggino.agents import GuardedAgent
 from cuggino.agents.gemini.tools import MARK
 from cuggino.events import GuardDenied, ToolCall, ToolResult
 from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Text, Tool
+from tests.model_script import HELPER, Text, Tool
 from tests.real_gemini import Gemini, bash, create, gemini, gemini_cli
-from tests.real_program import HELPER, SPEC
+from tests.real_program import SPEC
 
 __all__ = ["gemini", "gemini_cli"]
 

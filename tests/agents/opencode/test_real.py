@@ -20,9 +20,8 @@ from cuggino.events import (
     UsageUpdate,
 )
 from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Text, Thought, Tool
+from tests.model_script import HELPER, Text, Thought, Tool
 from tests.real_opencode import COST, VERSION, OpenCode, bash, opencode, opencode_cli, write
-from tests.real_program import HELPER
 
 __all__ = ["opencode", "opencode_cli"]
 

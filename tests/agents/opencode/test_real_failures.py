@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime
 
-import psutil
 import pytest
 from typing_extensions import override
 
-from cuggino.errors import AgentFailed, CugginoError, QuotaExceeded
-from cuggino.events import Event, RateLimited, SessionEnded, SystemMessage
+from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import RateLimited, SystemMessage
 from cuggino.operators import LoopScheduler
-from tests.agents.sleepers import running, wait_for
+from tests.agents.sleepers import (
+    disposed_in_a_tool,
+    killed_in_a_tool,
+    none_left,
+    stubborn,
+    wait_for,
+)
 from tests.model_openai import OpenAiServer, _OpenAiHandler
 from tests.model_script import ApiError, Drop, Hang, Message, Reply, Text, always
 from tests.real_opencode import OpenCode, bash, opencode, opencode_cli
@@ -23,11 +27,7 @@ pytestmark = pytest.mark.real_agent
 
 SLEEP = "sleep 27182"
 """What a test's tool runs, so that it is known when it is gone."""
-
-
-def sleepers() -> list[int]:
-    """The processes that tools of these tests have started."""
-    return running(SLEEP)
+no_sleepers = none_left(SLEEP)
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,10 @@ def test_answers_that_break_off(opencode: OpenCode, monkeypatch: pytest.MonkeyPa
 
 def test_disposal_in_the_midst_of_a_tool(opencode: OpenCode) -> None:
     """Disposal ends the program, its tool and what that has put into sessions of their own."""
-    command = f"setsid {SLEEP} & (trap '' INT TERM; {SLEEP}) & {SLEEP}"
-    with OpenAiServer(always(Message([bash(command)]))) as server:
-        lane = LoopScheduler()
-        seen: list[Event] = []
-        stream = opencode.agent(server.url).spawn(opencode.options(guard=opencode.policy()))
-        held = stream.subscribe(seen.append, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 3)
-        held.dispose()
-        assert [] == sleepers()
-        lane.close()
-    assert not [event for event in seen if isinstance(event, SessionEnded)]
+    with OpenAiServer(always(Message([bash(stubborn(SLEEP))]))) as server:
+        disposed_in_a_tool(
+            opencode.agent(server.url).spawn(opencode.options(guard=opencode.policy())), SLEEP
+        )
     assert [] == list((opencode.home / "tmp").glob("cuggino-*"))
 
 
@@ -130,24 +123,11 @@ def test_disposal_at_any_time(opencode: OpenCode, when: str) -> None:
 
 def test_a_program_that_is_killed(opencode: OpenCode) -> None:
     """The end of the program in the midst of a session is an error, and its tool ends too."""
-    errors: list[Exception] = []
-    ended = threading.Event()
-
-    def fail(error: Exception) -> None:
-        errors.append(error)
-        ended.set()
-
     with OpenAiServer(always(Message([bash(SLEEP)]))) as server:
-        lane = LoopScheduler()
-        stream = opencode.agent(server.url).spawn(opencode.options())
-        stream.subscribe(lambda _event: None, fail, ended.set, scheduler=lane)
-        wait_for(lambda: len(sleepers()) == 1)
-        tree = psutil.Process().children(recursive=True)
-        (child,) = [p for p in tree if p.cmdline()[:2] == [str(opencode.program), "run"]]
-        child.kill()
-        assert ended.wait(60)
-        lane.close()
-    (error,) = errors
-    assert isinstance(error, CugginoError)
-    assert "opencode was ended by SIGKILL" == error.message
-    assert [] == sleepers()
+        error = killed_in_a_tool(
+            opencode.agent(server.url).spawn(opencode.options()),
+            SLEEP,
+            is_program=lambda process: process.cmdline()[:2] == [str(opencode.program), "run"],
+        )
+    assert isinstance(error, AgentFailed)
+    assert ("crash", "opencode was ended by SIGKILL") == (error.reason, error.message)

@@ -14,9 +14,9 @@ from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolResult
 from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Tool
+from tests.model_script import HELPER, Tool
 from tests.real_opencode import OpenCode, bash, opencode, opencode_cli, write
-from tests.real_program import HELPER, SPEC
+from tests.real_program import SPEC
 
 __all__ = ["opencode", "opencode_cli"]
 
