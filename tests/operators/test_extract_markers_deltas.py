@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 import reactivex as rx
 from hypothesis import example, given, settings, strategies as st
 from reactivex import Subject
@@ -224,3 +225,19 @@ def test_an_error_in_the_midst_of_a_message() -> None:
     failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
     failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
     assert (["Note(n)"], 1) == (shown(seen), len(errors))
+
+
+@pytest.mark.parametrize(
+    ("begun", "whole", "expected"),
+    [
+        ("a ` </NOTE> b", "a ` </NOTE> b", ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
+        ("a ` </NOTE> b", "a ` </NOTE> c", ["+a `", "a ` </NOTE> c"]),
+        ("a ` </NOTE> b", "zz a ` </NOTE> b", ["+a `", "zz a ` </NOTE> b"]),
+        ("a </NOT", "a </NOT", ["+a", "a", "</NOT"]),
+        ("</NOTE", "<DONE> x", ["<DONE> x"]),
+    ],
+)
+def test_what_was_held_back_of_a_text(begun: str, whole: str, expected: list[str]) -> None:
+    """What could have been a tag is shown before the whole text, if that is what was begun; what
+    can still become one waits."""
+    assert expected == shown(cut(delta(begun), message(whole)))
