@@ -137,6 +137,23 @@ def test_disposal_while_the_generator_runs_closes_it_at_its_next_yield() -> None
     assert order == ["body went on", "closed"]
 
 
+def test_an_error_of_a_body_that_was_disposed_is_not_lost() -> None:
+    """Nobody listens any more, so it is raised where the stage ended, and nothing is told."""
+    told: list[object] = []
+    holder: list[Any] = []
+    stage: rx.Subject[str] = rx.Subject()
+
+    def story() -> Flow[None]:
+        yield from forward(stage)
+        holder[0].dispose()
+        raise OSError("in the midst of its end")
+
+    holder.append(flow(story).subscribe(told.append, told.append, lambda: told.append("done")))
+    with pytest.raises(OSError, match="in the midst of its end"):
+        stage.on_completed()
+    assert [] == told
+
+
 def test_take_inside_an_emit_stops_at_once() -> None:
     """A subscriber that has had enough in the middle of an `emit` gets nothing more."""
     seen: list[int] = []
