@@ -9,7 +9,9 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
+import time
 from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NoReturn, TypeVar
 
@@ -47,13 +49,29 @@ class LoopScheduler(EventLoopScheduler):
     The stock one ends for ever with the first exception; here it is reported to
     `threading.excepthook`, and the next action runs. The stock one also keeps a cancelled timer,
     with the whole run that it belonged to, until it is due, which may be hours later; here at most
-    as many are kept as there are others.
+    as many are kept as there are others. And where the stock one waits longer when the clock is set
+    back, this one's time goes on (see `now`).
     """
 
     def __init__(self) -> None:
         super().__init__(self._name_thread)
         self._cancelled = 0
         """At least the number of cancelled timers in the queue."""
+        self._latest = super().now, time.monotonic()
+        """A time that was told, and when that was."""
+
+    @property
+    def now(self) -> datetime:
+        """The time in UTC, which never goes back.
+
+        It follows the clock of the machine, also when that is set forward or has slept. When that
+        is set back by an hour, no timer is due an hour later: the lane's time is an hour ahead.
+        """
+        clock, passed = super().now, time.monotonic()
+        latest, when = self._latest
+        told = max(clock, latest + timedelta(seconds=passed - when))
+        self._latest = told, passed
+        return told
 
     def _name_thread(self, target: Any) -> threading.Thread:
         return threading.Thread(target=target, name="cuggino-loop", daemon=True)

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 import weakref
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -74,6 +75,25 @@ def _cancelled_timer(lane: LoopScheduler) -> Any:
 
     lane.schedule_relative(3600, action).dispose()
     return action
+
+
+def test_the_time_of_a_lane_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that is set back makes nothing wait longer; one that is set forward is followed."""
+    moved = timedelta()
+    monkeypatch.setattr(
+        "reactivex.scheduler.scheduler.default_now", lambda: datetime.now(UTC) + moved
+    )
+    lane, ran = LoopScheduler(), threading.Event()
+    began = lane.now
+    lane.schedule_relative(0.1, lambda *_: ran.set())
+    moved = timedelta(hours=-1)
+    assert ran.wait(WAIT)
+    assert timedelta() < lane.now - began < timedelta(minutes=1)
+    moved = timedelta(hours=2)
+    assert lane.now - began > timedelta(hours=1, minutes=59)
+    moved = timedelta(hours=1)
+    assert lane.now - began > timedelta(hours=1, minutes=59)
+    lane.close()
 
 
 def test_close_while_an_action_runs_ends_the_thread() -> None:
