@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from reactivex import operators as ops
+from typing_extensions import override
 
 import cuggino
 from cuggino.agents.stream_json import stream_json
@@ -112,6 +115,52 @@ def test_a_breach_ends_the_session_with_what_came_before_it(tmp_path: Path) -> N
     seen, error = told(tmp_path, "a1", "p", "x", "m2", "a3")
     assert ["p", "a1", "SessionEnded"] == seen
     assert isinstance(error, GuardNotLive)
+
+
+def test_a_breach_is_told_when_the_program_is_gone(tmp_path: Path) -> None:
+    """Nothing of the session runs any more when its end is told."""
+    pids: list[int] = []
+    alive: list[bool] = []
+
+    def note(event: LlmAgentEvent) -> None:
+        if isinstance(event, AgentMessage):
+            pids.append(int(event.text))
+        else:
+            alive.append(psutil.pid_exists(pids[0]))
+
+    stream = stream_json(
+        ["sh", "-c", "echo m$$; echo x; exec sleep 600"],
+        program="letters",
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdin="",
+        session=Letters,
+    )
+    with pytest.raises(GuardNotLive):
+        cuggino.run(stream, note)
+    assert [False] == alive
+
+
+def test_nothing_is_read_for_a_subscriber_that_has_left(tmp_path: Path) -> None:
+    """Who disposes at an event is not held up by the lines that came with it."""
+    read: list[bytes] = []
+
+    class Noted(Letters):
+        @override
+        def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+            read.append(line)
+            return super().feed(line, now=now)
+
+    stream = stream_json(
+        ["printf", "m1\\nm2\\nm3\\n"],
+        program="letters",
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdin="",
+        session=Noted,
+    )
+    cuggino.run(stream.pipe(ops.take(1)))
+    assert [b"m1"] == read
 
 
 def test_a_defect_in_reading_the_end_ends_the_stream(tmp_path: Path) -> None:
