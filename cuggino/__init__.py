@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         forward,
         marker_tags,
     )
+    from cuggino.preflight import resumed_agent
     from cuggino.runtime import Runtime
 
 _HOMES = {
@@ -190,6 +191,7 @@ _HOMES = {
         "forward",
         "marker_tags",
     ),
+    "preflight": ("resumed_agent",),
     "runtime": ("Runtime",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -266,6 +268,7 @@ __all__ = [
     "parse_event",
     "record_to",
     "replay_of",
+    "resumed_agent",
     "run",
     "save_config",
 ]

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from reactivex import Observable
@@ -16,7 +16,7 @@ from cuggino.config import CONFIG_FILE, Config, LoopSettings
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.stages import act
-from cuggino.storage import WORKSPACE_FOLDER, check_specs
+from cuggino.storage import WORKSPACE_FOLDER, Workspace, check_specs, find_run
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -110,6 +110,32 @@ def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Mod
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ConfigError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def resumed_agent(
+    cwd: str | os.PathLike[str] = ".",
+    run_id: str | None = None,
+    *,
+    kind: Literal["run", "deliver", "loop"] = "run",
+    given: str | None = None,
+) -> str | None:
+    """The agent with which an unfinished run goes on: the one given, else that of its start.
+
+    For `Runtime.live`, before `resume`, `resume_delivery` or `resume_plan_build` of the run::
+
+        runtime = Runtime.live(cwd=cwd, agent=resumed_agent(cwd))
+        run(runtime.resume(), print)
+
+    `run_id` and `kind` are as in `find_run`: without an id it is the latest unfinished run of that
+    loop in the project at `cwd`. None when its journal names no agent; then it is the configured
+    one. When an agent is given, nothing is read.
+
+    Raises:
+        RunNotResumable: there is no such run.
+    """
+    if given is not None:
+        return given
+    return find_run(Workspace(Path(cwd)).journal, run_id, kind=kind).started.agent or None
 
 
 def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Observable[Any]:

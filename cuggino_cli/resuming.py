@@ -1,10 +1,9 @@
-"""`--resume`: which run goes on, with which agent, and what is not said of it anew."""
+"""`--resume`: which run goes on, and what is not said of it anew."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -21,19 +20,6 @@ resume_option = click.option(
     shell_complete=run_ids,
 )
 """Absent for a new run; empty for the latest one."""
-
-
-def agent_of_run(
-    folder: Path, run_id: str | None, *, kind: Literal["run", "deliver", "loop"]
-) -> str | None:
-    """The agent that the run was started with; `run_id` None is the latest.
-
-    Raises:
-        RunNotResumable: there is no such run.
-    """
-    from cuggino.storage import Workspace, find_run
-
-    return find_run(Workspace(folder).journal, run_id, kind=kind).started.agent or None
 
 
 def refuse_of_the_run(given: Mapping[str, Any], names: Mapping[str, str]) -> None:

@@ -31,7 +31,7 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import agent_of_run, refuse_of_the_run, resume_option
+from cuggino_cli.resuming import refuse_of_the_run, resume_option
 
 if TYPE_CHECKING:
     from cuggino.config import Config
@@ -60,8 +60,8 @@ _OF_THE_RUN = {
         ("cuggino deliver sync", "After SPEC.md has changed."),
         ("cuggino deliver -p ../shop --resume", "Go on with an unfinished run of another project."),
         exits="0 all passed or verified, 11 max iterations, 12 usage limit, 13 budget, 14 too many "
-        "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted. "
-        "After 1, 12, 13 and 130 the run can be resumed.",
+        "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted (143 by "
+        "SIGTERM). After 1, 12, 13, 130 and 143 the run can be resumed.",
         see=("doctor", "runs", "help config"),
     ),
 )
@@ -134,7 +134,7 @@ def command(
     `cuggino deliver sync` is for a specification that has changed: it compares the deliverables
     with SPEC.md, then has each one verified. It takes the same options but --verify and --recheck.
     """
-    from cuggino import Runtime, load_config
+    from cuggino import Runtime, load_config, resumed_agent
     from cuggino_cli.follow_deliver import Ways, follow_deliver
     from cuggino_cli.output.deliver_screen import Wording
 
@@ -146,8 +146,8 @@ def command(
     options["strict_transitions"] = given.pop("strict_transitions")
     config = with_policies(guarded(load_config(folder)), given)
     run_id = resume or None
-    if resume is not None and agent is None:
-        agent = agent_of_run(folder, run_id, kind="deliver")
+    if resume is not None:
+        agent = resumed_agent(folder, run_id, kind="deliver", given=agent)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     chosen = {name: value for name, value in options.items() if value}
     warn_if_loose(config, runtime.agent, roles=runtime.deliver_options(**chosen).roles)

@@ -12,7 +12,7 @@ from cuggino_cli.commands import loop_configure, setup
 from cuggino_cli.completing import agent_names
 from cuggino_cli.deliver_options import COMPAT, max_iterations, max_retries, read_by
 from cuggino_cli.follow import INTERRUPTED, OutputOptions, output_options
-from cuggino_cli.loop_settings import agent_of, load_settings, loop_options, model_of
+from cuggino_cli.loop_settings import load_settings
 from cuggino_cli.manual import Sectioned, manual
 from cuggino_cli.policies import (
     AGENT_HELP,
@@ -22,7 +22,7 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import agent_of_run, refuse_of_the_run, resume_option
+from cuggino_cli.resuming import refuse_of_the_run, resume_option
 
 if TYPE_CHECKING:
     from cuggino import Runtime
@@ -73,7 +73,8 @@ class LoopGroup(Sectioned, click.Group):
         ("cuggino loop --resume", "Go on with the latest unfinished run."),
         exits="0 complete, 11 max iterations, 12 usage limit, 13 budget, 14 too many errors or no "
         "progress, 15 all open jobs blocked, 1 failed, 2 wrong usage, configuration or "
-        "branch, 130 interrupted. After 1, 12, 13 and 130 the run can be resumed.",
+        "branch, 130 interrupted (143 by SIGTERM). After 1, 12, 13, 130 and 143 the run can be "
+        "resumed.",
         see=("runs", "help exit-codes"),
     ),
 )
@@ -128,7 +129,8 @@ def command(
     if context.invoked_subcommand is not None:
         context.obj = config_path
         return 0
-    from cuggino import Runtime, load_config
+    from cuggino import Runtime, load_config, resumed_agent
+    from cuggino.config.loop_choices import chosen_agent, chosen_options
     from cuggino_cli.follow_loop import LoopWays, follow_loop
     from cuggino_cli.output.plan_build_screen import LoopView
 
@@ -136,13 +138,12 @@ def command(
     folder = Path.cwd()
     settings = load_settings(folder, config_path)
     config = load_config(folder)
-    name = agent_of(agent, settings, config)
-    if resume is not None and agent is None:
-        name = agent_of_run(folder, resume or None, kind="loop") or name
+    if resume is not None:
+        agent = resumed_agent(folder, resume or None, kind="loop", given=agent)
+    name = chosen_agent(settings, config, given=agent)
     options = {
-        **loop_options(settings, agent=name),
+        **chosen_options(settings, config, agent=name, model=model),
         **{key: value for key in _NEW if (value := given.pop(key))},
-        "model": model_of(model, settings, config, agent=name),
     }
     if (retries := given.pop("max_retries")) is not None:
         options["max_retries"] = retries

@@ -18,7 +18,7 @@ from cuggino_cli.policies import (
     with_policies,
 )
 from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import agent_of_run, resume_option
+from cuggino_cli.resuming import resume_option
 
 
 @click.command(
@@ -40,8 +40,8 @@ from cuggino_cli.resuming import agent_of_run, resume_option
             "Record all sessions, to play them with --agent replay:api.jsonl.",
         ),
         exits="0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, 14 stalled,"
-        " 1 failed, 2 wrong usage, 130 interrupted. After 1, 12, 13 and 130 the run can be "
-        "resumed.",
+        " 1 failed, 2 wrong usage, 130 interrupted (143 by SIGTERM). After 1, 12, 13, 130 and 143 "
+        "the run can be resumed.",
         see=("setup", "watch", "runs", "help exit-codes"),
     ),
 )
@@ -68,7 +68,7 @@ def command(
     The rest of the settings comes from .cuggino.json; see `cuggino setup`. Each run is written
     down, so that one that was cut off, by a limit or a crash, goes on where it stopped.
     """
-    from cuggino import Runtime, load_config
+    from cuggino import Runtime, load_config, resumed_agent
     from cuggino.storage import read_text_file
 
     if (focus is None) == (resume is None):
@@ -82,7 +82,7 @@ def command(
         runtime = Runtime.live(
             cwd=folder,
             config=config,
-            agent=agent or agent_of_run(folder, run_id, kind="run"),
+            agent=resumed_agent(folder, run_id, given=agent or None),
             **recording,
         )
         warn_if_loose(config, runtime.agent, roles=CODING_ROLES)

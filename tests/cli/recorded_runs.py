@@ -69,6 +69,7 @@ def record(
     kind: Any = "run",
     focus: str = "login",
     item: str | None = None,
+    agent: str = "claude",
 ) -> Path:
     """The journal of a run that said this."""
     started = RunStarted(
@@ -77,7 +78,7 @@ def record(
         command=f"cuggino {kind}",
         focus=focus,
         item=item,
-        agent="claude",
+        agent=agent,
     )
     journal = Journal.create(root / ".cuggino" / "journal", started, at=at, sync=False)
     for seconds, stage, event in said:

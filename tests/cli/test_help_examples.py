@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
+from cuggino_cli import main as main_module
 from cuggino_cli.commands.help import TOPICS
 from cuggino_cli.main import COMMANDS, cli, main
+from cuggino_cli.topics import EXIT_CODES
 from tests.command_lines import parse_line
 
 LOOPS = ("run", "watch", "deliver", "loop")
@@ -60,8 +62,23 @@ def test_examples_are_understood(
 def test_loops_tell_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The help of a loop tells what it ends with, in one paragraph at its end."""
     _, _, below = told((name,), capsys).partition("  Exit codes: ")
-    codes = set(re.findall(r"\b(\d+)\s+[a-z]", below))
-    assert {"1", "2", "13", "130"} <= codes
+    codes = {int(code) for code in re.findall(r"\b(\d+)\s+[a-z]", below)}
+    assert {1, 2, 13, 130, 143} <= codes <= {code for code, _ in EXIT_CODES}
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if name != "watch"])
+def test_loops_tell_what_can_be_resumed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the same exit codes as in `cuggino help exit-codes`."""
+    said = re.search(r"After ([\d,\s]+) and\s+(\d+)\s+the\s+run", told((name,), capsys))
+    assert said
+    expected = [code for code, about in EXIT_CODES if "resume" in about]
+    assert expected == [int(code) for code in re.findall(r"\d+", " ".join(said.groups()))]
+
+
+def test_the_main_module_tells_exit_codes() -> None:
+    """The docstring of the entry point has every exit code."""
+    codes = re.findall(r"\b(\d+) [a-z]", (main_module.__doc__ or "").partition("Exit codes:")[2])
+    assert [code for code, _ in EXIT_CODES] == [int(code) for code in codes]
 
 
 @pytest.mark.parametrize("names", ALL, ids=" ".join)

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from cuggino.config import Config
-from cuggino.config.loop_config import PlanBuildConfig
-from cuggino_cli.loop_settings import agent_of, model_of
 from cuggino_cli.main import main
 from tests.cli.loops import DrawnLoop, project_of
 
@@ -71,36 +68,6 @@ def test_layers(looping: Path, drawn_loop: DrawnLoop) -> None:
         main(["loop", "--auto"])
     models = [(options.model, options.auto_commit) for options in drawn_loop.options]
     assert [("of the user", True), ("of the project", False)] == models
-
-
-@pytest.mark.parametrize(
-    ("expected", "given", "own", "shared", "agent"),
-    [
-        ("claude-opus-4-5", None, None, None, "claude"),
-        ("claude-opus-4.5", None, None, None, "copilot"),
-        ("of-cuggino", None, None, "of-cuggino", "claude"),
-        ("claude-sonnet-4-5", None, "claude-sonnet-4.5", "of-cuggino", "claude"),
-        ("claude-sonnet-4", "claude-sonnet-4", "own", None, "claude"),
-        ("gpt-5.1", "gpt-5.1", None, None, "claude"),
-    ],
-)
-def test_the_model(
-    expected: str, given: str | None, own: str | None, shared: str | None, agent: str
-) -> None:
-    """The nearest model that is named counts, as the agent spells it (LOP-114)."""
-    settings = PlanBuildConfig()
-    if own is not None:
-        settings = PlanBuildConfig(model=own, origins={"model": "user"})
-    assert expected == model_of(given, settings, Config(model=shared), agent=agent)
-
-
-def test_the_agent() -> None:
-    """The nearest agent that is named counts."""
-    own = PlanBuildConfig(agent="own", origins={"agent": "project"})
-    shared = Config(agent="scripted:x.toml")
-    agents = [agent_of(None, s, shared) for s in (own, PlanBuildConfig())]
-    assert ["own", "scripted:x.toml"] == agents
-    assert "given" == agent_of("given", own, shared)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""`--resume` without `--agent`: the run goes on with its own agent, whatever the files say now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, empty
+
+from cuggino import Runtime
+from cuggino_cli.main import main
+from tests.cli.deliveries import Loop
+from tests.cli.loops import DrawnLoop
+from tests.cli.recorded_runs import ONE, SAID, TWO, record
+
+OWN, OTHER = "scripted:own.toml", "scripted:other.toml"
+
+
+def recorded(folder: Path, kind: str) -> None:
+    """Two unfinished runs: the first with an agent of its own, the later one without a name."""
+    for name in ("own.toml", "other.toml"):
+        (folder / name).touch()
+    record(folder, ONE, *SAID, kind=kind, agent=OWN)
+    record(folder, TWO, *SAID, kind=kind, agent="")
+
+
+def agents_of(command: str, runtimes: list[Runtime]) -> list[str]:
+    """With which agents the command goes on: with the first run, the later one, and as told."""
+    main([command, "--resume", ONE])
+    main([command, "--resume"])
+    main([command, "--resume", ONE, "--agent", OTHER])
+    return [runtime.agent_name for runtime in runtimes]
+
+
+def test_run(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the agent given, that of the run, or the configured one."""
+    runtimes: list[Runtime] = []
+
+    def resume(runtime: Runtime, run_id: str | None = None) -> Observable[Any]:
+        runtimes.append(runtime)
+        return empty()
+
+    monkeypatch.setattr(Runtime, "resume", resume)
+    recorded(ready, "run")
+    assert [OWN, "scripted:scenario.toml", OTHER] == agents_of("run", runtimes)
+
+
+def test_deliver(delivered: Path, loop: Loop) -> None:
+    """So it is with deliverables."""
+    recorded(delivered, "deliver")
+    usual = json.loads((delivered / ".cuggino.json").read_text())["agent"]
+    assert [OWN, usual, OTHER] == agents_of("deliver", loop.runtimes)
+
+
+def test_loop(looping: Path, drawn_loop: DrawnLoop) -> None:
+    """So it is with the loop, whose own files go before the configuration, but not before a run."""
+    recorded(looping, "loop")
+    assert [OWN, "scripted:scenario.toml", OTHER] == agents_of("loop", drawn_loop.runtimes)
+    (looping / "third.toml").touch()
+    (looping / ".lopen").mkdir()
+    file = looping / ".lopen" / "loop-config.json"
+    file.write_text(json.dumps({"agent": "scripted:third.toml"}))
+    drawn_loop.runtimes.clear()
+    assert [OWN, "scripted:third.toml", OTHER] == agents_of("loop", drawn_loop.runtimes)
