@@ -17,6 +17,7 @@ from cuggino_cli.agent_checks import other_agents, told_of
 from cuggino_cli.deliver_checks import deliverables
 from cuggino_cli.finding import Finding
 from cuggino_cli.guard_checks import guard
+from cuggino_cli.notify_checks import notifications
 from cuggino_cli.session_files import session_files
 
 WORKSPACE = ".cuggino"
@@ -54,6 +55,7 @@ def diagnose(
         yield specifications(folder, config.specs_path)
         yield setup_command(folder, config)
         yield check_command(folder, config)
+        yield from notifications(config)
     yield from deliverables(folder)
     yield from session_files(folder)
 
