@@ -48,6 +48,9 @@ ALIASES = {"pm": "plan"}
 """Other names of subcommands."""
 
 INTERRUPTED = 130
+_REFUSED = 2
+_ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
+"""What is answered on Windows too: no more of the program is imported for it."""
 
 
 class Terminated(BaseException):
@@ -192,5 +195,9 @@ def _termination_as_exception() -> Iterator[None]:
 
 
 def entry() -> NoReturn:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    """The console script. On Windows, where much cannot even be imported, it says so."""
+    args = sys.argv[1:]
+    if sys.platform == "win32" and args[:1] not in _ANYWHERE:
+        complain("Windows is not supported, only Linux and macOS: use WSL, which works as Linux")
+        sys.exit(_REFUSED)
+    sys.exit(main(args))
