@@ -13,7 +13,7 @@ from typing_extensions import override
 
 import cuggino
 from cuggino.agents.stream_json import stream_json
-from cuggino.errors import GuardNotLive, LlmSessionError
+from cuggino.errors import GuardNotLive, LlmSessionError, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -161,6 +161,42 @@ def test_nothing_is_read_for_a_subscriber_that_has_left(tmp_path: Path) -> None:
     )
     cuggino.run(stream.pipe(ops.take(1)))
     assert [b"m1"] == read
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (None, ["rejected"]),
+        (RateLimited(status="allowed_warning"), ["rejected"]),
+        (RateLimited(status="rejected"), []),
+    ],
+)
+def test_a_limit_is_told_once(
+    told: RateLimited | None, expected: list[str], tmp_path: Path
+) -> None:
+    """The limit that ended a session is told before its end, unless the program has told it."""
+
+    class Limited(Letters):
+        limit = told
+
+        @override
+        def end(self, **_: Any) -> tuple[SessionEnded, LlmSessionError | None]:
+            return SessionEnded(outcome="quota"), QuotaExceeded("no more")
+
+    seen: list[LlmAgentEvent] = []
+    stream = stream_json(
+        ["true"],
+        program="letters",
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdin="",
+        session=Limited,
+    )
+    with pytest.raises(QuotaExceeded):
+        cuggino.run(stream, seen.append)
+    assert [*expected, "SessionEnded"] == [
+        event.status if isinstance(event, RateLimited) else event.tag for event in seen
+    ]
 
 
 def test_a_defect_in_reading_the_end_ends_the_stream(tmp_path: Path) -> None:
