@@ -9,7 +9,6 @@ from pathlib import Path
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
-from typing_extensions import override
 
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude.zone import local_zone
@@ -117,7 +116,6 @@ class _Held(HeldSession):
             if not self._is_over:
                 self._link.start()
 
-    @override
     def dispose(self) -> None:
         """End everything and wait for that; from any thread, any number of times."""
         with self._lock:
@@ -158,7 +156,6 @@ class _Held(HeldSession):
     def _lost(self, failure: LlmSessionError) -> None:
         self._end(-9, "", None if self._session.has_result else failure)
 
-    @override
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
             self._end(error.child_exit_code, error.stderr_tail)

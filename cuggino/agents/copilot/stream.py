@@ -10,7 +10,6 @@ from pathlib import Path
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
-from typing_extensions import override
 
 from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.copilot.failure import refusal
@@ -115,7 +114,6 @@ class _Held(HeldSession):
             scheduler=self._lane,
         )
 
-    @override
     def dispose(self) -> None:
         """End everything and wait for that; from any thread, any number of times."""
         with self._lock:
@@ -171,7 +169,6 @@ class _Held(HeldSession):
         else:
             self._ended(refusal(PROGRAM, error))
 
-    @override
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
             self._ended(crash(PROGRAM, error.child_exit_code, error.stderr_tail))
