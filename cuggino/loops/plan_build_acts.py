@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, empty, just, timer
+from reactivex import Observable, empty, just, operators as ops, timer
 
 from cuggino.events import CommitFailed, CommitSeen, Event, JobsCounted, PlanBuildWarning
 from cuggino.loops.deliver_interrupt import Interruption
@@ -141,11 +141,10 @@ class PlanBuildActs:
             yield from emit(PlanBuildWarning(message=f"not committed: it is on branch {branch}"))
             return
         message = f"chore(loop): iteration {n}"
-        made = yield from ask(
-            commit_stage(self._service.repository, message, iteration=n, base=base)
-        )
-        if isinstance(made, CommitFailed):
-            yield from emit(PlanBuildWarning(message=f"the commit failed: {made.message}"))
+        stage = commit_stage(self._service.repository, message, iteration=n, base=base)
+        for made in (yield from ask(stage.pipe(ops.to_list()))) or ():
+            if isinstance(made, CommitFailed):
+                yield from emit(PlanBuildWarning(message=f"the commit failed: {made.message}"))
         for commit, subject in (
             yield from ask(self._service.commits(self._options.cwd, base))
         ) or ():

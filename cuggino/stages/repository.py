@@ -23,6 +23,7 @@ SUBJECT_LIMIT = 72
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
+_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 
@@ -32,6 +33,8 @@ class Commit:
 
     hash: str
     message: str
+    left: tuple[str, ...] = ()
+    """The submodules with changes in them, which only a commit in there can hold."""
 
 
 class Repository(Protocol):
@@ -112,11 +115,10 @@ class GitRepository:
         # The changed paths are named one by one, as `git add` fails on an excluded path that is
         # ignored, which `.cuggino` often is, and on a removed one that somebody has staged.
         command: tuple[str, ...]
-        command = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-        status = yield from ask(self._text(*command, "--", *self._paths))
+        status = yield from ask(self._text(*_STATUS, "--", *self._paths))
         # `status` names paths from the top of the repository, `add` takes them from the folder.
         prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
-        entries = [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
+        entries = _entries(status, prefix)
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
         # Removed ones first: a file may have become a folder, or a folder a link.
@@ -126,9 +128,15 @@ class GitRepository:
         if others := [path for state, path in entries if state[1] not in " D"]:
             command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
             yield from ask(self._text("--literal-pathspecs", *command, stdin=_joined(others)))
+        left: tuple[str, ...] = ()
+        if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
+            status = yield from ask(self._text("--literal-pathspecs", *_STATUS, "--", *modules))
+            left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
         diff = ("diff", "--cached", "--name-only", "--no-relative", "-z")
         ours = yield from ask(self._text(*diff, "--", *self._paths))
         if not ours:
+            if left:
+                raise ProcessError("git", _left(left))
             return
         text = commit_message(message)
         # `whitespace`: a line that begins with `#` is no comment.
@@ -139,7 +147,10 @@ class GitRepository:
         stdin = text.encode("utf-8", "replace")
         yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
         short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
-        yield from emit(Commit(hash=short or "", message=text.partition("\n")[0]))
+        yield from emit(Commit(hash=short or "", message=text.partition("\n")[0], left=left))
+
+    def _is_dir(self, path: str) -> bool:
+        return (self._cwd / path).is_dir()
 
     def _push(self, remote: str, branch: str) -> Flow[None]:
         env = {}
@@ -191,6 +202,8 @@ def commit_stage(
     """Commit the work of a task; emits `CommitPerformed`, `CommitFailed`, or nothing.
 
     Nothing changed means no event. A failure is an event and never an error: the loop goes on.
+    Changes within a submodule cannot be committed here: that is a `CommitFailed`, before the
+    `CommitPerformed` of the rest.
 
     `base` is the commit that was there before. With nothing to commit, and another commit there
     than `base`, the stage had been here already, in a process that was killed: that commit is the
@@ -209,6 +222,8 @@ def commit_stage(
             yield from emit(CommitFailed(iteration=iteration, message=error.message))
             return
         if commit is not None:
+            if commit.left:
+                yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
             yield from emit(
                 CommitPerformed(
                     iteration=iteration, commit_hash=commit.hash, message=commit.message
@@ -251,6 +266,15 @@ def commit_message(text: str) -> str:
     head = subject[: SUBJECT_LIMIT - 2]
     cut = head.rsplit(" ", 1)[0] if " " in head else head
     return f"{cut.rstrip()} …\n\n{text}\n"
+
+
+def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
+    """State and path of each entry of `_STATUS`, the path from the folder of that prefix."""
+    return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
+
+
+def _left(modules: tuple[str, ...]) -> str:
+    return f"changes within the submodule {', '.join(modules)} are left: commit them in there"
 
 
 def _joined(paths: list[str]) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, throw
+from reactivex import Observable, just, throw
 
 from cuggino.agents.protocol import SpawnOptions
 from cuggino.errors import ProcessError
@@ -23,6 +23,7 @@ from cuggino.events import (
 from cuggino.loops import PlanBuildOptions
 from cuggino.loops.plan_build_session import spawn_options
 from cuggino.loops.work_notices import WorkNotices
+from cuggino.stages.repository import Commit
 from tests.loops.built import END, SPECIFICATION, Built, Does, Turn, built_marbles, has
 
 COMMIT = "git add . && git commit -m 'feat: bake'"
@@ -162,6 +163,15 @@ def test_a_commit_that_fails(tmp_path: Path) -> None:
     story = project.run(auto_commit=True)
     assert ["the commit failed: the hook says no"] * 2 == story.warnings
     assert "complete" == story.ended.reason
+
+
+def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
+    """What a commit cannot hold is told beside it."""
+    made = Commit(hash="h1", message="chore", left=("module",))
+    project = Built(tmp_path, [Turn(has(True))], committing=just(made))
+    story = project.run(auto_commit=True)
+    left = "changes within the submodule module are left: commit them in there"
+    assert [f"the commit failed: {left}"] == story.warnings
 
 
 def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:

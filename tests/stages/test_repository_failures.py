@@ -8,7 +8,7 @@ import pytest
 from reactivex import operators as ops, timer
 
 from cuggino import run
-from cuggino.events import CommitPerformed
+from cuggino.events import CommitFailed, CommitPerformed
 from cuggino.stages import GitRepository, commit_stage
 from cuggino.testing import no_leaks
 from tests.git_project import EXCLUDED, GitProject, commit, failure, is_alive, merging
@@ -148,3 +148,50 @@ def test_disposal_ends_the_hook(project: GitProject) -> None:
         assert run(repository.commit("work").pipe(ops.take_until(timer(1.0)))) is None
     assert (project.root / "started").exists()
     assert [] == list((project.root / ".git").glob("*.lock"))
+
+
+class TestSubmodule:
+    """What is within a submodule is committed in there, which is for a person to do."""
+
+    LEFT = "changes within the submodule lib/módule are left: commit them in there"
+
+    @pytest.fixture
+    def module(self, project: GitProject, tmp_path: Path) -> GitProject:
+        """A submodule of the project, with one commit."""
+        inner = GitProject(tmp_path / "inner")
+        inner.write("m.txt")
+        assert isinstance(commit(inner), CommitPerformed)
+        allow = ("-c", "protocol.file.allow=always")
+        project.git(*allow, "submodule", "--quiet", "add", str(inner.root), "lib/módule")
+        assert isinstance(commit(project), CommitPerformed)
+        return GitProject(project.root / "lib/módule")
+
+    @pytest.mark.parametrize("file", ["m.txt", "new.txt"])
+    def test_alone(self, project: GitProject, module: GitProject, file: str) -> None:
+        """With nothing else to commit, the commit fails for it."""
+        module.write(file, "changed\n")
+        assert self.LEFT == failure(project)
+        assert 1 == project.count()
+
+    def test_beside_others(self, project: GitProject, module: GitProject) -> None:
+        """The rest is committed, and it is told before that something is left."""
+        module.write("m.txt", "changed\n")
+        project.write("a.txt")
+        events: list[object] = []
+        run(commit_stage(GitRepository(project.root), "work", iteration=2), events.append)
+        told, made = events
+        assert CommitFailed(iteration=2, message=self.LEFT) == told
+        assert isinstance(made, CommitPerformed)
+        assert "a.txt" in project.committed()
+
+    def test_committed_in_there(self, project: GitProject, module: GitProject) -> None:
+        """A new commit of the submodule is committed, and is no failure."""
+        module.write("m.txt", "changed\n")
+        assert isinstance(commit(module), CommitPerformed)
+        assert isinstance(commit(project), CommitPerformed)
+        assert "" == project.git("status", "--porcelain")
+
+    def test_from_a_folder(self, project: GitProject, module: GitProject) -> None:
+        """A folder of the project finds it by its own path."""
+        module.write("m.txt", "changed\n")
+        assert self.LEFT.replace("lib/", "") == failure(project, cwd=project.root / "lib")
