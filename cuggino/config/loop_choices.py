@@ -19,6 +19,7 @@ from typing import Any
 from cuggino.config.loop_config import PlanBuildConfig
 from cuggino.config.model import Config
 
+_CLAUDES = ("claude", "claude-sdk")
 _CLAUDE_MODEL = re.compile(r"(claude-[a-z]+-\d+)\.(\d+)")
 
 _SETTING_OF: Mapping[str, str] = MappingProxyType(
@@ -79,7 +80,8 @@ def chosen_options(
 def spelled_model(model: str, *, agent: str) -> str:
     """The model's name as the agent writes it (LOP-114); one that is not known stays as it is.
 
-    Claude Code writes `claude-opus-4-5` for what others call `claude-opus-4.5`.
+    Claude Code, also through its SDK, writes `claude-opus-4-5` for what others call
+    `claude-opus-4.5`.
     """
     found = _CLAUDE_MODEL.fullmatch(model)
-    return f"{found[1]}-{found[2]}" if found and agent == "claude" else model
+    return f"{found[1]}-{found[2]}" if found and agent in _CLAUDES else model
