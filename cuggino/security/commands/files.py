@@ -115,10 +115,10 @@ def split(call: Call) -> str:
 
 def in_place(call: Call) -> str:
     """`gzip`, `gunzip`, `bzip2`, `xz`, `zstd`: the file is replaced unless it is sent on."""
-    given = parse_options(call.args, Syntax(short="S", long=("suffix",), flags=("stdout", "list")))
+    given = parse_options(call.args, Syntax("So", ("suffix",), ("stdout", "list")))
     if given.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test"):
         return ""
-    return first(map(call.site.change, given.operands))
+    return first(map(call.site.change, (*given.operands, *given.values("-o"))))
 
 
 def writes(call: Call, given: Parsed) -> str:
@@ -151,8 +151,6 @@ JUDGES: dict[str, Judge] = {
     "tee": tee,
     "chown": owners,
     "chgrp": owners,
-    "setfacl": owners,
-    "chattr": owners,
     "dd": dd,
     "split": split,
     "csplit": split,

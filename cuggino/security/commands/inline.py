@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from cuggino.security.commands.base import Call, Judge
+from cuggino.security.commands.base import Call, Judge, first
+from cuggino.security.commands.wordlist import words
 from cuggino.security.shell.tree import Word
 
 _SHELL_OUT = re.compile(
@@ -36,6 +37,12 @@ _CODE = {
     "perl": ("eE", ()),
     "irb": ("", ()),
 }
+_PROGRAMS = frozenset(
+    words("pip black isort ruff autopep8 coverage pytest mypy flake8 virtualenv uv poetry")
+)
+"""Programs that are modules as well."""
+_WRITING_MODULES = frozenset(words("venv compileall py_compile"))
+"""Modules that write beside, or into, each of their operands."""
 _WITH_VALUE = {
     "python": "WXmQ", "node": "rC", "ruby": "rICEFTSWx", "php": "cdfStz", "perl": "IMmFD0",
 }  # fmt: skip
@@ -66,10 +73,33 @@ def interpreter(call: Call) -> str:
             runs_file = True
     if call.site.is_fed and not runs_file and not codes:
         codes.append(call.site.document or call.site.feed)
+    if kind == "python" and (reason := _module(call)):
+        return reason
     for code in codes:
         if reason := scan(call, kind, code):
             return reason
     return ""
+
+
+def _module(call: Call) -> str:
+    """`python -m NAME`: as the program of that name, or what it writes."""
+    texts = [word.value for word in call.args]
+    if "-m" not in texts[:-1]:
+        return ""
+    at = texts.index("-m") + 1
+    name, rest = texts[at] or "", call.args[at + 1 :]
+    if name in _PROGRAMS and (not call.site.is_full or name in call.site.listed):
+        return call.site.judge((call.args[at], *rest), call.site)
+    operands = [word for word in rest if not (word.value or word.prefix).startswith("-")]
+    if name in ("zipfile", "tarfile"):
+        makes = any(word.value in ("-c", "--create") for word in rest)
+        extracts = any(word.value in ("-e", "--extract") for word in rest)
+        operands = operands[:1] if makes else operands[1:2] if extracts else []
+    elif name == "json.tool":
+        operands = operands[1:]
+    elif name not in _WRITING_MODULES:
+        return ""
+    return first(map(call.site.change, operands))
 
 
 def _letters(text: str, letters: str, with_value: str, args: list[Word]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuggino.security.commands.base import Call, Site, first
 from cuggino.security.commands.names import program
-from cuggino.security.commands.table import KNOWN, is_tool, judges_of
+from cuggino.security.commands.table import KNOWN, is_tool, judges_of, known_name
 from cuggino.security.commands.wordlist import words as names
 from cuggino.security.profiles import DESTRUCTIVE
 from cuggino.security.shell.tree import Word
@@ -52,6 +52,7 @@ def judge(words: tuple[Word, ...], site: Site) -> str:
         return _unlisted(name, words[0], site)
     if site.is_full and name in DESTRUCTIVE and not site.policy.project:
         return "Destructive commands require projectDir to be set"
+    name = known_name(name)
     call = Call(name, words[1:], site)
     if reason := first(judge(call) for judge in judges_of(name)):
         return reason

@@ -14,7 +14,7 @@ _PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,
 SYSTEM = frozenset(
     program
     for module, programs in MODULES.items()
-    if module in ("shells", "files", "text", "sed", "transfer", "wrappers")
+    if module in ("shells", "files", "attributes", "text", "sed", "transfer", "wrappers")
     for program in programs
 ) | frozenset(
     words(
@@ -155,7 +155,32 @@ def manager(call: Call) -> str:
     return ""
 
 
+def rustup(call: Call) -> str:
+    """`rustup run TOOLCHAIN COMMAND`: the command is judged as its own."""
+    args = tuple(word for word in call.args if not (word.value or "").startswith("+"))
+    words = _after(call._replace(args=args), "run")
+    started = _skip(words, "", ())[1:] if words else ()
+    return call.site.judge(started, call.site) if started else ""
+
+
+def go(call: Call) -> str:
+    """`-exec` and `-toolexec` start what they name, with more words behind it."""
+    for word, after in zip(call.args, (*call.args[1:], plain_word("")), strict=True):
+        name, equals, value = (word.value or "").partition("=")
+        if name.lstrip("-") not in ("exec", "toolexec") or not name.startswith("-"):
+            continue
+        text = value if equals else after.value
+        if text is None:
+            return f"It cannot be told what go {name} starts: write it out"
+        started = tuple(map(plain_word, (*text.split(), "x")))
+        if reason := call.site.judge(started, call.site):
+            return reason
+    return ""
+
+
 JUDGES: dict[str, Judge] = {
     **dict.fromkeys(("npx", "bunx", "uvx", "pnpx"), npx),
     **dict.fromkeys({*_RUN, *_NPX}, manager),
+    "rustup": rustup,
+    "go": go,
 }

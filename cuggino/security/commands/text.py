@@ -75,7 +75,7 @@ def awk(call: Call) -> str:
     """What its program writes must be allowed, and it must not run anything."""
     given = parse_options(
         call.args,
-        Syntax(short="fFvieE", permutes=False,
+        Syntax(short="fFvieElW", permutes=False, attached="dDopL",
                long=("file", "field-separator", "assign", "source", "include", "exec", "load")),
     )  # fmt: skip
     programs, files = given.values("-e", "--source"), given.operands
@@ -85,6 +85,12 @@ def awk(call: Call) -> str:
         reason := first(map(call.site.change, files))
     ):
         return reason
+    written = given.values("-d", "-o", "-p", "--dump-variables", "--pretty-print", "--profile")
+    written += [_behind(word) for word in given.values("-W") if "=" in word.text]
+    if reason := first(map(call.site.write, written)):
+        return reason
+    if any("/" in (word.value or "/") for word in given.values("-l", "--load")):
+        return f"{call.name} must not load a library: leave -l out"
     for program in programs:
         if program.value is None:
             if call.site.is_full:
@@ -101,6 +107,12 @@ def awk(call: Call) -> str:
             if reason := call.site.write_path(name[1:-1]):
                 return reason
     return ""
+
+
+def _behind(word: Word) -> Word:
+    """What stands behind `=`."""
+    known = None if word.value is None else word.value.partition("=")[2]
+    return word._replace(value=known, prefix=word.prefix.partition("=")[2])
 
 
 def jq(call: Call) -> str:

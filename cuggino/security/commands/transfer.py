@@ -34,6 +34,9 @@ def tar(call: Call) -> str:
         re.search(r"[^\w+-]", word.value or "/") for word in given.values("-I")
     ):
         return "tar must not start another program: leave that option out"
+    for change in given.values("--transform", "--xform"):
+        if any(name in (change.value or "") for name in call.site.policy.protected):
+            return f"tar must not give names that are protected: '{change.text}'"
     if given.has("-P", "--absolute-names"):
         return "tar must not write absolute names: leave -P out"
     extracts = given.has("-x", "--extract", "--get")

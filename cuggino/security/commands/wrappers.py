@@ -26,6 +26,8 @@ class Wrapper(NamedTuple):
     takes_assignments: bool = False
     refuses: tuple[str, ...] = ()
     """Options with which it may not be used."""
+    written: tuple[str, ...] = ()
+    """Options whose value is written."""
     alone: str = "denied"
     """Without a command: `denied`, or `fine`."""
 
@@ -33,7 +35,8 @@ class Wrapper(NamedTuple):
 _WRAPPERS: dict[str, Wrapper] = {
     "timeout": Wrapper("ks", ("kill-after", "signal"), ("foreground", "preserve-status"), 1),
     "nohup": Wrapper(),
-    "time": Wrapper("fo", ("format", "output"), ("append", "portability", "verbose", "quiet")),
+    "time": Wrapper("fo", ("format", "output"), ("append", "portability", "verbose", "quiet"),
+                    written=("-o", "--output")),
     "nice": Wrapper("n", ("adjustment",)),
     "ionice": Wrapper("cnpPu", ("class", "classdata", "pid"), ("ignore",)),
     "chrt": Wrapper("TPDp", ("sched-runtime", "sched-period", "sched-deadline"), (), 1),
@@ -42,9 +45,11 @@ _WRAPPERS: dict[str, Wrapper] = {
     "setsid": Wrapper("", (), ("ctty", "fork", "wait")),
     "caffeinate": Wrapper("tw"),
     "unbuffer": Wrapper(),
-    "strace": Wrapper("aeEoOpsSuxXIbP", ("output", "trace", "user", "attach")),
-    "ltrace": Wrapper("aeDFlnopsuwx", ("output", "where")),
-    "xvfb-run": Wrapper("efnps", ("error-file", "auth-file", "server-num", "server-args")),
+    "strace": Wrapper("aeEoOpsSuxXIbP", ("output", "trace", "user", "attach"),
+                      written=("-o", "--output")),
+    "ltrace": Wrapper("aeDFlnopsuwx", ("output", "where"), written=("-o", "--output")),
+    "xvfb-run": Wrapper("efnps", ("error-file", "auth-file", "server-num", "server-args"),
+                        written=("-e", "-f", "--error-file", "--auth-file")),
     "dbus-run-session": Wrapper("", ("config-file", "dbus-daemon"), refuses=("--dbus-daemon",)),
     "cross-env": Wrapper(takes_assignments=True),
     "dotenv": Wrapper("efvc", ()),
@@ -55,6 +60,16 @@ _WRAPPERS: dict[str, Wrapper] = {
                     refuses=("-s", "-i", "-e", "-R", "-D", "--shell", "--login", "--edit",
                              "--chroot", "--chdir")),
     "doas": Wrapper("uC", refuses=("-s",)),
+    "valgrind": Wrapper(alone="fine"),
+    "eatmydata": Wrapper(),
+    "fakeroot": Wrapper("lsibf", ("lib", "faked"), written=("-s",), alone="fine"),
+    "faketime": Wrapper("p", ("date-prog",), ("exclude-monotonic",), 1),
+    "rlwrap": Wrapper("bCDfgHlOPqsStwzeM", written=("-H", "-l"), alone="fine"),
+    "ccache": Wrapper("dFkMoxX", alone="fine"),
+    "sccache": Wrapper(alone="fine"),
+    "distcc": Wrapper(alone="fine"),
+    "bear": Wrapper("oc", ("output", "config"), ("append", "verbose"),
+                    written=("-o", "--output"), alone="fine"),
     "busybox": Wrapper(alone="fine"),
     "toybox": Wrapper(alone="fine"),
 }  # fmt: skip
@@ -77,10 +92,15 @@ def wrapped(call: Call) -> str:
     )
     if given.has(*wrapper.refuses):
         return f"{call.name} must only start a command that stands in words of its own behind it"
-    for written in given.values("-o", "--output") if call.name in ("time", "strace") else []:
+    for written in given.values(*wrapper.written):
+        if (written.value or "").startswith(("|", "!")):
+            return f"{call.name} must write into a file: leave '{written.text}' out"
         if reason := call.site.write(written):
             return reason
     words = given.operands
+    lock = words[0].value if call.name == "flock" and words else None
+    if lock and (reason := call.site.paths.guards(lock, call.site.known)):
+        return reason
     if not words and given.has("--version", "--help"):
         return ""
     own = (*words[: wrapper.skips], *given.values(*(option.name for option in given.options)))

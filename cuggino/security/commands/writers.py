@@ -25,7 +25,6 @@ class Writer(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-_COMPILER = Writer("oIDULlxTue", ("sysroot", "param", "output"), ("-o", "--output"))
 _PIP = Writer(
     "tdrceifb",
     words("target prefix root src dest report log cache-dir requirement constraint editable"
@@ -50,12 +49,23 @@ _WRITERS: dict[str, Writer] = {
         "IOFBjRSNKLGWsd", ("input-target", "output-target"), operands=slice(-1, None)
     ),
     "strip": Writer("oFIORKN", ("output-file",), ("-o",), operands=slice(0, None)),
-    "gcc": _COMPILER,
+    "ranlib": Writer(operands=slice(0, None)),
+    "sponge": Writer(operands=slice(0, None)),
+    "fallocate": Writer("lo", ("length", "offset"), operands=slice(0, None)),
+    "dos2unix": Writer("cD", ("convmode", "display-enc"), operands=slice(0, None)),
+    "ctags": Writer("fILoh", ("options",), ("-f", "-o")),
+    "indent": Writer(operands=slice(0, None)),
+    "vi": Writer("cSTuUiwWt", ("cmd",), ("-w", "-W", "-i"), operands=slice(0, None)),
+    "nano": Writer("orsTYCQXJ", operands=slice(0, None)),
+    "emacs": Writer("flLtTd", ("eval", "load", "chdir"), operands=slice(0, None)),
+    "ed": Writer("p", ("prompt",), operands=slice(0, None)),
+    "less": Writer("bhjkpPtTxyzoO#", (), ("-o", "-O")),
     "pip": _PIP._replace(short="tdrceifbw"),
 }  # fmt: skip
 _SAME = {
     "prename": "rename", "gpg2": "gpg", "base32": "base64", "pip2": "pip", "pip3": "pip",
-    **dict.fromkeys(("ld", "cc", "g++", "c++", "clang", "clang++"), "gcc"),
+    **dict.fromkeys(("unix2dos", "mac2unix", "unix2mac"), "dos2unix"),
+    **dict.fromkeys(("vim", "nvim", "ex"), "vi"), "pico": "nano",
 }  # fmt: skip
 _PRINTS = re.compile(
     r"\s*(select|explain|pragma\s+\w+(\(\w+\))?\s*;?\s*$"
@@ -79,14 +89,35 @@ def writer(call: Call) -> str:
     known = _WRITERS[_SAME.get(call.name, call.name)]
     given = parse_options(call.args, Syntax(known.short, known.long, known.flags))
     named = [*given.values(*known.written), *given.operands[known.operands]]
-    if call.name in ("objcopy", "xxd") and any(word.value == "-" for word in named):
-        named = [word for word in named if word.value != "-"]
+    named = [word for word in named if word.value != "-" and not (word.value or "").startswith("+")]
     for word in given.operands[:1] if _SAME.get(call.name, call.name) == "rename" else ():
         if word.value is not None and (reason := scan(call, "perl", f"rename {word.value}")):
             return reason
     if reason := first(map(call.site.change, named)):
         return reason
     return unclear_words(call, given) if named and not call.site.is_full else ""
+
+
+def ar(call: Call) -> str:
+    """The archive that `d`, `m`, `q`, `r` and `s` change; where it runs, for `x`."""
+    operands = [word for word in call.args if not (word.value or word.prefix).startswith("--")]
+    key = (operands[0].value or "").lstrip("-") if operands else ""
+    if "x" in key:
+        return call.site.write_path("x")
+    if not set(key) & set("dmqrs"):
+        return ""
+    # The name of a member stands between with these letters.
+    at = 2 if set(key) & set("abi") else 1
+    return first(map(call.site.change, operands[at : at + 1]))
+
+
+def mktemp(call: Call) -> str:
+    """Its template, unless that is for the temporary folder, and the folder that it is given."""
+    given = parse_options(call.args, Syntax("p", ("suffix",), ("tmpdir", "directory", "dry-run")))
+    named = given.values("-p", "--tmpdir")
+    if not given.has("-p", "--tmpdir", "-t", "-u", "--dry-run"):
+        named += given.operands
+    return first(call.site.write(word) for word in named if word.value is not None)
 
 
 def archive(call: Call) -> str:
@@ -141,4 +172,6 @@ JUDGES: dict[str, Judge] = {
     **dict.fromkeys((*_WRITERS, *_SAME), writer),
     **dict.fromkeys(("7z", "7za", "7zr", "7zz"), archive),
     "sqlite3": sqlite,
+    "ar": ar,
+    "mktemp": mktemp,
 }

@@ -17,15 +17,47 @@ LONG = words(
     "--log-junit --coverage-html --coverage-clover --coverage-xml --coverage-text --coverage-php"
 )
 SHORT = (
-    *(f"{program} -o .git/x" for program in words("go gcc cc g++ clang clang++ c++ rustc eslint")),
-    *(f"{program} -o .git/x" for program in words("webpack rollup deno biome pandoc dot ld")),
-    *(f"{program} --prefix .git x" for program in words("npm pnpm yarn poetry pdm")),
-    *(f"{program} --cwd .git x" for program in words("bun yarn uv mvn")),
-    *(f"{program} --directory .git x" for program in words("uv make gmake cmake composer")),
-    *(f"{program} --project-dir=.git x" for program in words("poetry ninja go cargo")),
-    *(f"{program} -C .git x" for program in words("make gmake ninja pnpm go cargo")),
-    *(f"{program} -C.git x" for program in words("make gmake ninja pnpm go cargo")),
-    *("composer --working-dir=.git x", "npm --dir .git x"),
+    *(f"{program} -o ../x/x" for program in words("go gcc cc g++ clang clang++ c++ rustc eslint")),
+    *(f"{program} -o ../x/x" for program in words("webpack rollup deno biome pandoc dot ld")),
+    *(f"{program} --prefix ../x x" for program in words("npm pnpm yarn poetry pdm")),
+    *(f"{program} --cwd ../x x" for program in words("bun yarn uv mvn")),
+    *(f"{program} --directory ../x x" for program in words("uv make gmake cmake composer")),
+    *(f"{program} --project-dir=../x x" for program in words("poetry ninja go cargo")),
+    *(f"{program} -C ../x x" for program in words("make gmake ninja pnpm go cargo")),
+    *(f"{program} -C../x x" for program in words("make gmake ninja pnpm go cargo")),
+    *("composer --working-dir=../x x", "npm --dir ../x x"),
+)
+SHORT_IN_ROLES = (
+    *(f"{program} -o /etc/x a" for program in words("nvcc tcc icc icx emcc em++ ghc ocamlc")),
+    *(f"{program} -o /etc/x a" for program in words("ocamlopt swiftc nasm yasm bison flex swig")),
+    *(f"{program} -o /etc/x a" for program in words("ldc2 gnatmake fpc iconv xmllint ruff")),
+    *(f"{program} -o/etc/x a" for program in words("rustc pandoc dot bison nasm swiftc")),
+    *(f"{program} -d /etc/x a" for program in words("javac kotlinc scalac groovyc")),
+    *("coverage html -d /etc/x", "clang-format -i /etc/x", "shfmt -w /etc/x", "shfmt --write /x"),
+    *("yq -i .a=1 /etc/x", "yq --inplace .a=1 /etc/x", "yq -P --in-place .a=1 /etc/x"),
+)
+PROTECTED = (
+    *(f"anything {option} .git/x a" for option in words("-o -O -o.git/x -O.git/x --any=.git/x")),
+    *(f"anything --any-{noun} .git/x" for noun in words("output dir directory dest destination")),
+    *(f"anything --any-{noun} .git/x" for noun in words("path file folder root prefix blob store")),
+    *(f"anything --{noun} .git/x" for noun in words("section report trace emit")),
+    *("objcopy --dump-section .text=.git/x a", "pytest --cov-report=xml:.git/x", "mypy -any=.git"),
+    *("pytest --cov-report html:.git/x", "npm pack --pack-destination .git", "npm --cache=.git i"),
+    *("rustc --emit dep-info=.git/x a.rs", "go test -trace .git/x", "node --cpu-prof-dir=.git a"),
+)
+NOT_WRITTEN = (
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("exclude ignore skip omit prune config")),
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("input filter msg message edit git-dir")),
+    *(
+        f"anything --any-{verb}-x=.git/x"
+        for verb in words("gitdir from read pattern match include")
+    ),
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("hidden watch source")),
+    *(f"{program} -o .git/x" for program in words("od ag ack hexdump stat nl strings ssh mount")),
+    *("anything --ignore-file .git/info/exclude", "npx commitlint --edit .git/COMMIT_EDITMSG"),
+    *("bat -n .git/config", "anything .git/x", "eslint --cache .claude/x.js", "anything --output"),
+    *("clang-format .git/x.c", "yq .a .cuggino.json", "shfmt -d .git/hooks/x", "du -o=.gitignore"),
+    *("yq -i '/etc/x' src/b", "go build -overlay x", "rustc -o src/b a.rs", "javac -d src a.java"),
 )
 REWRITERS = (
     *("rustfmt .git/x", "black .git/x", "phpcbf .git/x", "isort .git/x", "cargo-fmt .git/x"),
@@ -225,14 +257,22 @@ SILENT = (
 
 def test_options_of_any_tool_are_judged(project: str) -> None:
     """With the file as a word of its own, and behind `=`."""
-    forms = [f"sometool {option} .git/x" for option in LONG]
-    forms += [f"sometool {option}=.git/x" for option in LONG]
+    forms = [f"sometool {option} /etc/x" for option in LONG]
+    forms += [f"sometool {option}=/etc/x" for option in LONG]
     assert [] == allowed(forms, Policy(project, level="roles"))
 
 
 def test_programs_with_letters_of_their_own_are_judged(project: str) -> None:
     """What is a folder to one program is something else to another, so they are listed."""
-    assert [] == allowed(SHORT, Policy(project, level="roles"))
+    assert [] == allowed((*SHORT, *SHORT_IN_ROLES), Policy(project, level="roles"))
+
+
+def test_what_is_protected_is_no_value_of_an_option_that_may_write(project: str) -> None:
+    """Of whatever program: by `-o` and `-O`, behind `=`, and behind names that speak of a place."""
+    policy = Policy(project, level="roles")
+    assert [] == allowed(PROTECTED, policy)
+    assert [] == denied((command.replace(".git", "src/b") for command in PROTECTED), policy)
+    assert [] == denied(NOT_WRITTEN, policy)
 
 
 def test_what_rewrites_its_files_is_judged_by_them(project: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cuggino.security.commands.wordlist import words
 from cuggino.security.policy import Policy
 from tests.security.judging import reason_of
 
@@ -53,6 +54,16 @@ WRITES_ELSEWHERE = (
     "sqlite3 src/a.db '.out .git/x'",
     "sqlite3 src/a.db '.onc .git/x'",
     "sqlite3 src/a.db '.sav .git/x'",
+    "gawk -o.git/x 1 src/a",
+    "gawk -p.git/x 1 src/a",
+    "gawk -d.git/x 1 src/a",
+    "gawk --profile=.git/x 1 src/a",
+    "gawk --pretty-print=.git/x 1 src/a",
+    "gawk --dump-variables=.git/x 1 src/a",
+    "gawk -W profile=.git/x 1 src/a",
+    "gawk -Wprofile=.git/x 1 src/a",
+    "tar -xf a.tar --transform 's,^,.git/,'",
+    "tar -xf a.tar --xform=s,^,.git/hooks/,",
 )
 STARTS_UNSEEN = (
     "sqlite3 src/a.db '.sh id'",
@@ -65,6 +76,9 @@ STARTS_UNSEEN = (
     "sqlite3 src/a.db 'select writefile(a, b) from t'",
     "fd . src -Hxrm",
     "fd . src --exec=rm",
+    "gawk -l ./x.so 1",
+    "gawk -l./x.so 1",
+    "gawk --load=./x.so 1",
 )
 RUNS_IT_ALL_THE_SAME = (
     "bash +x -c 'rm -rf .git'",
@@ -82,6 +96,80 @@ RUNS_IT_ALL_THE_SAME = (
     "git mailsplit -o.git x",
     "git index-pack -o .git/x a.pack",
     "git pack-objects .git/x",
+    "zstd src/a -o .git/x",
+    "zstd src/a -o.git/x",
+)
+EDITS = (
+    *(f"{name} .git/config" for name in words("ed ex vi vim nvim nano pico emacs sponge indent")),
+    *(f"{name} .git/x" for name in words("dos2unix unix2dos mac2unix unix2mac ranlib fallocate")),
+    "vim -es -c wq .git/config",
+    "vim -S src/a -u NONE -T dumb .git/x",
+    "vim -U x -t tag .git/x",
+    "vim --cmd x +wq .git/config",
+    "vim -w .git/x src/a",
+    "vim -W .git/x src/a",
+    "vim -i .git/x src/a",
+    "nano -l .git/x",
+    "nano -r 80 -T 4 -s spell -o . .git/x",
+    "nano -Y sh -C src -Q x -X y -J 80 .git/x",
+    "emacs --batch -l src/a.el -f save .git/x",
+    "emacs -L src -T title -t tty -d :0 --eval x --load y --chdir src .git/x",
+    "ed -s -p % .git/x",
+    "ed --prompt % .git/x",
+    "fallocate -l 1 -o 0 .git/x",
+    "fallocate --length 1 --offset 2 .git/x",
+    "dos2unix -c mac -D x .git/x",
+    "dos2unix --convmode mac --display-enc x -n a .git/x",
+    "ctags -f .git/x",
+    "ctags -R -o .git/x src",
+    "ctags -h .h -L src/a -I X --options x -f.git/x",
+    "less -o .git/x src/a",
+    "less -O.git/x src/a",
+    "less -p x -P y -j 9 -k z -t t -T T -x 8 -y 9 -z 9 -b 9 -h 9 '-#' 9 -O .git/x src/a",
+    "mktemp .git/XXXX",
+    "mktemp -d .git/XXXX",
+    "mktemp -p .git",
+    "mktemp -p.git x.XXX",
+    "mktemp --tmpdir=.git x.XXX",
+    "mktemp --suffix .x .git/x.XXX",
+    "ar rcs .git/x.a a.o",
+    "ar -rcs .git/x.a a.o",
+    "ar d .git/x.a a.o",
+    "ar m .git/x.a a.o",
+    "ar q .git/x.a a.o",
+    "ar s .git/x.a",
+    "ar ra b.o .git/x.a a.o",
+    "ar rb b.o .git/x.a a.o",
+    "ar ri b.o .git/x.a a.o",
+    "ar --target=x r .git/x.a a.o",
+    "cd .git && ar x ../src/x.a",
+)
+"""Programs whose operand is changed, and the options that stand before it."""
+LOOKS = (
+    "less -R .git/config",
+    "mktemp",
+    "mktemp -d",
+    "mktemp -t .git/x.XXX",
+    "mktemp -u .git/x.XXX",
+    "mktemp --dry-run .git/x.XXX",
+    "mktemp /tmp/x.XXX",
+    "ar t .git/x.a",
+    "ar p .git/x.a a.o",
+    "ar",
+    "ar x .git/x.a",
+    "ar rcs src/x.a .git/a.o",
+    "ctags -f - src",
+    "ex -s +wq src/a",
+    "vim +.git/x src/a",
+    "gawk -o 1 .git/x",
+    "gawk -l filefuncs 1 .git/x",
+    "gawk -W posix 1 .git/x",
+    "gawk -dx 1 .git/x",
+    "gawk -Lfatal 1 .git/x",
+    "gawk -D.git/x 1",
+    "tar -xf a.tar --transform s,^,src/,",
+    "zstd src/a -o src/b",
+    "zstd -c .git/x",
 )
 FINE = (
     "git merge-file -p .cuggino.json src/a src/b",
@@ -119,13 +207,15 @@ def test_it_is_denied_where_its_program_is_listed(command: str, project: str) ->
     assert reason_of(command, Policy(project, extra_commands=EXTRA, allow_destructive=True))
 
 
-@pytest.mark.parametrize("command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN[:8], *RUNS_IT_ALL_THE_SAME])
+@pytest.mark.parametrize(
+    "command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN, *RUNS_IT_ALL_THE_SAME, *EDITS]
+)
 def test_it_is_denied_where_any_program_may_run(command: str, project: str) -> None:
     """Nor does the level that lists no programs."""
     assert reason_of(command, Policy(project, level="roles"))
 
 
-@pytest.mark.parametrize("command", FINE)
+@pytest.mark.parametrize("command", [*FINE, *LOOKS])
 def test_its_harmless_sibling_passes(command: str, project: str) -> None:
     """The same program with options that write nothing, or write in the project, passes."""
     policy = Policy(project, level="roles")
