@@ -1,0 +1,73 @@
+"""A repository in which git was killed: its locks are put away, and commits work again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino import run
+from cuggino.events import CommitPerformed
+from cuggino.stages import GitRepository
+from tests.git_project import GitProject, commit, failure
+
+LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock")
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def recovered(folder: Path, since: datetime = LONG_AGO) -> list[str]:
+    """What was put away there."""
+    removed = run(GitRepository(folder).recover(since))
+    assert removed is not None
+    return removed
+
+
+def locked(project: GitProject, folder: Path) -> list[str]:
+    """What a git leaves there that is killed in the midst of a commit."""
+    paths = [str((folder / name).resolve()) for name in LOCKS]
+    for path in paths:
+        Path(path).touch()
+    project.write("a.txt")
+    assert "lock" in failure(project)
+    return paths
+
+
+@pytest.mark.parametrize("where", [".", "folder"])
+def test_the_locks_of_a_commit(project: GitProject, where: str) -> None:
+    """Those of the index, of HEAD and of the branch are removed, from a folder of it as well."""
+    (project.root / "folder").mkdir()
+    paths = locked(project, project.root / ".git")
+    assert paths == recovered(project.root / where)
+    assert isinstance(commit(project), CommitPerformed)
+    assert [] == recovered(project.root)
+
+
+def test_on_no_branch(project: GitProject) -> None:
+    """Without a branch there is no lock of one, and the others are removed."""
+    project.write("b.txt")
+    assert isinstance(commit(project), CommitPerformed)
+    project.git("checkout", "--quiet", "--detach")
+    paths = locked(project, project.root / ".git")
+    assert paths[:2] == recovered(project.root)
+
+
+def test_in_a_worktree(project: GitProject, tmp_path: Path) -> None:
+    """A worktree has locks of its own, beside that of its branch."""
+    project.write("b.txt")
+    assert isinstance(commit(project), CommitPerformed)
+    project.git("worktree", "add", "--quiet", "-b", "other", str(tmp_path / "tree"))
+    own = project.root / ".git/worktrees/tree/index.lock"
+    branch = project.root / ".git/refs/heads/other.lock"
+    others = project.root / ".git/index.lock"
+    for lock in (own, branch, others):
+        lock.touch()
+    assert {str(own.resolve()), str(branch.resolve())} == {*recovered(tmp_path / "tree")}
+    assert others.exists()
+
+
+def test_locks_from_before(project: GitProject) -> None:
+    """What is older than the run stays, and is git's to tell of."""
+    locked(project, project.root / ".git")
+    assert [] == recovered(project.root, datetime.now(UTC) + timedelta(hours=1))
+    assert "index.lock" in failure(project)
