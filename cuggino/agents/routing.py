@@ -20,9 +20,9 @@ from cuggino.agents.protocol import (
     Role,
     SpawnOptions,
 )
-from cuggino.domain.fallback import Roster, reason_of, until_of, when_to_fall_back
+from cuggino.domain.fallback import Roster, SetAside, reason_of, until_of, when_to_fall_back
 from cuggino.domain.spending import Spending
-from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
+from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentFellBack,
     Event,
@@ -151,6 +151,14 @@ class RoutedAgent:
 
         return flow(story)
 
+    def set_aside(self, agents: Iterable[SetAside]) -> None:
+        """See `ResumingAgent.set_aside`; of those that share a name nobody knows which it was."""
+        for one in agents:
+            chain = self._roles.get(cast("Role", one.role), self._default)
+            named = [candidate for candidate in chain if candidate.name == one.agent]
+            if len(named) == 1:
+                self._roster.restore(named[0], one.hold)
+
     def _story(self, options: SpawnOptions) -> Flow[None]:
         lane = yield from _lane()
         session, given = self._begun(options, lane.now)
@@ -217,10 +225,15 @@ class RoutedAgent:
         chain = self.candidates_for(role)
         if len(chain) == 1:
             raise error
+        names = {each: each.name for each in chain}
+        others = [each for each in chain if each is not candidate]
+        other = self._roster.free(others, now)
+        if other is None and when_to_fall_back(error) == "after_retries":
+            # The one that may be back at any time is asked before those that are out of work.
+            raise self._roster.left_over(names, candidate, error, now)
         hold = self._roster.hold(candidate, error, now)
-        other = self._roster.free(chain, now)
         if other is None:
-            raise self._left_over(chain, error, now)
+            raise self._roster.left_over(names, candidate, error, now)
         return other, AgentFellBack(
             role=role or "",
             from_agent=candidate.name,
@@ -229,16 +242,6 @@ class RoutedAgent:
             message=hold.message,
             until=hold.until,
         )
-
-    def _left_over(self, chain: Sequence[Candidate], error: Exception, now: datetime) -> Exception:
-        limit = self._roster.limit(chain, now)
-        if limit is None:
-            return error
-        holds = [(each.name, self._roster.held(each, now)) for each in chain]
-        words = "; ".join(f"{name}: {hold.message}" for name, hold in holds if hold is not None)
-        left = QuotaExceeded(f"no agent is left ({words})", resets_at=limit.resets_at)
-        left.__cause__ = error
-        return left
 
     def _seen(self, event: Event, session: _Session, now: datetime) -> Event:
         match event:

@@ -90,7 +90,7 @@ class DeliverSession:
         began = here.now
         yield from ask(act(lambda: self._begin(began)))
         sessions = Sessions(
-            self._agent, self._options, read=lambda events: events, budget=self._policies.remaining
+            self._agent, self._options, read=self._fold.read, budget=self._policies.remaining
         )
         agent = self._policies.around(sessions, sessions.first()).pipe(
             ops.do_action(self._fold.add)

@@ -56,7 +56,7 @@ class Judge:
         sessions = Sessions(
             self._agent,
             self._spawn_options(prompt),
-            read=lambda events: events,
+            read=fold.read,
             budget=self._policies.remaining,
         )
         work = self._policies.around(sessions, sessions.first()).pipe(ops.do_action(fold.add))

@@ -169,7 +169,7 @@ class PlanBuildSession:
         began = here.now
         known = (yield from ask(act(lambda: _requirements(self._options.cwd)))) or {}
         sessions = Sessions(
-            self._agent, self._options, read=lambda events: events, budget=self._policies.remaining
+            self._agent, self._options, read=self._fold.read, budget=self._policies.remaining
         )
         supervised = self._policies.around(sessions, sessions.first())
         commits: Observable[Event] = self._committed.pipe(

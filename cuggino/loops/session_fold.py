@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from reactivex import Observable, empty, operators as ops, throw
+
 from cuggino.domain.attempts import hits_every_item
 from cuggino.domain.spending import SESSION_BEGINS, Budget, Spending
 from cuggino.errors import (
@@ -18,6 +20,7 @@ from cuggino.errors import (
     QuotaExceeded,
 )
 from cuggino.events import (
+    AgentFellBack,
     AgentMessage,
     DeliverOutcome,
     Event,
@@ -56,6 +59,21 @@ class SessionFold:
             self.ended = event
         elif isinstance(event, (*SESSION_BEGINS, SystemMessage, AgentMessage)):
             self.ended = None  # that was the session before, which this one goes on with
+        if isinstance(event, AgentFellBack):
+            self._said.clear()  # the one that begins anew has said nothing yet
+
+    def read(self, session: Observable[Event]) -> Observable[Event]:
+        """The session without an error behind a good result: there is nothing to mend (AUT-024).
+
+        What this object is given must be what comes of it, as it comes.
+        """
+        return session.pipe(ops.catch(self._unless_ended_well))
+
+    def _unless_ended_well(
+        self, error: Exception, _session: Observable[Event]
+    ) -> Observable[Event]:
+        is_good = self.ended is not None and self.ended.outcome == "completed"
+        return empty() if is_good else throw(error)
 
     @property
     def words(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from reactivex import Observable, operators as ops
 
 from cuggino.domain.spending import Budget
+from cuggino.errors import LlmSessionError
 from cuggino.events import Event
 from cuggino.operators.flow import Flow, flow, forward
 from cuggino.operators.idle_timeout import idle_timeout
@@ -52,7 +53,8 @@ class Supervision:
         Liveness is inside of retries, so that neither a pause nor a wait counts as silence; the
         wait for a usage limit is outside of them, so that it costs no retry. A session that comes
         in the place of another has the same policies around it. When the retries are used up,
-        another agent begins anew, if there is one, with retries of its own.
+        another agent begins anew, if there is one, with retries of its own; at once behind a
+        failure that may pass and is not retried here. Where nobody can, that failure is the error.
         """
         remedies = Remedies()
         again, fresh = sessions.again, sessions.fresh
@@ -88,9 +90,14 @@ class Supervision:
             )
 
         def elsewhere(error: Exception) -> Flow[None]:
-            if not self.transient(error):
-                raise error
-            yield from forward(sessions.give_way(error))
+            left: Exception | None = None
+            try:
+                yield from forward(sessions.give_way(error))
+            except LlmSessionError as failure:
+                # Who follows a failure by another session need not wait for anybody's usage limit.
+                left = failure if self.transient(error) else error
+            if left is not None:
+                raise left
             yield from forward(retried(fresh()))
 
         waiting: Policy = wait_for_quota(

@@ -90,11 +90,19 @@ class TestRetries:
         assert (2, 2) == (len(t.a.spawned), len(t.b.spawned))
 
     def test_what_this_loop_does_not_retry(self) -> None:
-        """A loop that begins another session after a crash has no other agent for it."""
+        """What is not retried, as a session follows it, lets another one take over at once."""
         t = Stage()
-        seen = t.run([t.drawn("#", failed("crash"))], [], max_retries=3, transient=is_outage)
-        assert ["LoopError"] == course(seen)
-        assert [] == t.b.spawned
+        crash, good = t.drawn("#", failed("crash")), t.drawn("-ds|")
+        seen = t.run([crash], [good], max_retries=3, transient=is_outage)
+        assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
+
+    def test_it_is_its_own_error_when_nobody_is_left(self) -> None:
+        """Then a limit of the first is not what is left, so that a session may follow it."""
+        t = Stage()
+        first, crash = t.drawn("#", limited(HOUR)), t.drawn("#", failed("crash"))
+        seen = t.run([first], [crash], wait_for_quota=True, transient=is_outage)
+        assert ["AgentFellBack", "LoopError"] == course(seen)
+        assert "it was crash" in seen[-1][2].message
 
     @pytest.mark.parametrize("reason", ["prompt_too_long", "bad_request", "aborted", "max_turns"])
     def test_what_another_would_meet_too(self, reason: Any) -> None:

@@ -1,0 +1,185 @@
+"""Who is not asked in a run that goes on, by what its journal told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.domain.fallback import Roster, SetAside, reason_of, set_aside
+from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import AgentFellBack, AgentMessage, Event
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+CHAIN = ("a", "b", "c")
+Told = tuple[datetime, Event]
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def fell(
+    when: float, until: float | None, *, by: str = "ab", reason: str = "quota", role: str = "coding"
+) -> Told:
+    """At `when`, who is not asked until then."""
+    event = AgentFellBack(
+        role=role,
+        from_agent=by[0],
+        to_agent=by[1],
+        reason=reason,
+        message="why",
+        until=None if until is None else at(until),
+    )
+    return at(when), event
+
+
+def until(told: list[Told], now: float) -> dict[str, float]:
+    """Until when the agents are not asked, in seconds since noon."""
+    return {one.agent: (one.hold.until - NOON).total_seconds() for one in set_aside(told, at(now))}
+
+
+def test_until_its_time() -> None:
+    """An agent is set aside until the time that was told, and not from then on."""
+    told = [(NOON, AgentMessage(text="hi")), fell(10, 7000)]
+    assert {"a": 7000} == until(told, 20)
+    assert {"a": 7000} == until(told, 6999)
+    assert {} == until(told, 7000)
+    assert () == set_aside([], NOON)
+
+
+def test_a_time_that_nobody_knew() -> None:
+    """It is the pause that was made then, from the failure on."""
+    assert {"a": 910} == until([fell(10, 910, reason="auth")], 20)
+    assert {"a": 910} == until([fell(10, None, reason="auth")], 909)
+    assert {} == until([fell(10, None)], 910)
+
+
+def test_the_latest_counts() -> None:
+    """What was told of an agent later is in the place of what was told before."""
+    assert {"a": 2000} == until([fell(0, 9000), fell(100, 2000, reason="crash")], 200)
+
+
+def test_who_took_over_is_asked() -> None:
+    """It had ended a session well by then, whatever was told before."""
+    told = [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")]
+    assert {"b": 8000, "c": 7000} == until(told, 300)
+
+
+def test_each_role_has_its_own() -> None:
+    """The same name may be another agent in another role."""
+    told = [fell(0, 9000), fell(100, 8000, role="plan")]
+    found = [(one.role, one.agent, one.hold.until) for one in set_aside(told, at(200))]
+    assert [("coding", "a", at(9000)), ("plan", "a", at(8000))] == found
+
+
+@pytest.mark.parametrize(
+    ("told", "resets_at", "is_quota", "failures"),
+    [
+        (fell(0, 7000), at(7000), True, 1),
+        (fell(0.5, 900), None, True, 1),
+        (fell(0, 3600, reason="crash"), None, False, 3),
+        (fell(0, 18000, reason="server"), None, False, 6),
+        (fell(0, 5000, reason="auth"), None, False, 1),
+    ],
+)
+def test_what_kind_it_is(
+    told: Told, resets_at: datetime | None, is_quota: bool, failures: int
+) -> None:
+    """The time of a limit is known when it is no pause, and a pause says how often it failed."""
+    (one,) = set_aside([told], at(100))
+    hold = one.hold
+    assert (resets_at, is_quota, failures) == (hold.resets_at, hold.is_quota, hold.failures)
+    assert ("coding", "a", "why") == (one.role, one.agent, hold.message)
+
+
+class TestRestore:
+    def restored(self, *told: Told, now: float = 20) -> Roster[str]:
+        roster: Roster[str] = Roster()
+        for one in set_aside(told, at(now)):
+            roster.restore(one.agent, one.hold)
+        return roster
+
+    def test_the_pauses_go_on(self) -> None:
+        """The next failure makes a pause twice as long as that of the earlier process."""
+        roster = self.restored(fell(0, 900, reason="auth"))
+        assert "b" == roster.chosen(CHAIN, at(899))
+        assert "a" == roster.chosen(CHAIN, at(900))
+        again = roster.hold("a", AgentFailed("no", reason="auth"), at(1000))
+        assert at(1000 + 1800) == again.until
+
+    def test_its_limit_is_known(self) -> None:
+        """When nobody else is left it is the limit that was told then."""
+        roster = self.restored(fell(0, 7000))
+        left = roster.left_over({"a": "A", "b": "B"}, "b", RuntimeError("no"), at(100))
+        assert isinstance(left, QuotaExceeded)
+        assert (at(7000), "no agent is left (A: why; B: no)") == (left.resets_at, left.message)
+
+    def test_of_two_the_longer(self) -> None:
+        """Of several failures in earlier processes the one counts that holds longest."""
+        for story in (
+            (fell(0, 7000), fell(0, 5000, role="plan")),
+            (fell(0, 5000), fell(0, 7000, role="plan")),
+        ):
+            held = self.restored(*story).held("a", at(100))
+            assert held is not None
+            assert at(7000) == held.until
+
+    def test_what_was_seen_here_counts_more(self) -> None:
+        """Who has worked or failed in this process is as it was seen."""
+        (one,) = set_aside([fell(0, 9000)], at(20))
+        roster: Roster[str] = Roster()
+        roster.served("a")
+        roster.restore("a", one.hold)
+        assert roster.held("a", at(30)) is None
+        roster.hold("b", QuotaExceeded("soon", resets_at=at(50)), at(30))
+        roster.restore("b", one.hold)
+        assert roster.held("b", at(50)) is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.floats(60, 1e5),
+            st.floats(1, 2e4),
+            st.booleans(),
+        )
+    ),
+    st.floats(0, 1e5),
+)
+def test_as_if_it_had_gone_on(story: list[tuple[float | None, float, bool]], later: float) -> None:
+    """Whoever fails when, and how: who was told of is asked again when it would have been."""
+    roster: Roster[str] = Roster()
+    told: list[Told] = []
+    now = 0.0
+    for resets, pause, is_quota in story:
+        name = roster.chosen(CHAIN, at(now))
+        error: Exception = AgentFailed("no", reason="auth")
+        if is_quota:
+            error = QuotaExceeded("no", resets_at=None if resets is None else at(now + resets))
+        hold = roster.hold(name, error, at(now))
+        other = roster.free(CHAIN, at(now))
+        if other is not None:
+            told.append(
+                (
+                    at(now),
+                    AgentFellBack(
+                        role="coding",
+                        from_agent=name,
+                        to_agent=other,
+                        reason=reason_of(error),
+                        message=hold.message,
+                        until=hold.until,
+                    ),
+                )
+            )
+        else:  # nothing tells of it, and the run is over
+            break
+        now += pause
+    then = at(now + later)
+    found: tuple[SetAside, ...] = set_aside(told, then)
+    held = {name: one.until for name in CHAIN if (one := roster.held(name, then)) is not None}
+    known = {each.agent: each.hold.until for each in found}
+    assert known.items() <= held.items()
+    assert len(held.keys() - known.keys()) <= 1  # the last one, when nobody was left

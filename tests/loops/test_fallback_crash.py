@@ -1,0 +1,208 @@
+"""A failure that the loops follow by another session: that is the session of the next agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents import Candidate, RoutedAgent
+from cuggino.agents.protocol import LlmAgent
+from cuggino.errors import AgentFailed, AgentFailure, QuotaExceeded
+from cuggino.events import (
+    AgentFellBack,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    PlanBuildSessionRetry,
+    QuotaWaiting,
+    SessionEnded,
+)
+from tests.loops import built
+from tests.loops.built import Builders, Built, has, verdict
+from tests.loops.delivered import Delivered, Sessions, Turn, crash
+from tests.loops.policed import HOUR, limited, second
+
+START = {"a": "pending", "b": "pending"}
+ONE = {"a": "passed", "b": "pending"}
+BOTH = {"a": "passed", "b": "passed"}
+LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited(HOUR))
+
+
+def routed(*agents: LlmAgent) -> RoutedAgent:
+    """Candidates `A` and `B`."""
+    return RoutedAgent([Candidate(agent=one, name="AB"[n]) for n, one in enumerate(agents)])
+
+
+def delivery(folder: Path, first: list[Turn], then: list[Turn]) -> tuple[Delivered, Sessions]:
+    """A deliverables loop in which B is there for when A cannot go on."""
+    project = Delivered(folder, first, START)
+    spare = Sessions(then, folder)
+    project.service.agent = routed(project.agent, spare)
+    return project, spare
+
+
+def building(folder: Path, then: dict[str, Any], **first: Any) -> tuple[Built, Builders]:
+    """The plan/build loop, as `delivery`; both agents play turns by phase, in one folder."""
+    project = Built(folder, **first)
+    spare = Built(folder, **then).agent
+    project.service.agent = routed(project.agent, spare)
+    return project, spare
+
+
+def fell(events: list[Any]) -> list[tuple[str, str, str, str]]:
+    """Who took over from whom, as what, and why."""
+    return [
+        (event.role, event.from_agent, event.to_agent, event.reason)
+        for event in events
+        if isinstance(event, AgentFellBack)
+    ]
+
+
+class TestDeliver:
+    def test_another_takes_over(self, tmp_path: Path) -> None:
+        """The other begins anew with the same prompt; it is the same session of the run."""
+        project, spare = delivery(tmp_path, [crash()], [Turn(leaves=BOTH)])
+        story = project.run(max_retries=0)
+        assert [("coding", "A", "B", "crash")] == fell(story.events)
+        assert ["completed"] == story.outcomes
+        assert [] == story.of(DeliverSessionRetry)
+        assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
+        (one,), (other,) = project.agent.spawned, spare.spawned
+        assert (one.prompt, one.turn) == (other.prompt, other.turn)
+        assert one.session_id != other.session_id
+        project.assert_released()
+
+    def test_an_execution_error(self, tmp_path: Path) -> None:
+        """So it is when the program told a failure of its own; what it took is counted."""
+        ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
+        failed = Turn((ended,), error=AgentFailed("oh", reason="unknown"))
+        project, _ = delivery(tmp_path, [failed], [Turn(leaves=BOTH)])
+        story = project.run()
+        assert [("coding", "A", "B", "unknown")] == fell(story.events)
+        assert ["completed"] == story.outcomes
+        assert 0.51 == pytest.approx(story.ended.cost_usd)
+
+    def test_further_sessions_go_straight_to_it(self, tmp_path: Path) -> None:
+        """For a quarter of an hour; then the first is asked again."""
+        project, spare = delivery(
+            tmp_path, [crash(), Turn(leaves=BOTH)], [Turn(leaves=START), Turn(leaves=ONE)]
+        )
+        story = project.run(session_pause=500.0)
+        (told,) = [event for _, event in story.of(AgentFellBack)]
+        assert second(900) == told.until
+        assert [0, 500, 1000] == story.times(DeliverSessionStarted)
+        assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
+        assert (2, 2) == (len(project.agent.spawned), len(spare.spawned))
+
+    def test_a_second_crash_makes_it_longer(self, tmp_path: Path) -> None:
+        """Who crashes again when it is asked again is not asked for twice as long."""
+        project, _ = delivery(tmp_path, [crash(), crash()], [Turn(leaves=ONE), Turn(leaves=BOTH)])
+        story = project.run(session_pause=1000.0)
+        until = [event.until for _, event in story.of(AgentFellBack)]
+        assert [second(900), second(1000 + 1800)] == until
+
+    def test_both_crash(self, tmp_path: Path) -> None:
+        """When nobody is left it has failed, and another session follows, of the last one."""
+        project, spare = delivery(tmp_path, [crash("a")], [crash("b"), Turn(leaves=BOTH)])
+        story = project.run()
+        assert [("coding", "A", "B", "crash")] == fell(story.events)
+        assert ["error", "completed"] == story.outcomes
+        assert ["b"] == [event.message for _, event in story.of(DeliverSessionRetry)]
+        assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
+
+    @pytest.mark.parametrize("wait", [False, True])
+    def test_a_crash_is_no_limit(self, wait: bool, tmp_path: Path) -> None:
+        """While the first has no usage left, a crash of the other neither ends nor stops it."""
+        project, spare = delivery(tmp_path, [LIMIT], [crash(), Turn(leaves=BOTH)])
+        story = project.run(wait_for_quota=wait)
+        assert [("coding", "A", "B", "quota")] == fell(story.events)
+        assert ["error", "completed"] == story.outcomes
+        assert [] == story.of(QuotaWaiting)
+        assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
+        assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
+
+    def test_an_outage_is_one(self, tmp_path: Path) -> None:
+        """An outage of the other that outlasts its retries leaves the first one's limit."""
+        down = crash("529", reason="overloaded")
+        project, _ = delivery(tmp_path, [LIMIT], [down, down])
+        story = project.run(max_retries=1)
+        assert isinstance(story.error, QuotaExceeded)
+        assert second(HOUR) == story.error.resets_at
+        assert "no agent is left (A: limit met; B: 529)" == story.error.message
+
+    @pytest.mark.parametrize("reason", ["crash", "overloaded"])
+    def test_a_good_result_is_one(self, reason: AgentFailure, tmp_path: Path) -> None:
+        """An error behind a good result is mended by nobody (AUT-024)."""
+        turn = Turn(leaves=BOTH, error=AgentFailed("late", reason=reason))
+        project, spare = delivery(tmp_path, [turn], [])
+        story = project.run()
+        assert [] == fell(story.events)
+        assert ["completed"] == story.outcomes
+        assert (1, 0) == (len(project.agent.spawned), len(spare.spawned))
+
+    @pytest.mark.parametrize("reason", ["prompt_too_long", "bad_request"])
+    def test_what_another_would_meet_too(self, reason: AgentFailure, tmp_path: Path) -> None:
+        """It is the failure of the session, and another one of the same agent follows."""
+        project, spare = delivery(tmp_path, [crash(reason=reason), Turn(leaves=BOTH)], [])
+        story = project.run()
+        assert ["error", "completed"] == story.outcomes
+        assert [] == spare.spawned
+
+
+class TestPlanBuild:
+    @pytest.mark.parametrize("phase", ["plan", "build"])
+    def test_another_takes_over(self, phase: str, tmp_path: Path) -> None:
+        """The other begins the phase anew with the same prompt; it is the same iteration."""
+        good = {"plan": [built.Turn()], "build": [built.Turn(has(True))]}
+        project, spare = building(tmp_path, good, **{**good, phase: [built.crash()]})
+        story = project.run(start="plan", max_retries=0)
+        assert [(phase, "A", "B", "crash")] == fell(story.events)
+        assert ["completed", "completed"] == story.outcomes
+        assert [] == story.of(PlanBuildSessionRetry)
+        assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
+        (other,) = spare.of(phase)
+        assert project.agent.of(phase)[0].prompt == other.prompt
+        project.assert_released()
+
+    def test_further_sessions_go_straight_to_it(self, tmp_path: Path) -> None:
+        """In all phases, for a quarter of an hour; then the first is asked again."""
+        project, spare = building(
+            tmp_path,
+            {"plan": [built.Turn()], "build": [built.Turn(), built.Turn()]},
+            plan=[built.crash()],
+            build=[built.Turn(has(True))],
+        )
+        story = project.run(start="plan", iteration_pause=500.0)
+        assert [("plan", "A", "B", "crash")] == fell(story.events)
+        assert ["completed"] * 4 == story.outcomes
+        assert (1, 2) == (len(project.agent.of("build")), len(spare.of("build")))
+
+    def test_a_verification(self, tmp_path: Path) -> None:
+        """A verifying agent that crashes is no refutation: the other one answers."""
+        project, spare = building(
+            tmp_path,
+            {"judge": [verdict(), verdict()]},
+            build=[built.Turn(has(True, J1="done"))],
+            judge=[built.crash()],
+        )
+        story = project.run()
+        assert [("judge", "A", "B", "crash")] == fell(story.events)
+        assert [("J1", True)] == story.verdicts
+        assert [] == story.warnings
+        assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
+        assert 2 == len(spare.of("judge"))
+
+    def test_the_answer_is_that_of_the_other(self, tmp_path: Path) -> None:
+        """What the one that crashed had said is no verdict when the other says nothing."""
+        yes = verdict().events[0]
+        silent = built.Turn(events=(built.END,))
+        project, _ = building(
+            tmp_path,
+            {"judge": [silent], "build": []},
+            build=[built.Turn(has(J1="done"))],
+            judge=[verdict(), built.Turn(events=(yes,), error=crash().error)],
+        )
+        story = project.run(max_sessions=1)
+        assert [("judge", "A", "B", "crash")] == fell(story.events)
+        assert [("J1", False)] == story.verdicts
