@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 from reactivex import Observable
 
+from cuggino.domain.fallback import SetAside
 from cuggino.events import LlmAgentEvent, PolicyEvent
 from cuggino.security.policy import Policy
 from cuggino.security.sandbox import Sandbox
@@ -172,6 +173,14 @@ class RoutingAgent(LlmAgent, Protocol):
         Emits `AgentFellBack` when from now on another one does; else it fails, with the error that
         is left.
         """
+
+
+@runtime_checkable
+class ResumingAgent(LlmAgent, Protocol):
+    """An agent that a run goes on with where an earlier process has left it."""
+
+    def set_aside(self, agents: Iterable[SetAside]) -> None:
+        """Do not ask these of its agents until their time; what it has seen itself counts more."""
 
 
 @runtime_checkable

@@ -39,7 +39,13 @@ from cuggino.loops.convergence import REPLAN, Convergence
 from cuggino.loops.options import LoopRunOptions
 from cuggino.loops.recording import Recording, concluded
 from cuggino.loops.roles import Roles, check_prompts
-from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
+from cuggino.loops.supervising import (
+    ledger_of,
+    open_journal,
+    supervision,
+    take_up_agents,
+    wait_for_orphans,
+)
 from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, on_loop
 from cuggino.prompts import Prompts
 from cuggino.stages import (
@@ -122,6 +128,7 @@ class LoopService:
         command = options.command
         with self._workspace.session(command=command, since=here.now, session_id=run_id) as session:
             yield from wait_for_orphans(self._workspace, before)
+            take_up_agents(self._agent, resume, here.now)
             spent = ledger or ledger_of(resume)
             policies = supervision(options, gate=self._gate, ledger=spent)
             run = _Run(self, session, options, policies)

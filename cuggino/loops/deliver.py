@@ -120,6 +120,7 @@ class DeliverService:
             flow(
                 lambda: durable_run(
                     self.workspace,
+                    self.agent,
                     options,
                     make,
                     kind="deliver",

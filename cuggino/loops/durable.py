@@ -8,12 +8,19 @@ from typing import Literal, Protocol, TypeVar
 
 from reactivex import Observable, abc, never
 
+from cuggino.agents.protocol import LlmAgent
 from cuggino.errors import BudgetExceeded, CugginoError, QuotaExceeded
 from cuggino.events import DeliverExit, PlanBuildExit
 from cuggino.loops.deliver_interrupt import Interrupted, Interruption
 from cuggino.loops.options import DeliverRunOptions, PlanBuildOptions
 from cuggino.loops.recording import Recording, concluded
-from cuggino.loops.supervising import ledger_of, open_journal, supervision, wait_for_orphans
+from cuggino.loops.supervising import (
+    ledger_of,
+    open_journal,
+    supervision,
+    take_up_agents,
+    wait_for_orphans,
+)
 from cuggino.operators import Flow, Ledger, QuotaGate, ask, emit, flow, forward, is_outage
 from cuggino.stages import Supervision, lane
 from cuggino.storage import JournalFile, Session, Workspace, run_totals
@@ -74,6 +81,7 @@ def told_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -
 
 def durable_run(
     workspace: Workspace,
+    agent: LlmAgent,
     options: DeliverRunOptions | PlanBuildOptions,
     make: Callable[[Held], Flow[Story]],
     *,
@@ -98,8 +106,10 @@ def durable_run(
         interruption.heard(interrupt if interrupt is not None else never(), here),
     ):
         yield from wait_for_orphans(workspace, before)
+        take_up_agents(agent, resume, here.now)
         spent = ledger or ledger_of(resume)
-        # A session whose program failed is followed by another one (AUT-060, LOP-064).
+        # A session whose program failed is followed by another one (AUT-060, LOP-064), in which the
+        # next agent works, if there is one.
         policies = replace(supervision(options, gate=gate, ledger=spent), transient=is_outage)
         story = yield from make(
             Held(

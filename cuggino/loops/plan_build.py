@@ -112,6 +112,7 @@ class PlanBuildService:
             flow(
                 lambda: durable_run(
                     self.workspace,
+                    self.agent,
                     options,
                     make,
                     kind="loop",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from cuggino.agents.protocol import LlmAgent, ResumingAgent
 from cuggino.config import LoopSettings
+from cuggino.domain.fallback import set_aside
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import (
     BudgetExceeded,
@@ -54,6 +56,12 @@ def supervision(settings: PacedSettings, *, gate: QuotaGate, ledger: Ledger) -> 
         ledger=ledger,
         gate=gate,
     )
+
+
+def take_up_agents(agent: LlmAgent, resume: JournalFile | None, now: datetime) -> None:
+    """Who was set aside in a run that goes on stays so for the rest of its time."""
+    if resume is not None and isinstance(agent, ResumingAgent):
+        agent.set_aside(set_aside(((entry.at, entry.event) for entry in resume.entries), now))
 
 
 def ledger_of(resume: JournalFile | None) -> Ledger:

@@ -18,6 +18,7 @@ from cuggino.loops.recording import concluded
 from cuggino.loops.resuming import latest_watch
 from cuggino.loops.supervising import (
     forget_old_runs,
+    take_up_agents,
     wait_for_orphans,
 )
 from cuggino.loops.watch_journal import (
@@ -96,6 +97,7 @@ class WatchService:
                 forget_old_runs(self.workspace, options, keep="", at=here.now)
                 before_it = latest_watch(self.workspace)
                 killed = before_it if before_it and before_it.state == "unfinished" else None
+            take_up_agents(self.agent, killed, here.now)
             watch = Watch(self, options, killed, settled_run(before_it) if before_it else None)
             if not options.journal:
                 yield from watch.forever()

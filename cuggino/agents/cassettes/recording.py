@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from cuggino.agents.protocol import (
     GuardedAgent,
     InteractiveOptions,
     LlmAgent,
+    ResumingAgent,
     Role,
     RoutingAgent,
     SandboxedAgent,
@@ -31,6 +32,7 @@ from cuggino.agents.protocol import (
     environments_of,
     own_files_of,
 )
+from cuggino.domain.fallback import SetAside
 from cuggino.errors import CugginoError
 from cuggino.events import LlmAgentEvent, PolicyEvent
 from cuggino.operators import serial
@@ -236,6 +238,11 @@ class _Routing(RecordingAgent):
         told = self.agent.give_way(role, error)
         note: Callable[[PolicyEvent], None] = partial(self._gave_way, role)
         return told.pipe(ops.do_action(note))
+
+    def set_aside(self, agents: Iterable[SetAside]) -> None:
+        """See `ResumingAgent.set_aside`."""
+        if isinstance(self.agent, ResumingAgent):
+            self.agent.set_aside(agents)
 
 
 def _version(agent: LlmAgent) -> str:

@@ -1,0 +1,53 @@
+"""`RoutedAgent` in a run that goes on: who was set aside in it stays so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuggino.agents import RoutedAgent
+from cuggino.agents.cassettes import record_to
+from cuggino.agents.protocol import ResumingAgent
+from cuggino.domain.fallback import Hold, SetAside
+from tests.agents.routed import FULL, Drawn, candidate, chain, memory, options, values
+from tests.loops.policed import HOUR, second
+
+
+def aside(agent: str = "A", until: float = HOUR, role: str = "coding") -> SetAside:
+    return SetAside(role, agent, Hold(second(until), "limit met", second(until), is_quota=True))
+
+
+def test_sessions_go_to_the_next(tmp_path: Path) -> None:
+    """Until its time; a recorded one does the same."""
+    for record in (False, True):
+        t = Drawn()
+        one, other = memory(t.cold("s|")), memory(t.cold("s|"))
+        routed = RoutedAgent(chain(one, other))
+        agent = record_to(tmp_path / "c", routed, env={}) if record else routed
+        assert isinstance(agent, ResumingAgent)
+        agent.set_aside([aside()])
+        told = [values(t, agent.spawn(options(cwd=tmp_path)), HOUR) for _ in range(2)]
+        assert [[FULL], [FULL]] == told
+        assert (1, 1) == (len(one.spawned), len(other.spawned))
+
+
+def test_in_all_its_roles() -> None:
+    """One candidate in two roles is one account."""
+    t = Drawn()
+    one, other = memory(t.cold("s|")), memory(t.cold("s|"))
+    shared, rest = chain(one, other)
+    routed = RoutedAgent([shared, rest], {"plan": [shared]})
+    routed.set_aside([aside(role="plan")])
+    values(t, routed.spawn(options()))
+    assert (0, 1) == (len(one.spawned), len(other.spawned))
+
+
+def test_names_that_mean_nobody() -> None:
+    """A name that no agent of the role has, or more than one has, sets nobody aside."""
+    t = Drawn()
+    one, other = memory(t.cold("s|")), memory()
+    routed = RoutedAgent(
+        [candidate(one, "A"), candidate(other, "A")], {"plan": [candidate(other, "B")]}
+    )
+    routed.set_aside([aside("A"), aside("B"), aside("C"), aside("A", role="plan"), aside(role="x")])
+    assert [FULL] == values(t, routed.spawn(options()))
+    assert 1 == len(one.spawned)

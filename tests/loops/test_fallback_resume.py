@@ -1,0 +1,149 @@
+"""Each loop goes on in another process with the agents that were set aside in the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.agents import Candidate, RoutedAgent
+from cuggino.agents.protocol import Role
+from cuggino.config import Config
+from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import AgentFellBack, RunResumed, WatchItemCompleted
+from cuggino.storage import Workspace, list_journals
+from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wait, Write, no_leaks
+from tests.testing.one_task import DONE, ENDED, runs
+
+FILES = {
+    "SPEC.md": "A page.",
+    "PLAN.PROMPT.md": "Plan.",
+    "BUILD.PROMPT.md": "Build.",
+    "docs/requirements/bread/SPECIFICATION.md": "# Bread\n\n## REQ-1\n\nBake.\n",
+}
+ROLES: dict[str, Role] = {
+    "run": "planning",
+    "watch": "planning",
+    "deliver": "initializer",
+    "loop": "plan",
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No test leaves a process, a thread or a file."""
+    with no_leaks():
+        yield
+
+
+class Process:
+    """One process that works in the folder, with agents `A` and `B` of its own."""
+
+    def __init__(
+        self, folder: Path, clock: VirtualClock, a: Mapping[Role, Any], b: Mapping[Role, Any]
+    ) -> None:
+        self.a, self.b = InMemoryAgent(a, name="A"), InMemoryAgent(b, name="B")
+        agents = (self.a, self.b)
+        routed = RoutedAgent([Candidate(agent=agent, name=agent.name) for agent in agents])
+        config = Config(guard="off", audit=False)
+        self.cousin = VirtualRuntime(folder, routed, config=config, files=FILES, clock=clock)
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many sessions were begun with each."""
+        return len(self.a.spawned), len(self.b.spawned)
+
+    def begin(self, loop: str, *, until: str) -> Any:
+        begin: dict[str, Callable[[], Any]] = {
+            "run": lambda: self.cousin.run(focus="it", until=until),
+            "watch": lambda: self.cousin.watch(until=until),
+            "deliver": lambda: self.cousin.deliver(until=until),
+            "loop": lambda: self.cousin.plan_build(until=until),
+        }
+        return begin[loop]()
+
+    def resume(self, loop: str, *, until: float | str) -> Any:
+        """A watch goes on by itself."""
+        runtime = self.cousin.runtime
+        go_on: dict[str, Callable[[], Any]] = {
+            "run": runtime.resume,
+            "watch": runtime.watch,
+            "deliver": runtime.resume_delivery,
+            "loop": runtime.resume_plan_build,
+        }
+        return self.cousin.play(go_on[loop](), until=until)
+
+
+def limit(clock: VirtualClock) -> list[Any]:
+    return [[QuotaExceeded("limit met", resets_at=clock.at("2h"))]]
+
+
+def no_login(_clock: VirtualClock) -> list[Any]:
+    return [[AgentFailed("log in", reason="auth")]]
+
+
+def crashes(_clock: VirtualClock) -> list[Any]:
+    """As often as it is started, with three retries where it is retried."""
+    return [[AgentFailed("it crashed", reason="crash")] for _ in range(4)]
+
+
+@pytest.mark.parametrize(("failing", "back"), [(limit, "2h"), (no_login, "16m"), (crashes, "16m")])
+@pytest.mark.parametrize("loop", ["run", "watch", "deliver", "loop"])
+def test_who_was_set_aside(
+    loop: str, failing: Callable[[VirtualClock], list[Any]], back: str, tmp_path: Path
+) -> None:
+    """The first is not asked by the next process until its time, and by a later one it is."""
+    clock, role = VirtualClock(), ROLES[loop]
+    first = Process(tmp_path, clock, {role: failing(clock)}, {role: [[Wait("3h")]]})
+    first.cousin.write(".cuggino/backlog/one.md", "Do it.")
+    story = first.begin(loop, until="5m")
+    (fell,) = story.of(AgentFellBack)
+    assert (role, "A", "B") == (fell.role, fell.from_agent, fell.to_agent)
+
+    second = Process(tmp_path, clock, {}, {role: [[Wait("3h")]]})
+    story = second.resume(loop, until="10m")
+    assert 1 == len(story.of(RunResumed))
+    assert [] == story.of(AgentFellBack)
+    assert (0, 1) == second.asked
+    assert story.error is None
+
+    clock.advance_to(clock.at(back))
+    third = Process(tmp_path, clock, {role: [[Wait("3h")]]}, {})
+    third.resume(loop, until=clock.elapsed + 60)
+    assert (1, 0) == third.asked
+
+
+def test_another_item_of_a_watch_that_was_killed(tmp_path: Path) -> None:
+    """A watch that was killed while it waited goes on with who it had set aside."""
+    clock = VirtualClock()
+    planned = runs(DONE)
+    first = Process(tmp_path, clock, {"planning": limit(clock)}, planned)
+    item = first.cousin.write(".cuggino/backlog/one.md", "Do it.")
+    story = first.begin("watch", until="5m")
+    assert 1 == len(story.of(AgentFellBack))
+    assert 1 == len(story.of(WatchItemCompleted))
+    assert not item.exists()
+    watch = list_journals(Workspace(tmp_path).journal)[-1]
+    lines = watch.read_bytes().splitlines(keepends=True)
+    assert b"RunEnded" in lines[-1]
+    watch.write_bytes(b"".join(lines[:-1]))  # killed: it did not say that it ended
+
+    second = Process(tmp_path, clock, {}, runs(DONE))
+    second.cousin.write(".cuggino/backlog/two.md", "Do it.")
+    story = second.resume("watch", until="10m")
+    assert 1 == len(story.of(WatchItemCompleted))
+    assert (0, 3) == second.asked
+
+
+def test_what_the_process_has_seen_itself(tmp_path: Path) -> None:
+    """A run that is gone on with in a process whose agents have worked since then changes none."""
+    clock = VirtualClock()
+    first = Process(tmp_path, clock, {"planning": limit(clock)}, {"planning": [[Wait("3h")]]})
+    first.begin("run", until="5m")
+    plan = [Write("$CUGGINO_PLAN_FILE", "# Plan\n"), Say("<SPEC_ISSUE>How?</SPEC_ISSUE>"), ENDED]
+    second = Process(tmp_path, clock, {"planning": [plan, [Wait("3h")]]}, {})
+    second.begin("run", until="6m")
+    second.resume("run", until="10m")
+    assert (2, 0) == second.asked
