@@ -48,7 +48,7 @@ class Runtime:
     deliverer: DeliverService
     builder: PlanBuildService
     agent_name: str = ""
-    """The agent as it was named, for the journal; resumed runs use it again."""
+    """The agent as it was named, for the journal, where `cuggino.resumed_agent` finds it."""
 
     @classmethod
     def live(
