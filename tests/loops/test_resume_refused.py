@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import RunNotResumable, StorageError
+from cuggino.events import RunStarted
+from cuggino.loops import LoopRunOptions
+from cuggino.loops.resuming import resumed_options
 from cuggino.storage import Workspace, find_run, list_journals
 from tests.loops.resumable import Process
 from tests.loops.turns import SPEC_ISSUE, STORIES, TWO_ROUNDS
@@ -79,3 +82,15 @@ def test_left_overs_are_removed(tmp_path: Path) -> None:
     assert {unfinished, "notes"} == left
     assert not (workspace.journal / f"{never}.jsonl").exists()
     assert 3 == len(list_journals(workspace.journal))
+
+
+def test_options_of_another_version(tmp_path: Path) -> None:
+    """Options that this version does not understand are refused by name."""
+    started = RunStarted(
+        run_id="1", kind="run", command="cuggino run", focus="x", options={"gate": "sometimes"}
+    )
+    current = LoopRunOptions(cwd=tmp_path, focus="x")
+    with pytest.raises(RunNotResumable, match="the options of run 1 cannot be used") as caught:
+        resumed_options(current, started)
+    assert "gate" in caught.value.message
+    assert "start the run anew" == caught.value.hint
