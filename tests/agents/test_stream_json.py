@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from typing_extensions import override
 
 import cuggino
@@ -57,6 +57,15 @@ class Letters:
         return SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
 
 
+def letters(
+    tmp_path: Path, *argv: str, session: type[Letters] = Letters
+) -> Observable[LlmAgentEvent]:
+    """What the program's words are, read so."""
+    return stream_json(
+        argv, program="letters", cwd=tmp_path, env=dict(os.environ), stdin="", session=session
+    )
+
+
 def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
     """What is told of these words, printed at once, and the error at the end."""
     seen: list[str] = []
@@ -72,14 +81,7 @@ def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
             case _:
                 seen.append(event.tag)
 
-    stream = stream_json(
-        ["printf", "".join(f"{word}\\n" for word in words)],
-        program="letters",
-        cwd=tmp_path,
-        env=dict(os.environ),
-        stdin="",
-        session=Letters,
-    )
+    stream = letters(tmp_path, "printf", "".join(f"{word}\\n" for word in words))
     try:
         cuggino.run(stream, note)
     except LlmSessionError as error:
@@ -128,14 +130,7 @@ def test_a_breach_is_told_when_the_program_is_gone(tmp_path: Path) -> None:
         else:
             alive.append(psutil.pid_exists(pids[0]))
 
-    stream = stream_json(
-        ["sh", "-c", "echo m$$; echo x; exec sleep 600"],
-        program="letters",
-        cwd=tmp_path,
-        env=dict(os.environ),
-        stdin="",
-        session=Letters,
-    )
+    stream = letters(tmp_path, "sh", "-c", "echo m$$; echo x; exec sleep 600")
     with pytest.raises(GuardNotLive):
         cuggino.run(stream, note)
     assert [False] == alive
@@ -151,14 +146,7 @@ def test_nothing_is_read_for_a_subscriber_that_has_left(tmp_path: Path) -> None:
             read.append(line)
             return super().feed(line, now=now)
 
-    stream = stream_json(
-        ["printf", "m1\\nm2\\nm3\\n"],
-        program="letters",
-        cwd=tmp_path,
-        env=dict(os.environ),
-        stdin="",
-        session=Noted,
-    )
+    stream = letters(tmp_path, "printf", "m1\\nm2\\nm3\\n", session=Noted)
     cuggino.run(stream.pipe(ops.take(1)))
     assert [b"m1"] == read
 
@@ -184,14 +172,7 @@ def test_a_limit_is_told_once(
             return SessionEnded(outcome="quota"), QuotaExceeded("no more")
 
     seen: list[LlmAgentEvent] = []
-    stream = stream_json(
-        ["true"],
-        program="letters",
-        cwd=tmp_path,
-        env=dict(os.environ),
-        stdin="",
-        session=Limited,
-    )
+    stream = letters(tmp_path, "true", session=Limited)
     with pytest.raises(QuotaExceeded):
         cuggino.run(stream, seen.append)
     assert [*expected, "SessionEnded"] == [
@@ -201,13 +182,6 @@ def test_a_limit_is_told_once(
 
 def test_a_defect_in_reading_the_end_ends_the_stream(tmp_path: Path) -> None:
     """Whatever is wrong with what reads a session, a stream whose program has ended is over."""
-    stream = stream_json(
-        ["false"],
-        program="letters",
-        cwd=tmp_path,
-        env=dict(os.environ),
-        stdin="",
-        session=Letters,
-    )
+    stream = letters(tmp_path, "false")
     with pytest.raises(ZeroDivisionError):
         cuggino.run(stream)

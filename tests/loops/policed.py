@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactivex import Observable
 
 from cuggino.agents import SpawnOptions
 from cuggino.agents.protocol import Role
@@ -103,3 +106,22 @@ def error_of(seen: list[Seen]) -> CugginoError:
 def sessions(loop: DrawnLoop, role: Role) -> list[SpawnOptions]:
     """How the agents of the role were started."""
     return [options for options in loop.agent.spawned if options.role == role]
+
+
+BEFORE = [
+    (0, "IterationStart"),
+    (0, "PlanningStart"),
+    (0, "PlanComplete"),
+    (0, "ImplementingStart"),
+]
+
+
+def loop_of(folder: Path, t: Policed, *implementing: Observable[Any], **kwargs: Any) -> DrawnLoop:
+    """A loop that plans at once, implements as it is given, and is approved at once."""
+    return DrawnLoop(
+        folder,
+        planning=[t.agent("(c|)")],
+        implementing=list(implementing),
+        reviewing=[t.agent("(y|)")],
+        **{"can_resume": True, **kwargs},
+    )

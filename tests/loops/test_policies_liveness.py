@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from reactivex import Observable
 
 from cuggino.errors import AgentStalled, LoopError
 from cuggino.events import AgentNudged, AgentReplaced, AgentRetry, QuotaLifted
 from cuggino.testing import no_leaks
-from tests.loops.drawn import DrawnLoop
 from tests.loops.policed import (
+    BEFORE,
     HOUR,
     Policed,
     course,
     error_of,
     failed,
     limited,
+    loop_of,
     sessions,
     told,
 )
-
-BEFORE = [
-    (0, "IterationStart"),
-    (0, "PlanningStart"),
-    (0, "PlanComplete"),
-    (0, "ImplementingStart"),
-]
-
-
-def loop_of(folder: Path, t: Policed, *implementing: Observable[Any], **kwargs: Any) -> DrawnLoop:
-    """A loop that plans at once, implements as it is given, and is approved at once."""
-    return DrawnLoop(
-        folder,
-        planning=[t.agent("(c|)")],
-        implementing=list(implementing),
-        reviewing=[t.agent("(y|)")],
-        **{"can_resume": True, **kwargs},
-    )
 
 
 def approved_at(when: float) -> list[tuple[float, str]]:

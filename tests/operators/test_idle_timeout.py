@@ -12,60 +12,12 @@ from reactivex.disposable import Disposable
 
 from cuggino.errors import AgentFailed, AgentStalled
 from cuggino.events import (
-    AgentMessage,
     AgentNudged,
     AgentReplaced,
-    AgentRetry,
-    PingEvent,
-    SessionEnded,
-    ToolCall,
-    ToolResult,
 )
-from cuggino.operators.idle_timeout import idle_timeout
 from cuggino.operators.remedies import Remedies
 from cuggino.testing import Marbles
-
-RETRY = AgentRetry(reason="overloaded", message="", attempt=1, max_retries=3, retry_in=1)
-
-
-def watched(**options: Any) -> Any:
-    """The operator, for a `pipe` with others: their types are not what is tested here."""
-    return idle_timeout(**options)
-
-
-def marbles(**more: Any) -> Marbles:
-    """The events of these tests: messages, tools (C and D call, c and d answer), the remedies."""
-    events: dict[str, Any] = {
-        "a": AgentMessage(text="a"),
-        "b": AgentMessage(text="b"),
-        "C": ToolCall(name="Bash", id="1"),
-        "c": ToolResult(name="1", output=""),
-        "D": ToolCall(name="Read", id="2"),
-        "d": ToolResult(name="2", output=""),
-        "p": PingEvent(timestamp=0),
-        "E": SessionEnded(outcome="completed"),
-        "Y": RETRY,
-        "N": AgentNudged(idle=5),
-        "R": AgentReplaced(idle=5),
-        "?": ToolResult(name="unknown", output=""),
-        "U": ToolCall(name="Fetch"),
-    }
-    return Marbles(**(events | more))
-
-
-def check_stalled(t: Marbles, stream: Any, diagram: str) -> AgentStalled:
-    """Assert that the stream looks like the diagram, whose `#` is an AgentStalled; give it."""
-    seen = t.record(stream)
-    (when, kind, error) = seen[-1]
-    assert "error" == kind
-    assert isinstance(error, AgentStalled)
-    assert t.parse(diagram) == [*seen[:-1], (when, kind, t.error)]
-    return error
-
-
-def pending(t: Marbles) -> int:
-    """How many actions still wait for their time."""
-    return sum(not item.is_cancelled() for item, _ in t.scheduler._queue.items)
+from tests.operators.idle import check_stalled, marbles, pending, watched
 
 
 class TestTheLadder:
