@@ -23,7 +23,7 @@ _DEFAULT = re.compile(r"\$\{\w+:?[-=+]([^}$`]+)\}", re.ASCII)
 _HERE = re.compile(
     r'"?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|\$\(git rev-parse --show-toplevel\))"?(/[^$`"]*)?"?'
 )
-_FILLED = re.compile(r"\b(?:read|mapfile|readarray|printf\s+-v|set|getopts)\b([^;|&\n]*)")
+_FILLED = re.compile(r"\b(?:read|mapfile|readarray|printf\s+-v|getopts)\b([^;|&\n]*)")
 _OUTSIDE = re.compile(r"(?:^|[\s\"'=(])((?:/|~|\.\./)[^\s\"';|&)]*|\.\.(?=[\s\"';|&)]|$))")
 _PASSED_OVER = re.compile(
     r"(?:-not|(?<!\S)\\?!)\s+-i?(?:path|name|wholename)\s+(?:\"[^\"]*\"|'[^']*'|\S+)"
@@ -32,10 +32,12 @@ _PASSED_OVER = re.compile(
     r"|\bgrep\s+-v\s+(?:\"[^\"]*\"|'[^']*'|[^\s;|&]+)"
 )
 """What names a folder to leave it out: `-not -path './.git/*'`."""
-_AWAY = re.compile(r"\b(?:cd|pushd)(?:\s+--)?\s*(?:[;&|)\n]|$|[\"']?(?:~|\$\{?HOME\b|/|\.\.|-))")
+_AWAY = re.compile(
+    r"\b(?:cd|pushd)(?:\s+--)?\s*(?:[;&|\n]|$|[\"']?(?:~|\$\{?HOME\b|/|\.\.|-(?!-)))"
+)
 _ELSEWHERE = re.compile(
-    r"\b(?:cd|pushd)(?:\s+--)?\s+(?!\"?\$\((?:git rev-parse --show-toplevel|mktemp -d|pwd)\))"
-    r"[^;&|\n]*[$`*?]|\bpopd\b|-execdir|-okdir|\s-C\b|--chdir"
+    r"\b(?:cd|pushd)(?:\s+--)?\s+(?!--\s|\"?\$\((?:git rev-parse --show-toplevel|mktemp -d|pwd)\))"
+    r"[^;&|\n]*[$`*?]|-execdir|-okdir|\s-C\b|--chdir"
 )
 _DEEPEST = 5
 

@@ -130,7 +130,7 @@ def _has_open_expansion(text: str) -> bool:
             at = end
         elif char == '"':
             in_quotes = not in_quotes
-        elif char == "`" or (char == "$" and text[at + 1 : at + 2] not in ("", " ", '"', "'")):
+        elif char == "`" or (char == "$" and text[at + 1 : at + 2] not in ("", '"', "'")):
             if not in_quotes or _LIST.match(text, at):
                 return True
             if char == "$" and text[at + 1] in "({":

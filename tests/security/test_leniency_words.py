@@ -1,0 +1,228 @@
+"""Each word by which it is told what an unseen target may be, with a command that hangs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from cuggino.security.commands.wordlist import words
+from cuggino.security.policy import Policy
+from cuggino.security.roles import role_policy
+from tests.security.judging import make_project, reason_of
+
+NAMES = words("a z A Z _ _a a_ aZ9 f1")
+AT_HOME = ('"~/a"', "'~/a'", '"b ~/a"', '"b:~/a"', '"b=~/a"', '"b(~/a"', "~/a", "$HOME/a")
+AWAY = words('/ /etc .. ../x - ~ ~/x $HOME ${HOME}/x "/etc" \'/etc\' ".." \'..\' "$HOME"')
+HERE = ("$PWD", "${PWD}", "$(pwd)", "$(git rev-parse --show-toplevel)")
+OUTSIDE = (
+    "cat /etc/x", 'cat "/etc/x"', "cat '/etc/x'", "x --d=/etc", "/etc/x", "ls ~/x", "ls ../x",
+    "ls ../../x", "ls ..", "ls .. -a", 'ls ".."', "ls '..'", "ls ..; x", "ls ..|x", "ls ..&",
+    "(ls ..)", "ls ..\nls", "ls\t/etc/x", "cat '../x'", "x -d=../x", "x --d=~/x",
+)  # fmt: skip
+INSIDE = ("ls src", "ls ./x", "ls ..x", "ls a..", "ls a~", "ls x/y", "x --d=src/y")
+FILLED = (
+    "read F <<< {0}", "read -r F <<< {0}", "mapfile F <<< {0}", "readarray F <<< {0}",
+    "readarray -t F <<< {0}", "printf -v F {0}", "printf  -v F {0}", "getopts a: F {0}",
+    "read A F <<< 'b {0}'",
+)  # fmt: skip
+PASSED_OVER = (
+    "-not -path './.git/*'", "-not -path \"./.git/*\"", "-not -path ./.git/x", "! -path './.git/*'",
+    "\\! -path './.git/*'", "-not  -path './.git/*'", "-not -name .git", "-not -iname .git",
+    "! -name '.git'", "! -iname '.git'", "-not -wholename './.git/*'", "-not -iwholename ./.git",
+    "-not -ipath './.git/*'", "-name .git -prune -o", "-path ./.git -prune -o",
+    "-path './.git' -prune -o", '-name ".git" -prune -o', "-iname .git -prune -o",
+    "-ipath ./.git -prune -o", "-name .git  -prune -o",
+)  # fmt: skip
+EXCLUDED = (
+    "--exclude-dir=.git", "--exclude-dir .git", "--exclude-dir='.git'", '--exclude-dir=".git"',
+    "--exclude=.git", "--exclude .git", "--exclude-path=.git", "--exclude '.git x'",
+)  # fmt: skip
+FILTERED = ("grep -v .git", "grep -v '.git/x'", 'grep -v ".git/x"', "grep  -v  .git")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One project for all commands."""
+    return make_project(tmp_path_factory.mktemp("words") / "project")
+
+
+@pytest.fixture(scope="module")
+def policy(project: Path) -> Policy:
+    """Of the role that may write all of the project."""
+    return role_policy("implementing", project=project, level="roles")
+
+
+def allowed(commands: Iterable[str], policy: Policy) -> list[str]:
+    """Those that pass."""
+    return [command for command in commands if not reason_of(command, policy)]
+
+
+def denied(commands: Iterable[str], policy: Policy) -> list[str]:
+    """Those that do not."""
+    return [command for command in commands if reason_of(command, policy)]
+
+
+def test_a_home_folder_is_seen_in_a_word_and_in_a_variable(policy: Policy) -> None:
+    """By its variable and its tilde, wherever bash would expand it; a longer name is another."""
+    at_home = words("$HOME/a ${HOME}/a ~/$x ~/${x}b")
+    assert [] == allowed((f"echo x > {word}" for word in at_home), policy)
+    assert [] == allowed((f'echo x > "{word}"' for word in at_home[:2]), policy)
+    assert [] == allowed((f"F={value}; rm -f $F" for value in AT_HOME), policy)
+    others = words("$HOMES/a ${HOMES}/a $HOME_A b~/$x ${x}~ $x/~")
+    assert [] == denied((f"echo x > {word}" for word in others), policy)
+    assert [] == denied((f"F={value}; rm -f $F" for value in ("a~", "b~/a", '"b a~"')), policy)
+
+
+def test_a_variable_is_known_by_whatever_name_it_has(policy: Policy) -> None:
+    """With and without braces and quotes: what it was given counts."""
+    for form in ("${0}", '"${0}"', "${{{0}}}", '"${{{0}}}"', '"${0}/b"', "${{{0}}}/b"):
+        outside = (f"{name}=/etc/x; echo x > {form.format(name)}" for name in NAMES)
+        assert [] == allowed(outside, policy)
+        inside = (f"{name}=src/x; echo x > {form.format(name)}" for name in NAMES)
+        assert [] == denied(inside, policy)
+    given = ('"$1"', '"$@"', '"$*"', "$1", "${1}", "$@", "$*", '"${@}"', "${9}")
+    assert [] == allowed((f"set -- /etc/x; rm -f {word}" for word in given), policy)
+    assert [] == denied((f"set -- src/x; rm -f {word}" for word in given), policy)
+
+
+def test_a_whole_variable_is_all_of_the_name(policy: Policy) -> None:
+    """A name that only begins like something protected is another one, unless it goes on."""
+    for form in ("${0}", '"${0}"', "${{{0}}}", '"${{{0}}}"'):
+        whole = (f"{name}=.g; echo x > {form.format(name)}" for name in NAMES)
+        assert [] == denied(whole, policy)
+    parts = ("${F}it", '"${F}it/x"', "$F$x", '"$F"it', "${F%x}it", "${F}*", "${F:0:2}it")
+    assert [] == allowed((f"F=.g; echo x > {part}" for part in parts), policy)
+    folders = ('"$F/x"', "$F/x", "${F}/x", '"$F"/x')
+    assert [] == denied((f"F=.g; echo x > {folder}" for folder in folders), policy)
+
+
+def test_nothing_is_removed_above_a_folder_that_is_not_known(policy: Policy) -> None:
+    """Two dots as a name of their own; not in another name."""
+    above = ('"$d"/..', '"$d/.."', "$d/..", "$d/../x", '"$d/../x"', '"$d"/../..', "${d}/..")
+    assert [] == allowed((f"rm -rf {word}" for word in above), policy)
+    assert [] == denied((f"rm -rf {word}" for word in ('"$d/..x"', "$d/...", "$d/x..")), policy)
+
+
+def test_a_default_may_be_what_is_written(policy: Policy) -> None:
+    """By each operator, for names of any length."""
+    for operator in words(":- - := = :+ +"):
+        forms = ("${{F{0}{1}}}", '"${{F{0}{1}}}"', "${{FILE_1{0}{1}}}", "${{F{0}{1}}}/b")
+        outside = [f"echo x > {form.format(operator, '/etc/x')}" for form in forms]
+        assert [] == allowed(outside, policy)
+        inside = [f"echo x > {form.format(operator, 'src/x')}" for form in forms]
+        assert [] == denied(inside, policy)
+        assert reason_of(f"rm -rf ${{F{operator}.}}", policy)
+    assert [] == denied(["echo x > ${F:-$x}", "echo x > ${F:-`ls`}", "echo x > ${F:-}"], policy)
+
+
+def test_the_folder_where_one_is_is_known(policy: Policy) -> None:
+    """In each way to spell it, with and without quotes, alone and before a path."""
+    for place in HERE:
+        outside = (f'"{place}/../x"', f'"{place}"/../x', f"{place}/../x", f'"{place}/src/../../x"')
+        assert [] == allowed((f"echo x > {word}" for word in outside), policy)
+        whole = (f'"{place}"', place, f'"{place}/"', f'"{place}"/', f'"{place}/."', f"{place}/*")
+        assert [] == allowed((f"rm -rf {word}" for word in whole), policy)
+        inside = (f'"{place}/src/x"', f"{place}/x", f'"{place}"/a/b', f'"{place}/$x"')
+        assert [] == denied((f"echo x > {word}" for word in inside), policy)
+
+
+def test_what_a_variable_is_filled_with_may_lie_outside(policy: Policy) -> None:
+    """By each builtin that does it, whatever its options."""
+    for fill in FILLED:
+        outside = fill.format("/etc/x")
+        assert [] == allowed([f'{outside}; echo x > "$F"'], policy)
+        assert [] == denied([f'{fill.format("src/x")}; echo x > "$F"'], policy)
+        assert [] == denied([f'{outside}; echo x > "$G"'], policy)
+
+
+def test_what_a_command_prints_may_lie_outside(policy: Policy) -> None:
+    """When it looks there: by an absolute path, a home folder, or upwards."""
+    assert [] == allowed((f"rm -f $({command})" for command in OUTSIDE), policy)
+    assert [] == denied((f"rm -f $({command})" for command in INSIDE), policy)
+
+
+def test_what_is_named_to_be_left_out_is_not_named(policy: Policy) -> None:
+    """By each way in which find, grep and others leave something out; any other naming counts."""
+    changes = "xargs sed -i s/a/b/"
+    commands = [f"find . {left_out} -name '*.md' | {changes}" for left_out in PASSED_OVER]
+    commands += [f"grep -rl foo {left_out} . | {changes}" for left_out in EXCLUDED]
+    commands += [f"git ls-files | {left_out} | {changes}" for left_out in FILTERED]
+    assert [] == denied(commands, policy)
+    others = (
+        f"find . -path './.git/*' | {changes}",
+        f"find . -name .git | {changes}",
+        f"grep -rl foo --include=.git . | {changes}",
+        f"git ls-files | grep .git/x | {changes}",
+        f"git ls-files | egrep -v x .git/x | {changes}",
+    )
+    assert [] == allowed(others, policy)
+
+
+def test_only_its_own_name_names_something_protected(policy: Policy) -> None:
+    """In any case, whatever quotes stand within; not as a part of another name."""
+    named = words(
+        ".git .git/x ./.git .GIT .claude .mcp.json .cuggino .cuggino.json .autonoe a/.git"
+    )
+    named += (".g'i't", '.g"it"/x', ".g\\it", "'.git'", ".git:", "x=.git", ".git.")
+    assert [] == allowed((f'echo {word}; cp x "$f"' for word in named), policy)
+    others = words(".gitignore .github x.git .git-x .gitx .git.bak -.git .claude-x a.mcp.json")
+    assert [] == denied((f'echo {word}; cp x "$f"' for word in others), policy)
+
+
+def test_entries_that_are_no_names_keep_nothing_back(project: Path) -> None:
+    """A dot, two of them and a slash are in most commands, and name no file of their own."""
+    policy = Policy(str(project), level="roles", protected=(".git", "/", ".", ".."))
+    assert "" == reason_of('cp ./x .. ; cp x "$f"', policy) or reason_of("cp x ..", policy)
+    assert "" == reason_of('ls . .. /; cp x "$f"', policy)
+
+
+def test_who_went_away_writes_nothing_that_cannot_be_told(policy: Policy) -> None:
+    """Home, up, back or to an absolute path: by `cd` or `pushd`."""
+    for verb in ("cd", "pushd", "cd --", "cd  --", "pushd --"):
+        gone = [f'{verb} {place}; echo x > "$f"' for place in AWAY]
+        gone += [f'{verb} {place} && echo x > "$f"' for place in AWAY]
+        assert [] == allowed(gone, policy)
+        assert [] == denied([f'{verb} src; echo x > "$f"', f'{verb} "$d"; touch "$f"'], policy)
+    ends = ("cd; {0}", "cd && {0}", "cd&&{0}", "cd || ls; {0}", "cd\n{0}", "cd ; {0}", "cd;{0}")
+    assert [] == allowed((end.format('echo x > "$f"') for end in ends), policy)
+    stays = ("cd & {0}", "cd | {0}", "(cd); {0}", "abcd; {0}", "cdx; {0}")
+    assert [] == denied((end.format('echo x > "$f"') for end in stays), policy)
+
+
+def test_who_entered_an_unknown_folder_writes_no_known_name(policy: Policy) -> None:
+    """Unless it is one that was made just now, or the project's own."""
+    entered = (
+        'cd "$d" && {0}', "cd $d; {0}", "cd `ls`; {0}", "cd s*; {0}", "cd s?c; {0}",
+        "pushd $d; {0}",
+        'cd -- "$d"; {0}', "cd x$(ls); {0}", 'cd "$(dirname "$x")"; {0}',
+    )  # fmt: skip
+    assert [] == allowed((command.format("echo x > b") for command in entered), policy)
+    assert [] == denied((command.format('echo x > "$f"') for command in entered), policy)
+    known = words("$(pwd) $(mktemp,-d) $(git,rev-parse,--show-toplevel)")
+    for place in (word.replace(",", " ") for word in known):
+        inside = [f'cd "{place}" && touch b', f"cd {place}; touch b", f'cd -- "{place}"; touch b']
+        pushed = [f'pushd "{place}"; touch b', f'pushd "{place}"; popd; touch b']
+        assert [] == denied([*inside, *pushed], policy)
+    elsewhere = (
+        "find . -name x -execdir touch b \\;", "find . -name x -okdir touch b \\;",
+        'env -C "$d" touch b', 'env --chdir "$d" touch b', 'env --chdir="$d" touch b',
+    )  # fmt: skip
+    assert [] == allowed(elsewhere, policy)
+
+
+def test_an_unknown_program_is_what_its_variable_holds(policy: Policy) -> None:
+    """The shell's own variables mean a shell; what may not be run by its name may not so."""
+    runs = (
+        "$SHELL -c 'rm -rf /etc'", '"$BASH" -c "rm -rf /etc"', "${SHELL} -c 'rm -rf /etc'",
+        '$X -c "$y"', "R=rm; $R -rf /etc", "R=rm; ${R} -rf /etc", 'R="rm -rf"; "$R" /etc',
+        'R="rm -rf"; $R /etc', "X=A=b; $X ls", 'X="A=b ls"; $X', "ls | xargs -I{} {} x",
+        "R=ls; R=rm; $R -rf /etc",
+    )  # fmt: skip
+    assert [] == allowed(runs, policy)
+    fine = (
+        "$SHELL -c 'rm -rf src/x'", "$BASH -c ls", "$X x", "${X} -c 'print(1)'", "R=ls; $R /etc",
+        'R="ls -l"; $R /etc', "R=; $R ls", "$(which python3) x.py", '"$d/bin/x" -y', "${X[0]} x",
+    )  # fmt: skip
+    assert [] == denied(fine, policy)
