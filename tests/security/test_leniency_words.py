@@ -14,7 +14,9 @@ from tests.security.judging import make_project, reason_of
 
 NAMES = words("a z A Z _ _a a_ aZ9 f1")
 AT_HOME = ('"~/a"', "'~/a'", '"b ~/a"', '"b:~/a"', '"b=~/a"', '"b(~/a"', "~/a", "$HOME/a")
-AWAY = words('/ /etc .. ../x - ~ ~/x $HOME ${HOME}/x "/etc" \'/etc\' ".." \'..\' "$HOME"')
+AWAY = words(
+    '/et* "/$x" /$x ../* "../$x" / .. ../x - ~ $HOME ${HOME}/x "/etc" \'/etc\' ".." \'..\' "$HOME"'
+)
 HERE = ("$PWD", "${PWD}", "$(pwd)", "$(git rev-parse --show-toplevel)")
 OUTSIDE = (
     "cat /etc/x", 'cat "/etc/x"', "cat '/etc/x'", "x --d=/etc", "/etc/x", "ls ~/x", "ls ../x",
@@ -31,15 +33,25 @@ PASSED_OVER = (
     "-not -path './.git/*'", "-not -path \"./.git/*\"", "-not -path ./.git/x", "! -path './.git/*'",
     "\\! -path './.git/*'", "-not  -path './.git/*'", "-not -name .git", "-not -iname .git",
     "! -name '.git'", "! -iname '.git'", "-not -wholename './.git/*'", "-not -iwholename ./.git",
+    "-not -path './a b/.git'", "-not -path \"./a b/.git\"", "! -name  'a .git'", "! -name  .git",
+    "-name 'a .git' -prune -o", '-path "./a b/.git" -prune -o', "-path  ./.git -prune -o",
     "-not -ipath './.git/*'", "-name .git -prune -o", "-path ./.git -prune -o",
     "-path './.git' -prune -o", '-name ".git" -prune -o', "-iname .git -prune -o",
     "-ipath ./.git -prune -o", "-name .git  -prune -o",
 )  # fmt: skip
 EXCLUDED = (
     "--exclude-dir=.git", "--exclude-dir .git", "--exclude-dir='.git'", '--exclude-dir=".git"',
-    "--exclude=.git", "--exclude .git", "--exclude-path=.git", "--exclude '.git x'",
+    "--exclude=.git", "--exclude .git", "--exclude-path=.git", "--exclude 'x .git'",
+    '--exclude="x .git"',
 )  # fmt: skip
-FILTERED = ("grep -v .git", "grep -v '.git/x'", 'grep -v ".git/x"', "grep  -v  .git")
+FILTERED = (
+    "grep -v .git",
+    "grep -v '.git/x'",
+    'grep -v ".git/x"',
+    "grep  -v  .git",
+    "grep -v 'x .git'",
+    'grep -v "x .git"',
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +78,7 @@ def denied(commands: Iterable[str], policy: Policy) -> list[str]:
 
 def test_a_home_folder_is_seen_in_a_word_and_in_a_variable(policy: Policy) -> None:
     """By its variable and its tilde, wherever bash would expand it; a longer name is another."""
-    at_home = words("$HOME/a ${HOME}/a ~/$x ~/${x}b")
+    at_home = words('$HOME/a ${HOME}/a ~/$x ~/${x}b ~$x/a ~"$x"/a')
     assert [] == allowed((f"echo x > {word}" for word in at_home), policy)
     assert [] == allowed((f'echo x > "{word}"' for word in at_home[:2]), policy)
     assert [] == allowed((f"F={value}; rm -f $F" for value in AT_HOME), policy)
@@ -82,6 +94,9 @@ def test_a_variable_is_known_by_whatever_name_it_has(policy: Policy) -> None:
         assert [] == allowed(outside, policy)
         inside = (f"{name}=src/x; echo x > {form.format(name)}" for name in NAMES)
         assert [] == denied(inside, policy)
+    for form in ('"src/${0}"', "src/${{{0}}}"):
+        climbs = (f"{name}=../../x; echo x > {form.format(name)}" for name in NAMES)
+        assert [] == allowed(climbs, policy)
     given = ('"$1"', '"$@"', '"$*"', "$1", "${1}", "$@", "$*", '"${@}"', "${9}")
     assert [] == allowed((f"set -- /etc/x; rm -f {word}" for word in given), policy)
     assert [] == denied((f"set -- src/x; rm -f {word}" for word in given), policy)
@@ -94,6 +109,12 @@ def test_a_whole_variable_is_all_of_the_name(policy: Policy) -> None:
         assert [] == denied(whole, policy)
     parts = ("${F}it", '"${F}it/x"', "$F$x", '"$F"it', "${F%x}it", "${F}*", "${F:0:2}it")
     assert [] == allowed((f"F=.g; echo x > {part}" for part in parts), policy)
+    patterns = ("'.g*'", "'.g?t'", "'.[f-h]it'", ".g*", "src/../.g?t")
+    assert [] == allowed((f"F={pattern}; echo x > $F/config" for pattern in patterns), policy)
+    wholes = ("'.g*/x'", "'.g?t/x'", "'.[f-h]it/x'", ".g*/x")
+    assert [] == allowed((f"F={whole}; echo x > $F" for whole in wholes), policy)
+    assert [] == denied((f"F={whole}; rm -f $F" for whole in ("'src/*.o'", "src/?.o")), policy)
+    assert "" == reason_of("F='.g*'; echo x > \"$F/config\"", policy)
     folders = ('"$F/x"', "$F/x", "${F}/x", '"$F"/x')
     assert [] == denied((f"F=.g; echo x > {folder}" for folder in folders), policy)
 
@@ -114,7 +135,13 @@ def test_a_default_may_be_what_is_written(policy: Policy) -> None:
         inside = [f"echo x > {form.format(operator, 'src/x')}" for form in forms]
         assert [] == denied(inside, policy)
         assert reason_of(f"rm -rf ${{F{operator}.}}", policy)
-    assert [] == denied(["echo x > ${F:-$x}", "echo x > ${F:-`ls`}", "echo x > ${F:-}"], policy)
+    begun = ("${F:-/etc/$x}", "${F:-/etc/`ls`}", '"${F:-"/etc/x"}"', "${F:-'/etc/x'}", "${F:-.$x}")
+    assert [] == allowed((f"echo x > {word}" for word in begun), policy)
+    assert [] == allowed(["echo x > ${F:-a}${G:-/etc/x}", "echo x > ${F:-a$b}${G:-/etc/x}"], policy)
+    assert [] == denied(
+        ["echo x > ${F:-$x}", "echo x > ${F:-src/$x}", "echo x > ${F:-`ls`}", "echo x > ${F:-}"],
+        policy,
+    )
 
 
 def test_the_folder_where_one_is_is_known(policy: Policy) -> None:
@@ -140,7 +167,10 @@ def test_what_a_variable_is_filled_with_may_lie_outside(policy: Policy) -> None:
 def test_what_a_command_prints_may_lie_outside(policy: Policy) -> None:
     """When it looks there: by an absolute path, a home folder, or upwards."""
     assert [] == allowed((f"rm -f $({command})" for command in OUTSIDE), policy)
-    assert [] == denied((f"rm -f $({command})" for command in INSIDE), policy)
+    inside = (*INSIDE, f"find {policy.project}/src -name x")
+    assert [] == denied((f"rm -f $({command})" for command in inside), policy)
+    assert [] == allowed(["ls /etc/* | xargs -I{} rm {}", "ls /etc/* | xargs rm"], policy)
+    assert [] == denied(["ls src/* | xargs -I{} rm {}", "ls src/* | xargs rm"], policy)
 
 
 def test_what_is_named_to_be_left_out_is_not_named(policy: Policy) -> None:
@@ -202,7 +232,8 @@ def test_who_entered_an_unknown_folder_writes_no_known_name(policy: Policy) -> N
     assert [] == denied((command.format('echo x > "$f"') for command in entered), policy)
     known = words("$(pwd) $(mktemp,-d) $(git,rev-parse,--show-toplevel)")
     for place in (word.replace(",", " ") for word in known):
-        inside = [f'cd "{place}" && touch b', f"cd {place}; touch b", f'cd -- "{place}"; touch b']
+        inside = [f'cd  "{place}" ; touch b', f"cd  --  {place}; touch b"]
+        inside += [f'cd "{place}" && touch b', f"cd {place}; touch b", f'cd -- "{place}"; touch b']
         pushed = [f'pushd "{place}"; touch b', f'pushd "{place}"; popd; touch b']
         assert [] == denied([*inside, *pushed], policy)
     elsewhere = (
@@ -218,6 +249,7 @@ def test_an_unknown_program_is_what_its_variable_holds(policy: Policy) -> None:
         "$SHELL -c 'rm -rf /etc'", '"$BASH" -c "rm -rf /etc"', "${SHELL} -c 'rm -rf /etc'",
         '$X -c "$y"', "R=rm; $R -rf /etc", "R=rm; ${R} -rf /etc", 'R="rm -rf"; "$R" /etc',
         'R="rm -rf"; $R /etc', "X=A=b; $X ls", 'X="A=b ls"; $X', "ls | xargs -I{} {} x",
+        "ls | xargs env", "ls | xargs env A=b",
         "R=ls; R=rm; $R -rf /etc",
     )  # fmt: skip
     assert [] == allowed(runs, policy)

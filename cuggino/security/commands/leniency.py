@@ -19,7 +19,7 @@ _HOME = re.compile(r"\$\{?HOME\b|(?:^|[=:\"'\s(])~")
 _VARIABLE = re.compile(r'"?\$\{?([A-Za-z_]\w*|[\d@*])', re.ASCII)
 _WHOLE = re.compile(r'"?(?:\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\})"?', re.ASCII)
 _ABOVE = re.compile(r"/\.\.(?=[/\"]|$)")
-_DEFAULT = re.compile(r"\$\{\w+:?[-=+]([^}$`]+)\}", re.ASCII)
+_DEFAULT = re.compile(r"\$\{\w+:?[-=+]([^}$`]+)([}$`])", re.ASCII)
 _HERE = re.compile(
     r'"?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|\$\(git rev-parse --show-toplevel\))"?(/[^$`"]*)?"?'
 )
@@ -36,8 +36,9 @@ _AWAY = re.compile(
     r"\b(?:cd|pushd)(?:\s+--)?\s*(?:[;&|\n]|$|[\"']?(?:~|\$\{?HOME\b|/|\.\.|-(?!-)))"
 )
 _ELSEWHERE = re.compile(
-    r"\b(?:cd|pushd)(?:\s+--)?\s+(?!--\s|\"?\$\((?:git rev-parse --show-toplevel|mktemp -d|pwd)\))"
-    r"[^;&|\n]*[$`*?]|-execdir|-okdir|\s-C\b|--chdir"
+    r"\b(?:cd|pushd)(?:\s+--)?\s+"
+    r"(?!\s|--\s|\"?\$\((?:git rev-parse --show-toplevel|mktemp -d|pwd)\))[^;&|\n]*[$`*?]"
+    r"|-execdir|-okdir|\s-C\b|--chdir"
 )
 _DEEPEST = 5
 
@@ -76,9 +77,14 @@ def open_reason(word: Word, site: Site, *, removes: bool = False, depth: int = 0
         return _probe(word.prefix, site) or _climbs(word, site)
     if reason := _probe("", site):
         return reason
-    for default in _DEFAULT.findall(word.text):
-        given = plain_word(default)
-        if reason := site.remove(given) if removes else site.write(given):
+    for default, end in _DEFAULT.findall(word.text):
+        start = re.sub(r"[\"']", "", default)
+        given = plain_word(start)
+        if end != "}":
+            reason = _probe(start, site)
+        else:
+            reason = site.remove(given) if removes else site.write(given)
+        if reason:
             return reason
     if here := _HERE.fullmatch(word.text):
         rest = here[1] or ""
@@ -104,9 +110,12 @@ def open_reason(word: Word, site: Site, *, removes: bool = False, depth: int = 0
                     return inner
             continue
         for part in value.value.split():
-            known = value._replace(text=part, value=part, scripts=())
+            # Quotes around the value keep nothing from being a pattern where it is used.
+            is_pattern = any(char in part for char in GLOB) and not word.text.startswith('"')
+            has_glob = value.has_glob or is_pattern
+            known = value._replace(text=part, value=part, scripts=(), has_glob=has_glob)
             if not is_whole:
-                is_part = value.has_glob or _goes_on(word.text, found.end())
+                is_part = has_glob or _goes_on(word.text, found.end())
                 reason = _probe(re.split(r"[*?\[]", part)[0], site, is_part=is_part)
             elif removes:
                 reason = site.remove(known)
