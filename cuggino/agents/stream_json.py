@@ -9,8 +9,8 @@ from typing import Protocol
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
-from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.held_session import conclude, not_started
+from cuggino.agents.zone import local_zone
 from cuggino.errors import (
     AgentFailed,
     LineTooLong,

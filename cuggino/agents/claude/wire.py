@@ -16,11 +16,11 @@ from datetime import UTC, datetime, tzinfo
 from cuggino.agents.claude.events import is_api_error, to_events
 from cuggino.agents.claude.failure import Ending, failure_of
 from cuggino.agents.claude.usage import UsageMeter
-from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.guard_watch import GuardWatch
 from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, text_or_none
 from cuggino.agents.pieces import Pieces
+from cuggino.agents.zone import local_zone
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,

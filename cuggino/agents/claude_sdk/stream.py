@@ -11,13 +11,13 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
 from cuggino.agents.failures import cut
 from cuggino.agents.guard import Guard, not_live
 from cuggino.agents.guard_watch import GuardWatch
 from cuggino.agents.held_session import HeldSession, conclude
+from cuggino.agents.zone import local_zone
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import serial

@@ -11,7 +11,6 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
@@ -19,6 +18,7 @@ from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
 from cuggino.agents.failures import crash
 from cuggino.agents.held_session import HeldSession, conclude
 from cuggino.agents.json_values import Json
+from cuggino.agents.zone import local_zone
 from cuggino.errors import (
     AgentFailed,
     GuardNotLive,

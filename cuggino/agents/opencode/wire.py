@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude.zone import local_zone
 from cuggino.agents.failures import outcome_of
 from cuggino.agents.json_values import (
     Json,
@@ -32,6 +31,7 @@ from cuggino.agents.opencode.failure import (
 )
 from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.parts import Parts, broken_servers
+from cuggino.agents.zone import local_zone
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     LlmAgentEvent,
