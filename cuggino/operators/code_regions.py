@@ -26,12 +26,24 @@ def code_regions(text: str) -> Iterator[CodeRegion]:
     the text when it is never closed. A code span ends within its paragraph or is none.
     """
     position = 0
+    for fence in _fences(text):
+        yield from _code_spans(text, position, fence.start)
+        yield fence
+        position = fence.end
+    yield from _code_spans(text, position, len(text))
+
+
+def open_fence(text: str) -> int | None:
+    """Where the fence begins that is never closed; None without one."""
+    return next((fence.start for fence in _fences(text) if not fence.closed), None)
+
+
+def _fences(text: str) -> Iterator[CodeRegion]:
+    position = 0
     while opening := _FENCE.search(text, position):
-        yield from _code_spans(text, position, opening.start())
         closing = _end_of_fence(text, opening)
         position = closing.end() if closing else len(text)
         yield CodeRegion(opening.start(), position, closed=closing is not None)
-    yield from _code_spans(text, position, len(text))
 
 
 def _end_of_fence(text: str, opening: re.Match[str]) -> re.Match[str] | None:

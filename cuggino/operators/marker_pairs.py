@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from cuggino.operators.code_regions import code_regions
+from cuggino.operators.code_regions import code_regions, open_fence
 from cuggino.operators.open_tags import OpenTags, Tag
 
 
@@ -79,7 +79,8 @@ def _open_end(text: str) -> int:
     """Where an unclosed fence or a half-written tag begins; the length of the text without one."""
     half = _HALF_TAG.search(text, max(0, len(text) - 70))
     end = half.start() if half else len(text)
-    return min([end, *(region.start for region in code_regions(text) if not region.closed)])
+    fence = open_fence(text)
+    return end if fence is None else min(end, fence)
 
 
 class OpenMarkers:

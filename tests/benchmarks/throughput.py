@@ -133,7 +133,7 @@ def markers(*, sizes: tuple[int, ...] = (1, 10, 100)) -> Iterator[Figure]:
         def act(message: rx.Observable[AgentMessage] = message) -> float:
             return seconds(lambda: message.pipe(extract_markers(tags)).subscribe())
 
-        (took,) = in_turns(3 if size < 100 else 1, act, warm=0, best=True)
+        (took,) = in_turns(3 if size < 100 else 2, act, warm=0, best=True)
         first = first or took / size
         yield Figure(
             name=f"extract_markers on {size} MiB",
