@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NoReturn, TypeVar
 
@@ -57,8 +57,8 @@ class LoopScheduler(EventLoopScheduler):
         super().__init__(self._name_thread)
         self._cancelled = 0
         """At least the number of cancelled timers in the queue."""
-        self._latest = super().now, time.monotonic()
-        """A time that was told, and when that was."""
+        self._ahead = 0.0
+        """Seconds that the clock was ahead of the one that nobody can set, at most."""
 
     @property
     def now(self) -> datetime:
@@ -67,11 +67,10 @@ class LoopScheduler(EventLoopScheduler):
         It follows the clock of the machine, also when that is set forward or has slept. When that
         is set back by an hour, no timer is due an hour later: the lane's time is an hour ahead.
         """
-        clock, passed = super().now, time.monotonic()
-        latest, when = self._latest
-        told = max(clock, latest + timedelta(seconds=passed - when))
-        self._latest = told, passed
-        return told
+        ahead = time.time() - (passed := time.monotonic())
+        if ahead > self._ahead:  # asked at every event: `max` takes as long as all the rest
+            self._ahead = ahead
+        return datetime.fromtimestamp(passed + self._ahead, UTC)
 
     def _name_thread(self, target: Any) -> threading.Thread:
         return threading.Thread(target=target, name="cuggino-loop", daemon=True)
