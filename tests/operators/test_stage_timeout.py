@@ -9,12 +9,11 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
-from cuggino.errors import AgentStalled
 from cuggino.events import AgentMessage, AgentNudged, AgentReplaced, ToolCall
-from cuggino.operators.idle_timeout import idle_timeout
 from cuggino.operators.remedies import Remedies
 from cuggino.operators.stage_timeout import stage_timeout
 from cuggino.testing import Marbles
+from tests.operators.idle import check_stalled, watched
 
 BUSY = "a-" * 50
 """An agent that is never silent, and never done."""
@@ -23,11 +22,6 @@ BUSY = "a-" * 50
 def timed(seconds: float | None, **options: Any) -> Any:
     """The operator, for a `pipe` with others: their types are not what is tested here."""
     return stage_timeout(seconds, **options)
-
-
-def watched(**options: Any) -> Any:
-    """`idle_timeout`, likewise."""
-    return idle_timeout(**options)
 
 
 def marbles(**more: Any) -> Marbles:
@@ -42,16 +36,6 @@ def marbles(**more: Any) -> Marbles:
         "S": AgentReplaced(idle=5),
     }
     return Marbles(**(events | more))
-
-
-def check_stalled(t: Marbles, stream: Any, diagram: str) -> AgentStalled:
-    """Assert that the stream looks like the diagram, whose `#` is an AgentStalled; give it."""
-    seen = t.record(stream)
-    when, kind, error = seen[-1]
-    assert "error" == kind
-    assert isinstance(error, AgentStalled)
-    assert t.parse(diagram) == [*seen[:-1], (when, kind, t.error)]
-    return error
 
 
 def pending(t: Marbles) -> int:
