@@ -1,18 +1,18 @@
-# Images for agents that work on their own: cuggino, the claude CLI and a language.
+# Images for unattended agents: cuggino, the claude CLI and a language.
 #
 #   docker build --target python -t cuggino:python .
 #
-# base     cuggino, git, curl: to build images of your own on; the default
-# node     and Node, npm, the claude CLI, and the libraries that Playwright's Chromium needs
+# base     cuggino, git, curl: a base for your own images; the default
+# node     also Node, npm, the claude CLI, and the libraries of Playwright's Chromium
 # python   node, and Python with pip, venv and uv
 # golang   node, and Go
 # ruby     node, and Ruby with Bundler
 #
 # Debian, not Alpine: cuggino's shell parser has no build for musl. cuggino runs on Debian's own
-# Python in /opt/cuggino, so that the versions below are the project's business alone.
-# In each target cuggino comes last: a change of it leaves the large layers as they are.
+# Python in /opt/cuggino, independent of the versions below. cuggino is the last layer of each
+# target, so that a change of it keeps the large layers.
 #
-# The user is given by name, as its numbers are arguments:
+# The user is set by name, because its ids are arguments:
 # hadolint global ignore=DL3066
 
 ARG DEBIAN=bookworm
@@ -21,7 +21,7 @@ ARG PYTHON_VERSION=3.13
 ARG GOLANG_VERSION=1.27
 ARG RUBY_VERSION=3.4
 
-# The languages, as their own images have them.
+# The languages, from their official images.
 FROM node:${NODE_VERSION}-${DEBIAN}-slim AS node-image
 FROM python:${PYTHON_VERSION}-slim-${DEBIAN} AS python-image
 FROM golang:${GOLANG_VERSION}-${DEBIAN} AS golang-image
@@ -30,14 +30,14 @@ FROM ruby:${RUBY_VERSION}-slim-${DEBIAN} AS ruby-image
 
 FROM debian:${DEBIAN}-slim AS system
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
-# tini is process 1, which has to clear away the processes that others leave behind.
-# Versions are not pinned: Debian removes those that it has mended.
+# tini is process 1, which has to reap orphaned processes.
+# Versions are not pinned: Debian removes fixed versions.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         bash ca-certificates curl git less openssh-client procps python3 python3-venv tini \
     && rm -rf /var/lib/apt/lists/*
-# The user's numbers should be those of the owner of the project that is mounted.
+# The user's ids should be those of the owner of the mounted project.
 ARG USER_ID=1000
 ARG GROUP_ID=1000
 RUN groupadd --non-unique --gid "${GROUP_ID}" cuggino \
@@ -47,10 +47,10 @@ RUN groupadd --non-unique --gid "${GROUP_ID}" cuggino \
         /workspace /home/cuggino/.claude /tmp/playwright-browsers \
     && ln -s /opt/cuggino/bin/cuggino /usr/local/bin/cuggino \
     && git config --system --add safe.directory /workspace
-# AUTONOE_NO_SANDBOX: the container is the boundary. The sandbox of the claude CLI is made by
-# bubblewrap, which needs user namespaces, and containers are usually refused those.
-# PLAYWRIGHT_MCP_BROWSER: Chrome, the default, is not made for Linux on ARM64, and brings a sandbox
-# of that kind; Chromium does without.
+# AUTONOE_NO_SANDBOX: the container is the boundary. The sandbox of the claude CLI needs user
+# namespaces, which containers rarely allow.
+# PLAYWRIGHT_MCP_BROWSER: Chrome, the default, is not available for Linux on ARM64 and needs such a
+# sandbox; Chromium does not.
 ENV AUTONOE_NO_SANDBOX=1 \
     DISABLE_AUTOUPDATER=1 \
     LANG=C.UTF-8 \
@@ -65,7 +65,7 @@ CMD ["--help"]
 
 FROM system AS build
 WORKDIR /source
-# Its dependencies first: they change less often than cuggino itself.
+# Dependencies first: they change less often than cuggino.
 RUN python3 -m venv /opt/cuggino
 COPY pyproject.toml README.md LICENSE ./
 COPY cuggino/_version.py cuggino/
@@ -85,7 +85,7 @@ COPY --from=node-image /usr/local/include/node /usr/local/include/node
 COPY --from=node-image /usr/local/lib/node_modules /usr/local/lib/node_modules
 ARG CLAUDE_VERSION=2.1.329
 ARG PLAYWRIGHT_VERSION=1.65.1
-# npm holds what it downloads to the checksums of its registry. The browser is not part of the image.
+# npm verifies checksums of its downloads. The browser is not part of the image.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libatomic1 \
@@ -96,7 +96,7 @@ RUN apt-get update \
     && npx --yes "playwright@${PLAYWRIGHT_VERSION}" install-deps chromium \
     && npm cache clean --force \
     && rm -rf ~/.npm /var/lib/apt/lists/*
-# What the user installs with `npm install --global` is the user's own.
+# `npm install --global` installs into the user's home.
 ENV NPM_CONFIG_PREFIX=/home/cuggino/.local
 
 
@@ -130,7 +130,7 @@ USER cuggino
 
 
 FROM agent AS ruby
-# For gems that are compiled when they are installed.
+# For gems with native extensions.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
@@ -146,7 +146,7 @@ COPY --from=build /opt/cuggino /opt/cuggino
 USER cuggino
 
 
-# The last one is what is built when no target is named.
+# The last stage is the default target.
 FROM system AS base
 COPY --from=build /opt/cuggino /opt/cuggino
 USER cuggino

@@ -1,7 +1,7 @@
-"""The edges: where a stream meets code that is not reactive.
+"""The edges, where a stream meets code that is not reactive: `run`, `iterate`, `aiterate`.
 
-Each edge runs the stream on a lane of its own unless it is given a scheduler, disposes it on the
-way out however that comes about, and returns when everything it had started is gone.
+Each runs the stream on a private lane unless it is given a scheduler, always disposes the stream,
+and returns when everything that the stream started is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cuggino.operators import LoopScheduler, on_loop
 T = TypeVar("T")
 
 NOTICE = 0.5
-"""Seconds after which a signal that another thread was given is noticed, at the latest."""
+"""Most seconds until a signal delivered to another thread is noticed."""
 
 
 def run(
@@ -29,11 +29,11 @@ def run(
     *,
     scheduler: abc.SchedulerBase | None = None,
 ) -> T | None:
-    """Subscribe and block until the stream has ended; gives its last event, None if it had none.
+    """Subscribe and block until the stream has ended; return its last event, or None.
 
     `on_next` is called with each event, on the scheduler's thread. The stream's error is raised,
-    and so is an exception of `on_next`, `SystemExit` included. `KeyboardInterrupt`, or whatever
-    else a signal handler raises here, disposes the stream first and is then raised again.
+    and so is an exception of `on_next`, including `SystemExit`. `KeyboardInterrupt`, or any other
+    exception of a signal handler, is raised after the stream was disposed.
     """
     ended = threading.Event()
     last: list[T] = []
@@ -47,7 +47,7 @@ def run(
             on_next(event)
         except Exception:
             raise
-        except BaseException as leaving:  # `sys.exit`: the lane would die of it, unheard
+        except BaseException as leaving:  # `sys.exit`: it would silently end the lane
             failure.append(leaving)
             ended.set()
 
@@ -59,13 +59,13 @@ def run(
     try:
         subscription = on_loop(stream).subscribe(receive, fail, ended.set, scheduler=lane)
         try:
-            # The system may hand a signal to any thread; this one notices when it wakes.
+            # A signal may be delivered to any thread; this one notices when it wakes.
             while not ended.wait(NOTICE):
                 pass
         finally:
             subscription.dispose()
     except BaseException:
-        # Not waited for: a second interruption, during the disposal, means at once.
+        # Without waiting: a second interruption during the disposal means at once.
         if isinstance(lane, LoopScheduler) and scheduler is None:
             lane.dispose()
         raise
@@ -77,21 +77,21 @@ def run(
 
 
 class _End:
-    """What comes after the last event: nothing, or an error."""
+    """The end of a stream, perhaps with an error."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
 
 
 class _Handover(Generic[T]):
-    """One event at a time from the lane to a consumer, who slows the lane down."""
+    """A handover of one event at a time to a consumer, who slows the lane down."""
 
     def __init__(self) -> None:
         self._items: queue.Queue[T | _End] = queue.Queue(maxsize=1)
         self._left = threading.Event()
 
     def put(self, item: T | _End) -> None:
-        """Called on the lane: returns when there is room, or when the consumer has left."""
+        """Wait for room or for the consumer to leave; called on the lane."""
         while not self._left.is_set():
             try:
                 self._items.put(item, timeout=0.05)
@@ -105,14 +105,14 @@ class _Handover(Generic[T]):
                 return self._items.get(timeout=NOTICE)
 
     def leave(self) -> None:
-        """Called by the consumer: nothing will be taken any more."""
+        """Take nothing more; called by the consumer."""
         self._left.set()
 
 
 def iterate(
     stream: Observable[T], *, scheduler: abc.SchedulerBase | None = None
 ) -> Generator[T, None, None]:
-    """The events as a generator; the stream waits while the consumer works.
+    """Yield the events; the stream waits while the consumer works.
 
     Leaving the loop early (`break`, an exception, `close()`) disposes the stream. Its error is
     raised from the loop.
@@ -140,11 +140,11 @@ def iterate(
 
 
 async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
-    """The events as an asynchronous generator; the stream waits while the consumer works.
+    """Yield the events asynchronously; the stream waits while the consumer works.
 
-    The stream runs on a thread of its own, so that ending an agent (up to some seconds) never
-    blocks the event loop. Use `contextlib.aclosing` when leaving the loop early; cancellation
-    of the task disposes the stream as well.
+    The stream runs on a separate thread, so that terminating an agent (up to some seconds) never
+    blocks the event loop. Use `contextlib.aclosing` to leave the loop early; cancelling the task
+    disposes the stream as well.
     """
     loop = asyncio.get_running_loop()
     items: asyncio.Queue[T | _End] = asyncio.Queue()
@@ -175,5 +175,5 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
             raise item.error
     finally:
         left.set()
-        # Shielded: a second cancellation must not leave a process behind.
+        # Shielded: a second cancellation must not orphan a process.
         await asyncio.shield(asyncio.to_thread(release))

@@ -1,29 +1,31 @@
-"""Everything that can go wrong, as one tree.
+"""The error types of cuggino, as one tree.
 
 CugginoError
-├── ConfigError                 a configuration or an option that cannot be used
-│   └── CassetteError           a recording that cannot be read, or would overwrite a file
-├── StorageError                a file of the workspace that cannot be read or written
+├── ConfigError                 an invalid configuration or option
+│   └── CassetteError           an unreadable recording, or a file it would overwrite
+├── StorageError                a workspace file that cannot be read or written
 │   └── SessionError            ... of the running session
-├── WorkspaceLocked             another cuggino works in this folder
-├── ProcessError                a child process, as seen by `cuggino.sources`
-│   ├── SpawnFailed             it could not be started
-│   ├── ProcessFailed           it ended with another exit code than 0
-│   └── LineTooLong             it printed a line above the limit
-├── LlmSessionError             an agent session that failed
-│   ├── AgentNotFound           the agent's program is missing
-│   │   └── AgentTooOld         it is there, but too old to be driven or guarded
-│   ├── AgentFailed             the agent ended with an error of its own
-│   ├── GuardNotLive            the agent could have used tools without being held to its policy
+├── WorkspaceLocked             another process uses this folder
+├── ProcessError                a failed child process
+│   ├── SpawnFailed             could not be started
+│   ├── ProcessFailed           exited with a code other than 0
+│   └── LineTooLong             printed a line above the limit
+├── LlmSessionError             a failed agent session
+│   ├── AgentNotFound           a missing agent program
+│   │   └── AgentTooOld         an outdated one
+│   ├── AgentFailed             the agent reported an error
+│   ├── GuardNotLive            the agent could have used tools unguarded
 │   ├── AgentStalled            the agent was silent for too long
-│   ├── QuotaExceeded           a usage limit, with the time it is lifted when known
-│   └── BudgetExceeded          the money or turns allowed are spent
-├── ReplayDiverged              a replayed run is not the recorded one
-├── LoopError                   a stage of a loop that failed; its cause is the reason
-└── RunNotResumable             a journal with which no run can go on
+│   ├── QuotaExceeded           a usage limit
+│   └── BudgetExceeded          a budget is used up
+├── ReplayDiverged              a replayed run differs from the recorded one
+├── LoopError                   a failed stage of a loop, with its cause
+├── RunNotFound                 an id matches no recorded run, or several
+├── Interrupted                 a person interrupted the run
+└── RunNotResumable             a run that cannot be resumed
 
-What must stop a loop is one of these and travels in the error channel; what must not is an event
-(`CommitFailed`). `hint` says what a person can do; `exit_code` is what a loop command ends with.
+A failure that must stop a loop is one of these, in the error channel; any other is an event
+(`CommitFailed`). `hint` is advice for the user; `exit_code` is that of the command.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ AgentFailure = Literal[
     "server",
     "unknown",
 ]
-"""Why an agent session failed, as far as the agent said."""
+"""The reason of a failed agent session, as reported by the agent."""
 
 
 class CugginoError(Exception):
@@ -60,22 +62,22 @@ class CugginoError(Exception):
 
     @property
     def code(self) -> int:
-        """The exit code of a command that ends with this error."""
+        """Return the exit code of a command that ends with this error."""
         return self.exit_code
 
 
 class ConfigError(CugginoError):
-    """A configuration, an option or a project that cannot be used as it is."""
+    """An invalid configuration, option or project."""
 
     exit_code = 2
 
 
 class CassetteError(ConfigError):
-    """A cassette that is missing, broken, or of a newer version; or one that is in the way."""
+    """A cassette that is missing, broken or too new, or a file that it would overwrite."""
 
 
 class StorageError(CugginoError):
-    """A workspace file that cannot be read or written; `operation` names what was tried."""
+    """A workspace file that cannot be read or written during `operation`."""
 
     def __init__(self, operation: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -83,7 +85,7 @@ class StorageError(CugginoError):
 
 
 class SessionError(StorageError):
-    """A file of the running session that is missing or unreadable (CUG-062)."""
+    """A missing or unreadable file of the running session (CUG-062)."""
 
     def __init__(self, operation: str, session_id: str, *, hint: str | None = None) -> None:
         message = f"Session {operation} failed (session: {session_id})"
@@ -92,7 +94,7 @@ class SessionError(StorageError):
 
 
 class WorkspaceLocked(CugginoError):
-    """Another process works in this workspace: which, with what command, since when, if known."""
+    """A workspace in use by another process; its id, command and start are included if known."""
 
     exit_code = 2
 
@@ -112,7 +114,7 @@ class WorkspaceLocked(CugginoError):
             owner += f" ({', '.join(known)})"
         super().__init__(
             f"{folder} is in use by {owner}",
-            hint="wait until it has ended, or end it, then start again",
+            hint="wait until it ends or stop it, then try again",
         )
         self.pid = pid
         self.since = since
@@ -120,7 +122,7 @@ class WorkspaceLocked(CugginoError):
 
 
 class ProcessError(CugginoError):
-    """Something about a child process; `argv0` is the program."""
+    """A failed child process; `argv0` is the program."""
 
     def __init__(self, argv0: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -128,7 +130,7 @@ class ProcessError(CugginoError):
 
 
 class SpawnFailed(ProcessError):
-    """The program could not be started."""
+    """A program that could not be started."""
 
     def __init__(self, argv0: str, cause: OSError) -> None:
         super().__init__(argv0, f"cannot start {argv0}: {cause.strerror or cause}")
@@ -136,11 +138,11 @@ class SpawnFailed(ProcessError):
 
 
 class ProcessFailed(ProcessError):
-    """The program ended with `exit_code_of_child` (negative: ended by that signal)."""
+    """A program that exited with a code other than 0 (negative: killed by that signal)."""
 
     def __init__(self, argv0: str, child_exit_code: int, stderr_tail: str) -> None:
         ending = (
-            f"was ended by signal {-child_exit_code}"
+            f"was killed by signal {-child_exit_code}"
             if child_exit_code < 0
             else f"exited with code {child_exit_code}"
         )
@@ -151,7 +153,7 @@ class ProcessFailed(ProcessError):
 
 
 class LineTooLong(ProcessError):
-    """The program printed a line longer than `limit` bytes."""
+    """A line of output longer than `limit` bytes."""
 
     def __init__(self, argv0: str, limit: int) -> None:
         mib = limit / (1024 * 1024)
@@ -161,21 +163,21 @@ class LineTooLong(ProcessError):
 
 
 class LlmSessionError(CugginoError):
-    """An agent session that failed."""
+    """A failed agent session."""
 
 
 class AgentNotFound(LlmSessionError):
-    """The agent's program is not there, or is too old to be driven."""
+    """A missing or outdated agent program."""
 
     exit_code = 2
 
 
 class AgentTooOld(AgentNotFound):
-    """The agent's program is there, and has to be updated before it can be driven or guarded."""
+    """An agent program that must be updated before it can be driven or guarded."""
 
 
 class AgentFailed(LlmSessionError):
-    """The agent ended with an error of its own; `reason` classifies it."""
+    """An agent that reported an error; `reason` classifies it."""
 
     def __init__(self, message: str, *, reason: AgentFailure, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -183,19 +185,19 @@ class AgentFailed(LlmSessionError):
 
 
 class GuardNotLive(LlmSessionError):
-    """The session was not held to its policy, or could not be: none of its tools may run."""
+    """A session without a working guard; none of its tools may run."""
 
     exit_code = 2
 
 
 class AgentStalled(LlmSessionError):
-    """The agent was silent for longer than allowed."""
+    """An agent that was silent for too long."""
 
     exit_code = 14
 
 
 class QuotaExceeded(LlmSessionError):
-    """A usage limit was met; `resets_at` is when it is lifted, if the agent said so."""
+    """A usage limit; `resets_at` is when it is lifted, if the agent reported it."""
 
     exit_code = 12
 
@@ -208,13 +210,13 @@ class QuotaExceeded(LlmSessionError):
 
 
 class BudgetExceeded(LlmSessionError):
-    """The money, the tokens or the time allowed are spent."""
+    """A budget of money, tokens or time that is used up."""
 
     exit_code = 13
 
 
 class LoopError(CugginoError):
-    """A stage of a loop failed. `phase` names it; the cause, if any, is chained."""
+    """A failed stage of a loop: its `phase`, and the `cause` if known."""
 
     def __init__(self, phase: str, message: str, *, cause: CugginoError | None = None) -> None:
         super().__init__(
@@ -230,17 +232,29 @@ class LoopError(CugginoError):
 
 
 class ReplayDiverged(CugginoError):
-    """The run is not the recorded one: another prompt, another policy, another session.
+    """A replayed run that differs from the recorded one: another prompt, policy or session.
 
-    It ends a loop at once, with exit code 1; no session is tried again.
+    It ends a loop with exit code 1 and is never retried.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        usual = "record it anew if that is meant to be so, else take the change back"
+        usual = "record the run again if the change is intended, otherwise revert it"
         super().__init__(f"the replay diverges: {message}", hint=hint or usual)
 
 
+class Interrupted(CugginoError):
+    """A run interrupted by a person; it can be resumed."""
+
+    exit_code = 130
+
+
 class RunNotResumable(CugginoError):
-    """There is no such run, it has ended, or its journal does not fit this version."""
+    """A run that is missing, has ended, or was recorded by an incompatible version."""
+
+    exit_code = 2
+
+
+class RunNotFound(CugginoError):
+    """An id that matches no recorded run, or several."""
 
     exit_code = 2

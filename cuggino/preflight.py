@@ -1,4 +1,4 @@
-"""Whether a loop can work, and with which options: known before anything is started or written."""
+"""Checks before a run, and its options: nothing is started or written yet."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 from reactivex import Observable
 
-from cuggino.agents import GuardedAgent, LlmAgent, Role, RoutedAgent
-from cuggino.config import CONFIG_FILE, Config, LoopSettings
+from cuggino.agents import LlmAgent, Role
+from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.stages import act
@@ -26,7 +26,7 @@ _CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 def check_project(cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = False) -> None:
-    """Whether the coding loop can work in this folder, or the `watch` over its backlog.
+    """Check that the coding loop, or with `watch` the watch, can work in this folder.
 
     Raises:
         ConfigError: the specs folder is missing, there is no repository while `commit` is on, git
@@ -48,33 +48,19 @@ def check_project(cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = F
 
 
 def check_agents(agent: LlmAgent, roles: Iterable[Role], *, guarded: bool) -> None:
-    """Whether there is an agent for each role; `guarded`: and whether all can be held to a policy.
+    """Check that each role has an agent; with `guarded`, that no fallback is unguarded.
 
-    A role that is one agent's alone has none, if that agent cannot be held; but from one to another
-    nobody falls back who would then not be held.
+    The only agent of a role may lack a guard; an agent that others fall back to may not.
 
     Raises:
         AgentNotFound: the only agent of a role, or all of them, are missing or too old.
-        ConfigError: one of several agents of a role cannot be held to its policy.
+        ConfigError: one of several agents of a role has no guard.
     """
-    if not isinstance(agent, RoutedAgent):
-        agent.check()
-        return
-    wanted = tuple(roles)
-    for role in wanted if guarded else ():
-        chain = agent.candidates_for(role)
-        loose = [each.name for each in chain if not isinstance(each.agent, GuardedAgent)]
-        if loose and len(chain) > 1:
-            raise ConfigError(
-                f"{loose[0]}, one of the agents for {role}, cannot be held by the guard",
-                hint='take it out of "agents" and "fallback", or turn the guard off with '
-                '"guard": "off"',
-            )
-    agent.check_roles(wanted)
+    agent.check_roles(roles, guarded=guarded)
 
 
 def check_writable(cwd: Path) -> None:
-    """Whether the workspace of the project can be made and written.
+    """Check that the workspace of the project can be created and written.
 
     Raises:
         ConfigError: it cannot.
@@ -98,18 +84,19 @@ def _check_repository(cwd: Path) -> None:
 
 
 def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Model:
-    """The options of a loop: those of the configuration, and those that are given.
+    """Return the options of a loop: the settings that it uses, and those that are given.
 
     Raises:
-        ConfigError: one of those given cannot be used.
+        ConfigError: a given one cannot be used, or is not an option of the loop.
     """
-    settings = {name: getattr(config, name) for name in LoopSettings.model_fields}
+    shared = model.model_fields.keys() & Config.model_fields.keys()
+    settings = {name: getattr(config, name) for name in shared}
     try:
         return model.model_validate({**settings, **given})
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise ConfigError(f"{where}{first['msg'].removeprefix('Value error, ')}") from error
 
 
 def resumed_agent(
@@ -119,7 +106,7 @@ def resumed_agent(
     kind: Literal["run", "deliver", "loop"] = "run",
     given: str | None = None,
 ) -> str | None:
-    """The agent with which an unfinished run goes on: the one given, else that of its start.
+    """Return the agent to resume a run with: the given one, else that of its start.
 
     For `Runtime.live`, before `resume`, `resume_delivery` or `resume_plan_build` of the run::
 
@@ -131,7 +118,7 @@ def resumed_agent(
     one. When an agent is given, nothing is read.
 
     Raises:
-        RunNotResumable: there is no such run.
+        RunNotResumable: the run is unknown.
     """
     if given is not None:
         return given
@@ -139,7 +126,7 @@ def resumed_agent(
 
 
 def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Observable[Any]:
-    """What `start` makes of what `prepare` gives, at subscription; its exception is the error."""
+    """Run `prepare` at subscription, then the stream that `start` makes of its result."""
 
     def story() -> Flow[None]:
         prepared = yield from ask(act(prepare))

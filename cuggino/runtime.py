@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,21 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
-from cuggino.agents import LlmAgent, configured_agent
+from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.agents.cassettes import record_to, with_speed
-from cuggino.agents.protocol import own_files_of
-from cuggino.config import Config, LoopSettings, load_config
-from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
+from cuggino.config import Config, load_config
+from cuggino.doctor import CheckResult, doctor
+from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
+from cuggino.events import (
+    DeliverInstruction,
+    DeliverStreamEvent,
+    Event,
+    LoopEvent,
+    PlanBuildStreamEvent,
+    WatchEvent,
+)
+from cuggino.guard.policy import Level
+from cuggino.guard_audit import JudgedCall, audit_run
 from cuggino.loops import (
     DeliverRunOptions,
     DeliverService,
@@ -24,29 +35,30 @@ from cuggino.loops import (
     WatchRunOptions,
     WatchService,
 )
-from cuggino.loops.resuming import resumed_building, resumed_delivery, resumed_options
+from cuggino.loops.frame.options import RunOptions
+from cuggino.loops.frame.resuming import resumed_options
+from cuggino.loops.frame.services import Services
 from cuggino.notify import make_notifier, with_notifications
-from cuggino.operators import Flow, QuotaGate, ask, flow, forward, on_loop
+from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import after, check_agents, check_project, check_writable, configured
-from cuggino.prompts import Prompts
+from cuggino.project_manager import PlanSession, plan_session
+from cuggino.prompts import Prompts, load_instruction
+from cuggino.runs import RecordedRun, Runs, UnreadableRun, list_runs, replay
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
-_Options = TypeVar("_Options", DeliverRunOptions, PlanBuildOptions)
+_Options = TypeVar("_Options", bound=RunOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Everything that a loop in one project needs. Made by `live`; every part can be replaced."""
+    """The services of one project. Build them with `Runtime.live`, replace them with `replace`."""
 
     cwd: Path
     config: Config
     agent: LlmAgent
-    workspace: Workspace
-    loop: LoopService
-    watcher: WatchService
-    deliverer: DeliverService
-    builder: PlanBuildService
+    """The agent to check; that of `services` may record its sessions."""
+    services: Services
     agent_name: str = ""
     """The agent as it was named, for the journal, where `cuggino.resumed_agent` finds it."""
 
@@ -56,7 +68,7 @@ class Runtime:
         *,
         cwd: str | os.PathLike[str] = ".",
         config: Config | None = None,
-        agent: str | LlmAgent | None = None,
+        agent: str | AgentLike | None = None,
         record: str | os.PathLike[str] | None = None,
         speed: float | None = None,
     ) -> Runtime:
@@ -76,42 +88,64 @@ class Runtime:
         folder = Path(cwd).resolve()
         config = config or load_config(folder)
         name = agent if isinstance(agent, str) else agent.name if agent else config.agent
-        agent = configured_agent(config, cwd=folder, agent=agent)
+        chosen = configured_agent(config, cwd=folder, agent=agent)
         if speed is not None:
-            agent = with_speed(agent, speed)
+            chosen = with_speed(chosen, speed)
         # What is checked is the agent itself, what works is the one that is recorded.
-        worker = agent if record is None else record_to(folder / record, agent)
-        apart = (Path(WORKSPACE_FOLDER), *own_files_of(worker))
-        workspace = Workspace(folder)
-        repository = GitRepository(
-            folder, exclude=(Path(config.specs_path), *apart), timeout=config.commit_timeout
-        )
-        prompts = Prompts(workspace.prompts)
-        gate = QuotaGate()
-        loop = LoopService(
-            agent=worker, workspace=workspace, repository=repository, prompts=prompts, gate=gate
-        )
-        watcher = WatchService(
-            agent=worker, workspace=workspace, loop=loop, prompts=prompts, gate=gate
-        )
-        return cls(
-            cwd=folder,
-            config=config,
-            agent=agent,
+        worker = chosen if record is None else record_to(folder / record, chosen)
+        workspace, timeout = Workspace(folder), config.commit_timeout
+        apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
+        specs = Path(config.specs_path)
+        services = Services(
+            agent=worker,
             workspace=workspace,
-            loop=loop,
-            watcher=watcher,
-            deliverer=DeliverService(agent=worker, workspace=workspace, gate=gate),
-            builder=PlanBuildService(
-                agent=worker,
-                workspace=workspace,
-                # All that its agents leave: what they plan is a part of the project.
-                repository=GitRepository(folder, exclude=apart, timeout=config.commit_timeout),
-                prompts=prompts,
-                gate=gate,
-            ),
-            agent_name=name,
+            repository=GitRepository(folder, exclude=(specs, *apart), timeout=timeout),
+            whole_repository=GitRepository(folder, exclude=apart, timeout=timeout),
+            prompts=Prompts(workspace.prompts),
         )
+        return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
+
+    def replace(self, **services: Any) -> Runtime:
+        """Return a runtime with other services, such as `shell`, `agent` or `fingerprint`.
+
+        ::
+
+            runtime = Runtime.live(cwd=cwd).replace(shell=my_shell)
+
+        Raises:
+            TypeError: no service has that name.
+        """
+        if "repository" in services:
+            services.setdefault("whole_repository", None)
+        agent = services.get("agent", self.agent)
+        return dataclasses.replace(
+            self, agent=agent, services=dataclasses.replace(self.services, **services)
+        )
+
+    @property
+    def workspace(self) -> Workspace:
+        """The `.cuggino` folder of the project."""
+        return self.services.workspace
+
+    @property
+    def loop(self) -> LoopService:
+        """The coding loop."""
+        return LoopService(self.services)
+
+    @property
+    def watcher(self) -> WatchService:
+        """The watch."""
+        return WatchService(self.services)
+
+    @property
+    def deliverer(self) -> DeliverService:
+        """The deliver loop."""
+        return DeliverService(self.services)
+
+    @property
+    def builder(self) -> PlanBuildService:
+        """The plan/build loop."""
+        return PlanBuildService(self.services)
 
     def loop_options(
         self, *, focus: str, review: str | None = None, slow: bool = False
@@ -121,18 +155,16 @@ class Runtime:
         Raises:
             ConfigError: the focus is blank, or its file cannot be read.
         """
-        settings = {name: getattr(self.config, name) for name in LoopSettings.model_fields}
-        return LoopRunOptions(
-            focus=read_focus(focus, self.cwd),
-            cwd=self.cwd,
-            review=review,
-            slow=slow,
-            agent=self.agent_name,
-            **settings,
-        )
+        given = {"focus": read_focus(focus, self.cwd), "review": review, "slow": slow}
+        return self._options(LoopRunOptions, given)
 
     def run(
-        self, *, focus: str, review: str | None = None, slow: bool = False
+        self,
+        *,
+        focus: str,
+        review: str | None = None,
+        slow: bool = False,
+        interrupt: Observable[object] | None = None,
     ) -> Observable[LoopEvent]:
         """The coding loop, after a look whether it can work here (`check_project`).
 
@@ -146,13 +178,15 @@ class Runtime:
             self.loop.check()
             return options
 
-        return after(prepared, self.loop.run)
+        return after(prepared, lambda options: self.loop.run(options, interrupt=interrupt))
 
-    def resume(self, run_id: str | None = None) -> Observable[LoopEvent]:
+    def resume(
+        self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
+    ) -> Observable[LoopEvent]:
         """Go on with an unfinished run: the latest, or the one whose id begins so.
 
         Emits `RunResumed`, then what `LoopService.run` emits from the first unfinished stage on.
-        Focus and course are those of the run, limits and policies those of the configuration.
+        Focus and course are those of the run, all other options those of the configuration.
 
         Errors: `RunNotResumable`, before anything is started or written.
         """
@@ -164,9 +198,14 @@ class Runtime:
             current = self.loop_options(focus="the focus of the run")
             return journal, resumed_options(current, journal.started)
 
-        return after(prepared, lambda found: self.loop.run(found[1], resume=found[0]))
+        return after(
+            prepared,
+            lambda found: self.loop.run(found[1], interrupt=interrupt, resume=found[0]),
+        )
 
-    def watch(self, *, slow: bool = False) -> Observable[WatchEvent]:
+    def watch(
+        self, *, slow: bool = False, interrupt: Observable[object] | None = None
+    ) -> Observable[WatchEvent]:
         """The watch over the project's backlog, after a look whether it can work here.
 
         Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
@@ -180,7 +219,9 @@ class Runtime:
             assert options is not None
             assert notifier is not None
             yield from forward(
-                self.watcher.run(options).pipe(with_notifications(notifier, project=self.cwd.name))
+                within_loop(self.watcher.run(options, interrupt=interrupt)).pipe(
+                    with_notifications(notifier, project=self.cwd.name)
+                )
             )
 
         return on_loop(flow(story))
@@ -192,6 +233,11 @@ class Runtime:
             ConfigError: one of those given cannot be used.
         """
         return self._options(DeliverRunOptions, given)
+
+    def deliver_instruction(self, name: DeliverInstruction) -> str:
+        """Return the prompt of a deliver session: the project's own text, or the built-in one."""
+        tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
+        return load_instruction(name, self.cwd, tools=tools).text
 
     def deliver(
         self,
@@ -215,14 +261,14 @@ class Runtime:
         """Go on with an unfinished deliverables run: the latest, or the one whose id begins so.
 
         Emits `RunResumed`, then what `DeliverService.run` emits from the first unfinished session
-        on. Course and workflow are those of the run, limits and policies those given now.
+        on. Course and workflow are those of the run, all other options those given now.
 
         Errors: `RunNotResumable`, before anything is started or written.
         """
 
         def prepared() -> tuple[JournalFile, DeliverRunOptions]:
             journal = find_run(self.workspace.journal, run_id, kind="deliver")
-            options = resumed_delivery(self.deliver_options(**given), journal.started)
+            options = resumed_options(self.deliver_options(**given), journal.started)
             return journal, self._checked_delivery(options)
 
         return after(
@@ -264,13 +310,50 @@ class Runtime:
 
         def prepared() -> tuple[JournalFile, PlanBuildOptions]:
             journal = find_run(self.workspace.journal, run_id, kind="loop")
-            options = resumed_building(self.plan_build_options(**given), journal.started)
+            options = resumed_options(self.plan_build_options(**given), journal.started)
             return journal, self.checked_building(options)
 
         return after(
             prepared,
             lambda found: self.builder.run(found[1], interrupt=interrupt, resume=found[0]),
         )
+
+    def runs(self) -> Observable[RecordedRun | UnreadableRun]:
+        """Emit the recorded runs of the project, newest first."""
+        return list_runs(self.cwd)
+
+    def replay(self, run_id: str | None = None, *, speed: float = 0) -> Observable[Event]:
+        """Emit the events of a recorded run again: the latest, or the one whose id begins so.
+
+        `speed` is that of `cuggino.runs.replay`.
+
+        Errors: `RunNotFound`, `StorageError`.
+        """
+        return after(lambda: Runs(self.cwd).path_of(run_id), lambda path: replay(path, speed=speed))
+
+    def doctor(self) -> Observable[CheckResult]:
+        """Emit the results of all checks of the project and its `.cuggino.json`."""
+        return doctor(self.cwd)
+
+    def guard_audit(
+        self, run_id: str | None = None, *, level: Level | None = None
+    ) -> Observable[JudgedCall]:
+        """Emit every tool call of a recorded run with the guard's current verdict on it.
+
+        Errors: `RunNotFound`, and those of `cuggino.guard_audit.audit_run`.
+        """
+        return after(
+            lambda: Runs(self.cwd).path_of(run_id),
+            lambda path: audit_run(path, project=self.cwd, config=self.config, level=level),
+        )
+
+    def plan_session(self) -> PlanSession:
+        """Prepare an interactive session with the project manager.
+
+        Raises:
+            AgentNotFound: the agent is missing or too old.
+        """
+        return plan_session(self.cwd, self.config, self.agent)
 
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
@@ -292,7 +375,4 @@ class Runtime:
     def _checked_watch(self, *, slow: bool) -> WatchRunOptions:
         check_project(self.cwd, self.config, self.agent, watch=True)
         self.watcher.check()
-        shared = WatchRunOptions.model_fields.keys() & type(self.config).model_fields.keys()
-        shared -= {"agent"}
-        settings = {name: getattr(self.config, name) for name in shared}
-        return WatchRunOptions(cwd=self.cwd, slow=slow, agent=self.agent_name, **settings)
+        return self._options(WatchRunOptions, {"slow": slow})

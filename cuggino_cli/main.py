@@ -1,4 +1,4 @@
-"""The `cuggino` command: finds the subcommand, turns every ending into an exit code.
+"""The `cuggino` command: runs the subcommand and maps every outcome to an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 10 spec issue, 11 max iterations,
 12 quota, 13 budget, 14 stalled, 15 all blocked, 130 interrupted by Ctrl-C, 143 by SIGTERM.
@@ -12,49 +12,25 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import NoReturn
 
 import click
 
-from cuggino._version import __version__
-
-COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "run": "Plan, implement and review until the work matches the specs.",
-        "watch": "Work off the backlog, item by item, for as long as it runs.",
-        "deliver": "Work until every deliverable of SPEC.md has passed.",
-        "loop": "Plan the work into jobs, then build them one by one until all are verified.",
-        "plan": "Talk with a project manager about specs and backlog (also: pm).",
-        "backlog": "Add, look at and take back what `cuggino watch` is to work on.",
-        "issues": "Look at and settle spec issues and findings of the audit.",
-        "runs": "Look at the runs of this project, newest first, and play them again.",
-        "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
-        "demo": "Watch a whole run in a throw-away project; no key needed.",
-        "setup": "Save the settings of this project in .cuggino.json.",
-        "doctor": "Look whether a run could work here, and say what to do if not.",
-        "agents": "List the agents that are installed, and what each can do.",
-        "guard": "Ask what the guard says of what an agent does; nothing is run.",
-        "mcp": "Serve tools to an agent over standard input and output (MCP).",
-        "help": "Explain a command or a topic.",
-    }
-)
-"""The subcommands: each is `command` in the module of its name in `cuggino_cli.commands`, and here
-is what the first line of its own help says, so that no list of them has to import them all."""
-
-ALIASES = {"pm": "plan"}
-"""Other names of subcommands."""
+from cuggino import __version__
+from cuggino_cli.commands import ALIASES, COMMANDS
+from cuggino_cli.screen import console
 
 INTERRUPTED = 130
 _REFUSED = 2
 _ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
-"""What is answered on Windows too: no more of the program is imported for it."""
+"""Arguments that work on Windows too, because they import nothing else."""
 
 
 class Terminated(BaseException):
-    """The program was asked to end by a signal; like `KeyboardInterrupt`, it is no `Exception`."""
+    """Termination by a signal; like `KeyboardInterrupt`, not an `Exception`."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
@@ -62,14 +38,14 @@ class Terminated(BaseException):
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand when it is asked for, so that `--version` is quick."""
+    """A group that imports a subcommand on first use, so that `--version` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the subcommands, none of which is imported."""
+        """Return the names of the subcommands without importing any."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of that name, or other name; its module is imported."""
+        """Import and return the subcommand with this name or alias."""
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
@@ -78,14 +54,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of subcommands, none of which is imported."""
+        """Write the list of subcommands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that is meant; one that does not exist is told with the nearest name."""
+        """Resolve the subcommand; suggest the nearest name for an unknown one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -129,16 +105,14 @@ def cli(ctx: click.Context) -> int | None:
 
 
 def _is_set_up_on_terminal() -> bool:
-    """Whether somebody sits at a terminal, in a project that has a configuration (CUG-092)."""
-    from cuggino_cli.commands import setup
-
-    return setup.on_terminal() and Path(".cuggino.json").exists()
+    """Return whether this is a terminal, in a project with a configuration (CUG-092)."""
+    return console.on_terminal() and Path(".cuggino.json").exists()
 
 
 def main(args: list[str]) -> int:
-    """Run the command line; gives the exit code."""
+    """Run the command line; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a substitute; that is no reason to end.
+        # A character that the terminal cannot show must not end the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     with _termination_as_exception():
@@ -154,7 +128,7 @@ def main(args: list[str]) -> int:
         except Terminated as ended:
             return ended.exit_code
         except BrokenPipeError:
-            # The reader of our output has gone; nothing more can be said, and Python must not try.
+            # The reader of the output has exited; Python must not flush to it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except Exception as error:
@@ -162,17 +136,8 @@ def main(args: list[str]) -> int:
 
             if not isinstance(error, CugginoError):
                 raise
-            complain(error.message, error.hint)
+            console.complain(error.message, error.hint)
             return error.code
-
-
-def complain(message: str, hint: str | None = None) -> None:
-    """Tell what went wrong on standard error: one sentence, and what to do about it."""
-    from cuggino_cli.output.sanitize import inert
-
-    click.echo(f"cuggino: {inert(message)}", err=True)
-    if hint:
-        click.echo(f"  {inert(hint)}", err=True)
 
 
 @contextlib.contextmanager
@@ -195,9 +160,11 @@ def _termination_as_exception() -> Iterator[None]:
 
 
 def entry() -> NoReturn:
-    """The console script. On Windows, where much cannot even be imported, it says so."""
+    """Run the console script; refuse on Windows, where much cannot be imported."""
     args = sys.argv[1:]
     if sys.platform == "win32" and args[:1] not in _ANYWHERE:
-        complain("Windows is not supported, only Linux and macOS: use WSL, which works as Linux")
+        console.complain(
+            "Windows is not supported, only Linux and macOS: use WSL, which works as Linux"
+        )
         sys.exit(_REFUSED)
     sys.exit(main(args))

@@ -1,4 +1,4 @@
-"""One agent session as a stream of events: what it says, what it does, what it cost."""
+"""One agent session as a stream of events: messages, tool calls, cost."""
 
 from pathlib import Path
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import cuggino
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.events import is_llm_marker_event, is_loop_phase_event, is_loop_terminal_event
 
 project = Path("greeter")
 (project / ".specs").mkdir(parents=True)
@@ -11,20 +13,20 @@ project = Path("greeter")
 runtime = cuggino.Runtime.live(
     cwd=project,
     config=cuggino.Config(check_command="cat greeting.txt", max_iterations=3),
-    agent=cuggino.ScriptedAgent(Path(__file__).with_name("coding_loop.toml")),
+    agent=ScriptedAgent(Path(__file__).with_name("coding_loop.toml")),
 )
 
 
 def show(event: cuggino.LoopEvent) -> None:
-    """Phases by their name, markers with what the agent declared."""
-    if cuggino.is_llm_marker_event(event):
+    """Print phases by name and markers with their content."""
+    if is_llm_marker_event(event):
         print(f"  {event.tag}: {event.content}")
-    elif cuggino.is_loop_phase_event(event):
+    elif is_loop_phase_event(event):
         print(event.tag)
 
 
 last = cuggino.run(runtime.run(focus="the greeting"), show)
-print("approved" if cuggino.is_loop_terminal_event(last) else "not approved")
+print("approved" if is_loop_terminal_event(last) else "not approved")
 
 # prints:
 # IterationStart

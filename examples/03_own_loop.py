@@ -1,4 +1,4 @@
-"""A loop of your own: `flow` tells it as a generator, plain Python decides what comes next."""
+"""A loop of your own: a generator for `flow`, in which plain Python decides what comes next."""
 
 from pathlib import Path
 
@@ -6,15 +6,16 @@ from reactivex import operators as ops
 
 import cuggino
 from cuggino import emit, extract_markers, flow, forward, marker_tags
-from cuggino.events import Done, Note, Progress
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.events import Done, Note, Progress, is_llm_marker_event
 from cuggino.operators import Flow
 
-agent = cuggino.ScriptedAgent(Path(__file__).with_name("own_loop.toml"))
+agent = ScriptedAgent(Path(__file__).with_name("own_loop.toml"))
 TAGS = marker_tags(Progress, Done)
 
 
 def session(prompt: str) -> cuggino.SpawnOptions:
-    """A session of the one role that this loop has."""
+    """Return the options of a session; this loop has one role."""
     return cuggino.SpawnOptions(prompt=prompt, cwd=Path.cwd(), role="implementing")
 
 
@@ -26,7 +27,7 @@ def refine() -> Flow[None]:
         marker = yield from forward(
             agent.spawn(session(prompt)).pipe(
                 extract_markers(TAGS),
-                ops.filter(cuggino.is_llm_marker_event),
+                ops.filter(is_llm_marker_event),
             )
         )
         if isinstance(marker, Done):

@@ -1,4 +1,4 @@
-"""A policy of your own: an operator on the agent's stream, in force wherever the agent works."""
+"""A policy of your own: an operator on the agent's stream."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import NamedTuple
 from reactivex import Observable, operators as ops
 
 import cuggino
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import AgentMessage, LlmAgentEvent, LoopPhaseEvent, LoopSpecIssue, ToolCall
 
 
 class Counted(NamedTuple):
-    """An event, and how many commands there were up to it."""
+    """An event, and the number of commands so far."""
 
     event: LlmAgentEvent
     commands: int
@@ -20,7 +21,7 @@ class Counted(NamedTuple):
 def end_after_commands(
     limit: int,
 ) -> Callable[[Observable[LlmAgentEvent]], Observable[LlmAgentEvent]]:
-    """Let a session run `limit` commands; at one more it ends, and says so with a marker."""
+    """Let a session run `limit` commands; the next one ends it with a marker."""
     too_many = AgentMessage(text=f"<SPEC_ISSUE>More than {limit} commands.</SPEC_ISSUE>")
 
     def count(before: Counted, event: LlmAgentEvent) -> Counted:
@@ -31,17 +32,17 @@ def end_after_commands(
         return now.event if now.commands <= limit else too_many
 
     return lambda session: session.pipe(
-        ops.scan(count, Counted(too_many, 0)),  # anew for each session
+        ops.scan(count, Counted(too_many, 0)),  # counts per session
         ops.map(judge),
         ops.take_while(lambda event: event is not too_many, inclusive=True),
     )
 
 
-class CarefulAgent(cuggino.ScriptedAgent):
-    """An agent with that policy; `cuggino.ClaudeAgent` can be given it the same way."""
+class CarefulAgent(ScriptedAgent):
+    """An agent with that policy; it works for any other agent the same way."""
 
     def spawn(self, options: cuggino.SpawnOptions) -> Observable[LlmAgentEvent]:
-        """The session, ended by the policy: with it goes every process that it has started."""
+        """Run a session; if the policy ends it, its processes are terminated."""
         return super().spawn(options).pipe(end_after_commands(2))
 
 
@@ -58,7 +59,7 @@ for event in cuggino.iterate(runtime.run(focus="count.txt")):
             print(f"{event.tag}: {event.content}")
         case LoopPhaseEvent():
             print(event.tag)
-        case _:  # what the agent says, the cost of a stage, ...
+        case _:  # messages, the cost of a stage, ...
             pass
 
 # prints:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import cuggino
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import (
     DeliverableStatusChanged,
     DeliverEnded,
@@ -11,7 +12,7 @@ from cuggino.events import (
 )
 
 Path("SPEC.md").write_text("A greeting, also in the language of the user.\n")
-agent = cuggino.ScriptedAgent(Path(__file__).with_name("deliverables.toml"))
+agent = ScriptedAgent(Path(__file__).with_name("deliverables.toml"))
 runtime = cuggino.Runtime.live(cwd=".", agent=agent)
 options = runtime.deliver_options(verify=True, max_sessions=10, session_pause=0.1)
 

@@ -1,6 +1,6 @@
-"""A watch in an asyncio application: one watch, its events as server-sent events for any number.
+"""A watch in an asyncio application: its events as server-sent events for any number of clients.
 
-Needs `pip install starlette uvicorn httpx`; the client at the end is there to show it.
+Needs `pip install starlette uvicorn httpx`; the client at the end is a demonstration.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 import cuggino
-from cuggino.events import WatchItemCompleted, WatchProcessingItem
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.events import WatchItemCompleted, WatchProcessingItem, is_llm_marker_event
 
 Path(".specs").mkdir()
 Path(".specs/greeting.md").write_text("greeting.txt greets the world.\n")
@@ -27,15 +28,15 @@ Path(".cuggino/backlog/001-greet.md").write_text("Greet the world.\n")
 runtime = cuggino.Runtime.live(
     cwd=".",
     config=cuggino.Config(settle_seconds=0.1),
-    agent=cuggino.ScriptedAgent(Path(__file__).with_name("coding_loop.toml")),
+    agent=ScriptedAgent(Path(__file__).with_name("coding_loop.toml")),
 )
 clients: set[asyncio.Queue[str]] = set()
 has_client = asyncio.Event()
 
 
 async def watch() -> None:
-    """The watch, as long as the application runs; cancelling the task ends its agent as well."""
-    await has_client.wait()  # only here, so that the client below misses nothing
+    """Run the watch; cancelling the task terminates its agent."""
+    await has_client.wait()  # only in this example: the client below misses no event
     async with aclosing(cuggino.aiterate(runtime.watch())) as events:
         async for event in events:
             for queue in clients:
@@ -44,7 +45,7 @@ async def watch() -> None:
 
 @asynccontextmanager
 async def lifespan(_: Starlette) -> AsyncIterator[None]:
-    """Start the watch with the application, end it with the application."""
+    """Start and end the watch with the application."""
     task = asyncio.create_task(watch())
     yield
     task.cancel()
@@ -52,7 +53,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 
 async def listen(_: Request) -> StreamingResponse:
-    """What happens from now on."""
+    """Stream the events from now on."""
 
     async def lines() -> AsyncIterator[str]:
         queue: asyncio.Queue[str] = asyncio.Queue()
@@ -71,7 +72,7 @@ app = Starlette(routes=[Route("/events", listen)], lifespan=lifespan)
 
 
 async def main() -> None:
-    """Serve on a free port, listen as a browser would, and leave when the item is done."""
+    """Serve on a free port, listen like a browser, and stop when the item is done."""
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
@@ -86,7 +87,7 @@ async def main() -> None:
                 match cuggino.parse_event(line.removeprefix("data: ")):
                     case WatchProcessingItem(filename=name):
                         print("works on", name)
-                    case event if cuggino.is_llm_marker_event(event):
+                    case event if is_llm_marker_event(event):
                         print(f"  {event.tag}: {event.content}")
                     case WatchItemCompleted(filename=name):
                         print("has done", name)

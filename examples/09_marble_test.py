@@ -1,4 +1,4 @@
-"""Tests with marbles: a policy is drawn in virtual time, where half an hour takes no time.
+"""Tests with marbles: a policy in virtual time, where half an hour takes milliseconds.
 
 `pytest examples/09_marble_test.py` runs the tests; so does the file by itself.
 """
@@ -17,11 +17,11 @@ Heard = LlmAgentEvent | Note
 def telling_silence(
     every: float,
 ) -> Callable[[Observable[Heard]], Observable[Heard]]:
-    """Beside what the agent says, a note for each `every` seconds without a word of it."""
+    """Add a note for every `every` seconds of silence."""
 
     def after(step: Notification[Heard]) -> Observable[Notification[Heard]]:
         if not isinstance(step, OnNext):
-            return just(step)  # the end, or the error: nothing comes after it
+            return just(step)  # completion or error
         note = OnNext(Note(content=f"silent for {every:g} s"))
         return interval(every).pipe(ops.map(lambda _: note), ops.start_with(step))
 
@@ -31,7 +31,7 @@ def telling_silence(
 
 
 def test_silence_is_told() -> None:
-    """Each ten minutes of silence are a note; a word begins them anew; the end ends them."""
+    """Every ten minutes of silence emit a note; a message restarts the count."""
     note = Note(content="silent for 600 s")
     t = Marbles(a=AgentMessage(text="I begin."), b=AgentMessage(text="I go on."), n=note)
     agent = t.cold("a 25m b-|")
@@ -40,7 +40,7 @@ def test_silence_is_told() -> None:
 
 
 def test_leaving_ends_the_agent() -> None:
-    """Whoever stops listening in the middle of a silence unsubscribes from the agent at once."""
+    """Disposal during a silence unsubscribes from the agent at once."""
     note = Note(content="silent for 600 s")
     t = Marbles(a=AgentMessage(text="I begin."), n=note)
     agent = t.cold("a 25m |")
@@ -54,5 +54,5 @@ if __name__ == "__main__":
         print("passed:", test.__doc__)
 
 # prints:
-# passed: Each ten minutes of silence are a note; a word begins them anew; the end ends them.
-# passed: Whoever stops listening in the middle of a silence unsubscribes from the agent at once.
+# passed: Every ten minutes of silence emit a note; a message restarts the count.
+# passed: Disposal during a silence unsubscribes from the agent at once.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import cuggino
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ReplayDiverged
 from cuggino.testing import replay
 
@@ -19,7 +20,7 @@ FOCUS = "the greeting"
 
 @contextmanager
 def project() -> Iterator[Path]:
-    """A project as it was when the run was recorded."""
+    """Create the project as it was when the run was recorded."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / ".specs").mkdir()
         (Path(folder) / ".specs" / "greeting.md").write_text("greeting.txt greets the world.\n")
@@ -30,13 +31,13 @@ PLACE = tempfile.TemporaryDirectory()
 CASSETTE = Path(PLACE.name) / "greeting.jsonl"
 
 with project() as folder:
-    agent = cuggino.ScriptedAgent(Path(__file__).with_name("recorded.toml"))
+    agent = ScriptedAgent(Path(__file__).with_name("recorded.toml"))
     runtime = cuggino.Runtime.live(cwd=folder, agent=agent, record=CASSETTE)
     cuggino.run(runtime.run(focus=FOCUS))
 
 
 def test_prompts_and_policies_are_as_they_were() -> None:
-    """The run is the recorded one to its end, and leaves the same file."""
+    """The replay takes the recorded course and leaves the same file."""
     with project() as folder:
         events = replay(CASSETTE, lambda runtime: runtime.run(focus=FOCUS), cwd=folder)
         assert isinstance(events[-1], cuggino.LoopTerminalEvent)
@@ -44,7 +45,7 @@ def test_prompts_and_policies_are_as_they_were() -> None:
 
 
 def test_a_prompt_that_was_changed_is_told() -> None:
-    """Whoever changes a template learns which session is told something else, and where."""
+    """A changed template fails the replay and names the session and the line."""
     with project() as folder:
         prompts = folder / ".cuggino" / "prompts"
         prompts.mkdir(parents=True)
@@ -54,11 +55,11 @@ def test_a_prompt_that_was_changed_is_told() -> None:
             replay(CASSETTE, lambda runtime: runtime.run(focus=FOCUS), cwd=folder)
         except ReplayDiverged as error:
             told = error.message
-        assert "the system prompt of session 1 (planning 1) is another in line 1" in told
+        assert "the system prompt of session 1 (planning 1) differs in line 1" in told
 
 
 def test_a_policy_that_was_tightened_is_told() -> None:
-    """A stricter guard would have denied what the agent did."""
+    """A stricter guard would have denied a recorded call."""
     with project() as folder:
         config = cuggino.Config(guard="full", profile=["node"])
         told = ""
@@ -79,6 +80,6 @@ if __name__ == "__main__":
         print("passed:", test.__doc__)
 
 # prints:
-# passed: The run is the recorded one to its end, and leaves the same file.
-# passed: Whoever changes a template learns which session is told something else, and where.
-# passed: A stricter guard would have denied what the agent did.
+# passed: The replay takes the recorded course and leaves the same file.
+# passed: A changed template fails the replay and names the session and the line.
+# passed: A stricter guard would have denied a recorded call.

@@ -1,4 +1,4 @@
-"""An agent of your own, held to the rules that the agents of cuggino keep.
+"""An agent of your own that passes the conformance suites of cuggino's agents.
 
 `parrot.py` stands for a CLI that you have: it does what a file says and prints a JSON line for each
 thing that it does. `Parrot` is the agent, all that cuggino needs to run it in a loop. `ParrotArena`
@@ -16,20 +16,21 @@ from typing import Any
 import reactivex as rx
 from reactivex import Observable, operators as ops
 
-from cuggino import AgentFailed, AgentNotFound, InteractiveOptions, LlmAgentEvent, SpawnOptions
+from cuggino import AgentFailed, AgentNotFound, LlmAgent, LlmAgentEvent, SpawnOptions
 from cuggino.agents import Capabilities
 from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.events import AgentMessage, SessionEnded, SystemMessage, ToolCall, ToolResult
 from cuggino.sources import process_lines
 from cuggino.testing import (
+    AgentConformance,
     CannotPlay,
     Fail,
+    FailureConformance,
+    ModelRequest,
     Play,
     PlayArena,
     Run,
     Say,
-    Think,
-    Told,
     Turn,
     Write,
     acts_of,
@@ -40,39 +41,34 @@ PROGRAM = Path(__file__).with_name("parrot.py")
 REASONS = {"bad_key": "auth", "no_connection": "connection", "overload": "overloaded"}
 
 
-class Parrot:
-    """The program `parrot.py` as an agent."""
+class Parrot(LlmAgent):
+    """The program `parrot.py` as an agent; only `name` and `spawn` are required."""
 
     name = "parrot"
-    can_resume = False
 
     def __init__(self, *, path: str | None = None) -> None:
         self.path = path or sys.executable
 
     @property
     def capabilities(self) -> Capabilities:
-        """What `cuggino agents` shows; only what is so."""
+        """Return the capabilities that `cuggino agents` lists."""
         return Capabilities(note="says what it is told to say")
 
     def check(self) -> str:
-        """The version; an agent that is missing raises `AgentNotFound` here."""
+        """Return the version; a missing agent raises `AgentNotFound`."""
         return "1.0"
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """One session: cold, and disposal ends the program with all that it has started."""
+        """Run a session: cold, and disposal terminates the program and its processes."""
         argv = [self.path, str(PROGRAM), *(["--act"] * options.dangerously_skip_permissions)]
-        # By standard input, as an argument cannot be long.
+        # On standard input, because arguments are limited in length.
         words = json.dumps({"prompt": options.prompt, "system": options.system_prompt or ""})
         lines = process_lines(argv, cwd=options.cwd, env=options.env, stdin=words)
         return lines.pipe(ops.map(event_of), ops.catch(lambda error, _source: ended(error)))
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Nothing to talk to."""
-        return 0
-
 
 def event_of(line: bytes) -> LlmAgentEvent:
-    """What a line says; tools are named as Claude Code names them."""
+    """Parse a line; tools have the names of Claude Code."""
     match json.loads(line):
         case {"awake": True}:
             return SystemMessage(text="The parrot wakes up.")
@@ -91,38 +87,41 @@ def event_of(line: bytes) -> LlmAgentEvent:
 
 
 def ended(error: Exception) -> Observable[LlmAgentEvent]:
-    """The error of a session comes behind its `SessionEnded`; one that did not begin has none."""
+    """Emit the error after `SessionEnded`; a session that did not start has none."""
     if isinstance(error, SpawnFailed):
         return rx.throw(AgentNotFound(error.message, hint="install the parrot"))
     reason: Any = "crash"
     if isinstance(error, ProcessFailed) and error.child_exit_code == 3:
         reason = error.stderr_tail.strip()
-    failed = AgentFailed(f"the parrot failed: {error}", reason=reason)
+    hint = "give it a nut" if reason == "auth" else None
+    failed = AgentFailed(f"the parrot failed: {error}", reason=reason, hint=hint)
     return rx.concat(rx.of(SessionEnded(outcome="failed")), rx.throw(failed))
 
 
 @dataclass(frozen=True)
 class ParrotPlay:
-    """The agent whose lines are written, and what it was told."""
+    """The agent and its input."""
 
     agent: Parrot
     heard: Path
 
-    def told(self) -> Sequence[Told]:
-        """What the program has noted."""
+    def requests(self) -> Sequence[ModelRequest]:
+        """Return the input that the program has noted."""
         said = [json.loads(self.heard.read_text())] if self.heard.exists() else []
-        return [Told(system=each["system"], text=each["prompt"]) for each in said]
+        return [ModelRequest(system=each["system"], text=each["prompt"]) for each in said]
 
-    def taken(self) -> None:
-        """Nobody counts what a parrot takes."""
+    def usage(self) -> None:
+        """Nobody counts the tokens of a parrot."""
 
 
 class ParrotArena(PlayArena):
-    """Writes what is to be done into the file that the parrot reads."""
+    """An arena that writes instructions into the file that the parrot reads."""
 
     @contextmanager
     def play(self, turns: Sequence[Turn], fault: str | None) -> Iterator[Play]:
-        """The agent, which does what the turns say."""
+        """Provide the agent, which plays the turns."""
+        if fault == "no_login":
+            raise CannotPlay("a parrot needs no login")
         acts = [act for turn in turns for act in acts_of(turn)]
         lines = "".join(json.dumps(self.line(act)) + "\n" for act in acts)
         (self.folder / "lines.jsonl").write_text(lines)
@@ -131,7 +130,7 @@ class ParrotArena(PlayArena):
         )
 
     def line(self, act: object) -> dict[str, str]:
-        """What is written for one act; some a parrot cannot do."""
+        """Return the instruction for one act; some a parrot cannot play."""
         match act:
             case Say(text):
                 return {"say": text}
@@ -143,33 +142,50 @@ class ParrotArena(PlayArena):
                 return {"run": "sleep 600"}
             case Fail("rate_limit" | "bad_key" | "overload" | "no_connection" as kind):
                 return {"fail": REASONS.get(kind, kind)}
-            case Think() | Fail() | _:
+            case _:
                 raise CannotPlay(f"a parrot has nothing for {act}")
 
 
 if __name__ == "__main__":
-    for verdict in try_agent(ParrotArena):
-        if verdict.outcome != "passed":
-            print(f"{verdict.outcome}: {verdict.rule}\n  {verdict.words}")
+    for suite in (AgentConformance, FailureConformance):
+        for verdict in try_agent(ParrotArena, suite):
+            if verdict.outcome != "passed":
+                print(f"{verdict.outcome}: {verdict.rule}\n  {verdict.message}")
 
 # prints:
-# skipped: a_service_that_fails
-#   a parrot has nothing for Fail(kind='server_error')
-# skipped: a_cut_stream_is_no_success
-#   a parrot has nothing for Fail(kind='cut')
-# skipped: the_model_is_the_one_asked_for
+# skipped: model
 #   not claimed by the agent: a choice of models
-# skipped: servers_of_tools_are_started
+# skipped: mcp_server
 #   not claimed by the agent: MCP
-# skipped: a_policy_is_held
-#   not claimed by the agent: a guard that judges calls
-# skipped: a_session_is_gone_on_with
+# skipped: mcp_tool
+#   not claimed by the agent: MCP
+# skipped: sub_agent
+#   a parrot has nothing for Delegate(turns=[Run(command='echo sub > sub.txt')])
+# skipped: resume
 #   not claimed by the agent: resume
-# skipped: a_session_that_is_not_there
+# skipped: resume_unknown_session
 #   not claimed by the agent: resume
-# skipped: a_resumed_session_tells_what_it_took_itself
+# skipped: usage_of_a_resumed_session
 #   not claimed by the agent: resume and cost
-# skipped: reasoning_is_no_text
+# skipped: reasoning
 #   a parrot has nothing for Think(text='Hm <NOTE>no</NOTE>.')
-# skipped: what_is_not_known_is_ignored
-#   the arena cannot put a line into what the agent's program prints
+# skipped: unknown_output
+#   the arena cannot add a line to the output of the agent's program
+# skipped: bad_request
+#   a parrot has nothing for Fail(kind='bad_request', times=None)
+# skipped: no_login
+#   a parrot needs no login
+# skipped: prompt_too_long
+#   a parrot has nothing for Fail(kind='too_long', times=None)
+# skipped: usage_limit
+#   a parrot has nothing for Fail(kind='usage_limit', times=None)
+# skipped: server_error
+#   a parrot has nothing for Fail(kind='server_error', times=None)
+# skipped: cut_stream
+#   a parrot has nothing for Fail(kind='cut', times=None)
+# skipped: transient_failure
+#   a parrot has nothing for Fail(kind='server_error', times=1)
+# skipped: transient_cut
+#   a parrot has nothing for Fail(kind='cut', times=1)
+# skipped: resume_after_failure
+#   not claimed by the agent: resume

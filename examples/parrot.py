@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Read the lines, the prompt, and go; `--act` gives leave to use tools."""
+    """Read lines and prompt, then play them; `--act` allows tools."""
     heard = sys.stdin.read()
     place = next(
         folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "lines.jsonl").exists()
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def use(act: dict[str, str]) -> tuple[str, bool]:
-    """Run a command, or write a file; gives what came of it."""
+    """Run a command or write a file; return the result."""
     if "write" in act:
         Path(act["write"]).write_text(act["text"])
         return "written", True
@@ -41,7 +41,7 @@ def use(act: dict[str, str]) -> tuple[str, bool]:
 
 
 def tell(what: dict[str, object]) -> None:
-    """Print it, at once."""
+    """Print a line and flush."""
     print(json.dumps(what), flush=True)
 
 

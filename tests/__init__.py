@@ -1,1 +1,1 @@
-"""The tests of cuggino: doubles and real agents here, one folder a room beside them."""
+"""The tests of cuggino: shared doubles and real agents here, one folder per package."""

@@ -1,4 +1,4 @@
-"""Command lines of documents and help texts, read by the command's own parser; nothing is run."""
+"""Command lines in documents and help texts, parsed by the command itself but not run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cuggino_cli.main import cli
 
 
 def parse_line(line: str) -> list[str]:
-    """The names of the commands of the line, such as `runs show`.
+    """Return the names of the line's commands, such as `runs show`.
 
-    Of a pipeline or a list the part that starts cuggino counts; what is redirected does not.
+    Only the part of a pipeline or list that starts cuggino counts; redirections are ignored.
 
     Raises:
-        click.UsageError: there is no such command, or it takes no such option.
+        click.UsageError: the command or one of its options does not exist.
     """
     words = shlex.split(re.sub(r"\s>{1,2}\s?\S+", "", line), comments=True)
     start = max(n for n, word in enumerate(words) if word in ("cuggino", "lopen"))

@@ -1,11 +1,111 @@
-"""Fixtures for all tests."""
+"""Fixtures and marks for all tests."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from hypothesis import HealthCheck, settings
 
-from tests.real_claude import claude_cli
-
-__all__ = ["claude_cli"]
+from tests.real_claude import Claude, ClaudeSdk, install_claude, needs_sdk
+from tests.real_codex import Codex, install_codex
+from tests.real_copilot import Copilot, install_copilot
+from tests.real_gemini import Gemini, install_gemini
+from tests.real_opencode import OpenCode, install_opencode
+from tests.real_program import in_a_project, required
 
 pytest.register_assert_rewrite("tests.loops.endings")
+
+for profile, examples in (("quick", 40), ("thorough", 1000)):
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],  # a busy machine draws slowly
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+CLIS = tuple(f"{name}_cli" for name in ("claude", "codex", "copilot", "gemini", "opencode"))
+PROGRAMS = frozenset({*CLIS, "browser", "installed"})
+"""Fixtures that install or start a real program: agents, Chromium, and cuggino's own wheel.
+
+A test that uses one is a `real_agent` test.
+"""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start real programs."""
+    for item in items:
+        names = set(getattr(item, "fixturenames", ()))
+        if names & PROGRAMS and item.get_closest_marker("real_agent") is None:
+            item.add_marker("real_agent")
+
+
+@pytest.fixture(scope="session")
+def claude_cli() -> Path:
+    return required(install_claude)
+
+
+@pytest.fixture(scope="session")
+def claude_sdk_cli(claude_cli: Path) -> Path:
+    needs_sdk()
+    return claude_cli
+
+
+@pytest.fixture(scope="session")
+def codex_cli() -> Path:
+    return required(install_codex)
+
+
+@pytest.fixture(scope="session")
+def copilot_cli() -> Path:
+    return required(install_copilot)
+
+
+@pytest.fixture(scope="session")
+def gemini_cli() -> Path:
+    return required(install_gemini)
+
+
+@pytest.fixture(scope="session")
+def opencode_cli() -> Path:
+    return required(install_opencode)
+
+
+@pytest.fixture
+def claude(claude_cli: Path, tmp_path: Path) -> Iterator[Claude]:
+    with in_a_project(Claude, claude_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def claude_sdk(claude_sdk_cli: Path, tmp_path: Path) -> Iterator[ClaudeSdk]:
+    with in_a_project(ClaudeSdk, claude_sdk_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def codex(codex_cli: Path, tmp_path: Path) -> Iterator[Codex]:
+    with in_a_project(Codex, codex_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def copilot(copilot_cli: Path, tmp_path: Path) -> Iterator[Copilot]:
+    with in_a_project(Copilot, copilot_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def gemini(gemini_cli: Path, tmp_path: Path) -> Iterator[Gemini]:
+    with in_a_project(Gemini, gemini_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def opencode(opencode_cli: Path, tmp_path: Path) -> Iterator[OpenCode]:
+    with in_a_project(OpenCode, opencode_cli, tmp_path) as made:
+        yield made

@@ -1,4 +1,4 @@
-"""Streams to leave early, for tests of the edges."""
+"""Streams for tests that leave an edge early."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cuggino.testing import no_leaks
 
 
 class Ticks:
-    """A stream of 0, 1, 2, ... that ends by disposal alone; knows how far it is and if it ended."""
+    """A stream of 0, 1, 2, ... until disposal; it records its position and whether it ended."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -41,7 +41,7 @@ class Ticks:
 
 
 def silent(released: threading.Event, started: threading.Event | None = None) -> Observable[int]:
-    """A stream that never says anything."""
+    """Return a stream that never emits."""
 
     def subscribe(_observer: Any, _scheduler: Any = None) -> abc.DisposableBase:
         if started is not None:
@@ -57,7 +57,7 @@ async def collect(stream: Observable[Any]) -> list[Any]:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """Every edge leaves no thread, process or open file, however it was left."""
+    """Check that no thread, process or open file is left."""
     with no_leaks():
         lanes = lane_threads()
         yield

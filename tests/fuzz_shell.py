@@ -1,16 +1,15 @@
-"""Compares the parser of commands with bash itself, on random scripts.
+"""Compare the command parser with bash itself on random scripts.
 
     python -m tests.fuzz_shell --count 20000 --seed 1
 
-Every snippet that the parser accepts is run by bash, twice, with a PATH that leads nowhere: each
-command word is made up, so nothing is run, and bash's `command_not_found_handle` notes the words
-with which it would have been. A word that bash wanted to run and that does not stand in the tree,
-with those arguments, is a *miss*: a guard that judges the tree would not have seen it. So is a file
-that bash made by a redirection and that is no target in the tree. Any miss ends the command with
-exit code 1.
+bash runs every snippet that the parser accepts, twice, with a PATH that leads nowhere. Every
+command word is invented, so nothing is executed; bash's `command_not_found_handle` records the
+words it would have run. A recorded command that is missing in the tree with its arguments is a
+*miss*: a guard that checks the tree would not have seen it. So is a file created by a redirection
+that is not a target in the tree. Any miss makes the exit code 1.
 
-bash runs as nobody where that can be had, in an own network and process namespace where `unshare`
-gives one, with limits on time, processes and file sizes, in a temporary folder.
+bash runs as `nobody` if possible, with network and process namespaces of `unshare` if available,
+with limits on time, processes and file sizes, in a temporary folder.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cuggino.security.shell.parser import parse
-from cuggino.security.shell.shfmt import find_shfmt
-from cuggino.security.shell.tree import Command, Redirect, Refused, Script, Word
+from cuggino.guard.shell.parser import parse
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.shell.tree import Command, Redirect, Refused, Script, Word
 from tests.fuzz_shell_grammar import Snippets
 
 _BATCH = 200
@@ -56,7 +55,7 @@ done
 
 
 class Found(NamedTuple):
-    """What one round gave."""
+    """The result of one round."""
 
     counts: Counter[str]
     misses: list[tuple[str, list[str]]]
@@ -64,7 +63,7 @@ class Found(NamedTuple):
 
 
 def isolation() -> list[str]:
-    """The command that takes away from bash what it does not need; as much as there is."""
+    """Return the command prefix that isolates bash as far as this machine supports it."""
     unshare, drop = shutil.which("unshare"), shutil.which("setpriv")
     nobody = [drop or "", "--reuid=65534", "--regid=65534", "--clear-groups"]
     candidates: list[list[str]] = []
@@ -82,7 +81,7 @@ def isolation() -> list[str]:
 
 
 def bash_version(bash: str) -> int:
-    """The major version of bash."""
+    """Return the major version of bash."""
     printed = subprocess.run(
         [bash, "-c", "echo $BASH_VERSINFO"], capture_output=True, text=True, check=False
     ).stdout
@@ -95,11 +94,11 @@ class Run(NamedTuple):
     commands: list[list[str]]
     """The words of each command that it would have run."""
     files: list[str]
-    """The names of the files that it made."""
+    """The names of the files that it created."""
 
 
 def runs(snippets: Sequence[str], *, bash: str, wrapper: Sequence[str]) -> list[Run]:
-    """What bash does with each snippet, each in a folder of its own."""
+    """Run each snippet in a separate folder and return the results."""
     with tempfile.TemporaryDirectory() as folder:
         place, log = Path(folder, "place"), Path(folder, "log")
         Path(folder).chmod(0o755)
@@ -136,7 +135,7 @@ def runs(snippets: Sequence[str], *, bash: str, wrapper: Sequence[str]) -> list[
 
 
 def parts(tree: Any) -> Iterator[Command | Redirect]:
-    """Every command and redirection in a tree, wherever it stands."""
+    """Yield every command and redirection of a tree, at any depth."""
     left = [tree]
     while left:
         node = left.pop()
@@ -147,7 +146,7 @@ def parts(tree: Any) -> Iterator[Command | Redirect]:
 
 
 def is_seen(ran: Sequence[str], script: Script) -> bool:
-    """Whether one of the tree's commands can be what bash ran."""
+    """Return True if one of the tree's commands can be the command that bash ran."""
     text = "\x1f".join(ran) + "\x1f"
     for command in parts(script):
         if isinstance(command, Redirect):
@@ -161,20 +160,20 @@ def is_seen(ran: Sequence[str], script: Script) -> bool:
 
 
 def is_target(name: str, script: Script) -> bool:
-    """Whether one of the tree's redirections can have made a file."""
+    """Return True if one of the tree's redirections can have created the file."""
     targets = [part.target for part in parts(script) if isinstance(part, Redirect)]
     return any(re.fullmatch(_pattern(target), name + "\x1f", re.DOTALL) for target in targets)
 
 
 def _pattern(word: Word) -> str:
-    """What a word of the tree can be in bash; one that is not known, any words or none."""
+    """Return a pattern for a word of the tree; an unknown word matches any words or none."""
     if word.value is None or word.has_glob:
         return "(?:.*\x1f)?"
     return "[^\x1f]*\x1f" if word.has_tilde else re.escape(word.value) + "\x1f"
 
 
 def compare(snippets: Sequence[str], *, shfmt: str, bash: str, wrapper: Sequence[str]) -> Found:
-    """Parses the snippets, lets bash run those that were accepted, and looks for misses."""
+    """Parse the snippets, run the accepted ones with bash, and collect misses."""
     counts: Counter[str] = Counter(snippets=len(snippets))
     accepted: list[tuple[str, Script]] = []
     misses: list[tuple[str, list[str]]] = []
@@ -201,7 +200,7 @@ def compare(snippets: Sequence[str], *, shfmt: str, bash: str, wrapper: Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; prints counts and misses."""
+    """Run the command; print counts and misses."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz_shell", description=__doc__)
     parser.add_argument("--count", type=int, default=20000, help="how many snippets")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same snippets")

@@ -1,6 +1,6 @@
-"""Random snippets of bash, full of what parsers read differently; every command word is made up.
+"""Random bash snippets full of constructs that parsers disagree on; all commands are invented.
 
-The grammar stands in `tests/data/shell_grammar.txt`.
+The grammar is in `tests/data/shell_grammar.txt`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLANKS = str.maketrans("⏎⇥␣∅", "\n\t \0")
 
 
 def rules() -> dict[str, list[str]]:
-    """The alternatives of each name."""
+    """Return the alternatives of each name."""
     text = (Path(__file__).parent / "data" / "shell_grammar.txt").read_text(encoding="utf-8")
     sections = (section.splitlines() for section in text.split("\n== ")[1:])
     return {
@@ -24,7 +24,7 @@ def rules() -> dict[str, list[str]]:
 
 
 class Snippets:
-    """Makes snippets, the same for the same seed; commands are `w` and a number, files `o`."""
+    """A generator of snippets, reproducible by seed; commands are `w` and a number, files `o`."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -35,7 +35,7 @@ class Snippets:
         self._rules = rules()
 
     def snippet(self) -> str:
-        """The next one: from the grammar, and every third with something put in or taken out."""
+        """Return the next snippet; every third has random insertions or deletions."""
         self._number, self._left, self._pending = 10, self._random.randint(6, 45), []
         text = self._expand("script")
         if self._random.random() < 0.3:
@@ -72,7 +72,9 @@ class Snippets:
         choices = self._rules[name]
         if self._left <= 0:
             choices = choices[: 1 if self._left < -30 else 4]
-        chosen = choices[int(len(choices) * self._random.random() ** 1.5)]  # plain ones more often
+        chosen = choices[
+            int(len(choices) * self._random.random() ** 1.5)
+        ]  # prefers plain alternatives
         return _SYMBOL.sub(lambda found: self._expand(found[1]), chosen)
 
     def _here_document(self) -> str:

@@ -1,4 +1,4 @@
-"""A git repository for a test, out of reach of the machine's configuration."""
+"""A git repository for a test, isolated from the machine's configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cuggino.stages import GitRepository, commit_stage
 
 
 def isolate_git(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """Give git no configuration but the repository's own, and no repository from outside."""
+    """Limit git to the repository's own configuration, and hide any surrounding repository."""
     for name in [name for name in os.environ if name.startswith(("GIT_", "GPG_", "GNUPG"))]:
         monkeypatch.delenv(name)
     home.mkdir(parents=True, exist_ok=True)
@@ -55,11 +55,11 @@ class GitProject:
         file.chmod(0o755)
 
     def committed(self) -> set[str]:
-        """The files of the present commit."""
+        """Return the files of the current commit."""
         return set(self.git("ls-tree", "-rz", "--name-only", "HEAD").split("\0")) - {""}
 
     def message(self) -> str:
-        """The message of the present commit, as it was stored."""
+        """Return the message of the current commit, as stored."""
         return self.git("log", "-1", "--format=%B").rstrip("\n") + "\n"
 
     def count(self) -> int:
@@ -72,13 +72,13 @@ EXCLUDED = (Path(".specs"), Path(".cuggino"))
 def commit(
     project: GitProject, message: str = "work", *, cwd: Path | None = None, timeout: float = 60
 ) -> CommitPerformed | CommitFailed | None:
-    """What the commit stage ends with."""
+    """Run the commit stage and return its result."""
     repository = GitRepository(cwd or project.root, exclude=EXCLUDED, timeout=timeout)
     return run(commit_stage(repository, message, iteration=2))
 
 
 def failure(project: GitProject, *, cwd: Path | None = None, timeout: float = 60) -> str:
-    """The words of the commit that fails."""
+    """Return the error message of a failing commit."""
     event = commit(project, cwd=cwd, timeout=timeout)
     assert isinstance(event, CommitFailed)
     assert 2 == event.iteration
@@ -86,7 +86,7 @@ def failure(project: GitProject, *, cwd: Path | None = None, timeout: float = 60
 
 
 def merging(project: GitProject) -> None:
-    """Leave the project within a merge that has a conflict in the file `a`."""
+    """Leave the project in a merge with a conflict in the file `a`."""
     project.write("a", "base\n")
     commit(project)
     project.git("checkout", "--quiet", "-b", "other")
@@ -100,7 +100,7 @@ def merging(project: GitProject) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that nobody has reaped yet does not."""
+    """Return True if the process runs; a zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

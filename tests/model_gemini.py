@@ -1,7 +1,7 @@
-"""The scripted model by another wire: Google's Gemini API, as the Gemini CLI asks for it.
+"""The scripted model with Google's Gemini API, for the Gemini CLI.
 
-Scripts see the same `ModelRequest` as with the Messages API (`model_server`): what differs on the
-wire is put into that shape first.
+Requests are converted to the shape of the Messages API (`model_server`), so that scripts see the
+same `ModelRequest`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class GoogleError(ApiError):
-    """An error of the API with the details that Google's APIs give."""
+    """An error of the API with details."""
 
     details: Sequence[Mapping[str, Any]] = ()
 
 
 def usage_limit(retry_after: str | None, message: str = "Quota exceeded.") -> GoogleError:
-    """A usage limit is met, for so long (`3600s`), or for the rest of the day."""
+    """Return an exhausted usage limit, for a duration (`3600s`) or for the rest of the day."""
     details: list[Mapping[str, Any]] = [
         {
             "@type": _QUOTA_FAILURE,
@@ -118,7 +118,7 @@ class _GeminiHandler(_Handler):
 
 
 def as_messages(asked: dict[str, Any], model: str) -> dict[str, Any]:
-    """A request for content in the shape of one for a message."""
+    """Convert a request for content to one for a message."""
     tools = [
         declared
         for tool in asked.get("tools") or []
@@ -141,7 +141,7 @@ def as_messages(asked: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def _told(part: dict[str, Any]) -> str:
-    """A part in words; what a tool answered without its frame."""
+    """Return the text of a part; for a tool's answer, without its envelope."""
     if "text" in part:
         return str(part["text"])
     answered = (part.get("functionResponse") or {}).get("response")
@@ -152,7 +152,7 @@ def _told(part: dict[str, Any]) -> str:
 
 
 def chunks(reply: Message, *, number: int, model: Any) -> Iterator[dict[str, Any]]:
-    """The chunks that stream this message, its usage in the last one."""
+    """Yield the chunks that stream this message, its usage in the last one."""
     for index, block in enumerate(reply.blocks):
         for part in _parts(block, f"call_{number}_{index}"):
             yield _chunk([part], model)
@@ -160,7 +160,7 @@ def chunks(reply: Message, *, number: int, model: Any) -> Iterator[dict[str, Any
 
 
 def whole(reply: Message, *, model: Any) -> dict[str, Any]:
-    """The message in one piece."""
+    """Return the message in one piece."""
     parts = [{"text": block.text} for block in reply.blocks if isinstance(block, Text)]
     return {**_chunk(parts, model, finish="STOP"), "usageMetadata": _usage(reply)}
 

@@ -1,7 +1,7 @@
-"""The scripted model by another wire: OpenAI's chat completions, as GitHub Copilot asks for them.
+"""The scripted model with OpenAI's chat completions, for GitHub Copilot and OpenCode.
 
-Scripts see the same `ModelRequest` as with the Messages API (`model_server`): what differs on the
-wire is put into that shape first.
+Requests are converted to the shape of the Messages API (`model_server`), so that scripts see the
+same `ModelRequest`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _OpenAiHandler(_Handler):
 
 
 def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
-    """A request for a chat completion in the shape of one for a message."""
+    """Convert a request for a chat completion to one for a message."""
     said = asked.get("messages") or []
     system = [m.get("content") for m in said if m.get("role") in ("system", "developer")]
     rest = [m for m in said if m.get("role") not in ("system", "developer")]
@@ -107,7 +107,7 @@ def _plain(content: Any) -> str:
 
 
 def chunks(reply: Message, *, number: int, model: Any) -> Iterator[dict[str, Any]]:
-    """The chunks that stream this message, its usage in the last one."""
+    """Yield the chunks that stream this message, its usage in the last one."""
     make = _chunks_of(number, model)
     yield make({"role": "assistant", "content": ""})
     calls = 0

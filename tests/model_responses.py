@@ -1,7 +1,7 @@
-"""The scripted model by another wire: OpenAI's Responses API, as the Codex CLI asks for it.
+"""The scripted model with OpenAI's Responses API, for the Codex CLI.
 
-Scripts see the same `ModelRequest` as with the Messages API (`model_server`): what differs on the
-wire is put into that shape first.
+Requests are converted to the shape of the Messages API (`model_server`), so that scripts see the
+same `ModelRequest`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ANSWERS = ("function_call_output", "custom_tool_call_output")
 
 @dataclass(frozen=True, kw_only=True)
 class UsageLimit(ApiError):
-    """The usage limit of a plan is met."""
+    """An exhausted usage limit of a plan."""
 
     resets_at: int
-    """When it is lifted, in seconds since the epoch."""
+    """The time of its reset in seconds since the epoch."""
     status: int = 429
     type: str = "usage_limit_reached"
     message: str = "The usage limit has been reached"
@@ -88,7 +88,7 @@ class _ResponsesHandler(_Handler):
 
 
 def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
-    """A request for a response in the shape of one for a message."""
+    """Convert a request for a response to one for a message."""
     system = [str(asked.get("instructions") or "")]
     messages: list[dict[str, Any]] = []
     tools: list[dict[str, Any]] = list(asked.get("tools") or [])
@@ -101,7 +101,7 @@ def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
         elif kind in _ANSWERS:
             messages.append({"role": "tool", "content": _plain(item.get("output"))})
         elif role == "assistant" or kind in _SAID_BY_MODEL:
-            # Its text, its thoughts and its calls are items of their own, but one answer.
+            # Text, thoughts and calls are separate items of one answer.
             if not messages or messages[-1]["role"] != "assistant":
                 messages.append({"role": "assistant", "content": []})
             text = _plain(item.get("content")) if role == "assistant" else ""
@@ -120,7 +120,7 @@ def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _each_tool(tools: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Every tool, those of namespaces too."""
+    """Yield every tool, including those of namespaces."""
     for tool in tools:
         if tool.get("type") == "namespace":
             yield from _each_tool(tool.get("tools") or [])
@@ -137,7 +137,7 @@ def _plain(content: Any) -> str:
 def response_events(
     reply: Message, *, number: int, custom: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events that stream this message, each with its name, its usage in the last one.
+    """Yield the events that stream this message, each with its name, its usage in the last one.
 
     `custom` are the names of the tools that take plain text: the input `{"input": TEXT}`.
     """
@@ -190,7 +190,7 @@ def _item(block: Block, number: str, custom: list[str]) -> dict[str, Any]:
             if name in custom:
                 return {"type": "custom_tool_call", **called, "input": given["input"]}
             space, _, tool = name.rpartition("__")
-            if space:  # the tools of a server are in one, and those of sub-agents
+            if space:  # for the tools of a server, and for those of subagents
                 called |= {"name": tool, "namespace": space}
             return {"type": "function_call", **called, "arguments": json.dumps(dict(given))}
 

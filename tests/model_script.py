@@ -1,4 +1,4 @@
-"""What a scripted model is asked and what it answers; `RoleScript` tells roles and runs apart.
+"""Requests and replies of a scripted model; `RoleScript` distinguishes roles and runs.
 
 `model_server.ModelServer` puts it on the wire.
 """
@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
-    """One request for a message, as the agent sent it."""
+    """One request for a message."""
 
     number: int
-    """Counts from 0, over all requests for messages."""
+    """Counts from 0 over all requests for messages."""
     path: str
     headers: Mapping[str, str]
     """Names in lower case."""
@@ -29,17 +29,17 @@ class ModelRequest:
 
     @property
     def turns(self) -> int:
-        """How many messages of the model this conversation holds already."""
+        """Return the number of messages of the model in this conversation."""
         return sum(message.get("role") == "assistant" for message in self._messages)
 
     @property
     def system_text(self) -> str:
-        """The system prompt, its blocks joined by newlines."""
+        """Return the system prompt, its blocks joined by newlines."""
         return "\n".join(_texts(self.body.get("system")))
 
     @property
     def messages_text(self) -> str:
-        """All that was said, tool results included, joined by newlines."""
+        """Return the conversation with tool results, joined by newlines."""
         return "\n".join(
             text for message in self._messages for text in _texts(message.get("content"))
         )
@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Tool:
-    """A call of a tool of the agent."""
+    """A call of one of the agent's tools."""
 
     name: str
     input: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Thought:
-    """A block of shown reasoning."""
+    """A block of visible reasoning."""
 
     text: str
 
@@ -91,7 +91,7 @@ class Message:
 
 @dataclass(frozen=True)
 class ApiError:
-    """An HTTP error in the API's words."""
+    """An HTTP error in the API's format."""
 
     status: int
     type: str
@@ -124,29 +124,31 @@ Script: TypeAlias = Callable[[ModelRequest], Reply]
 
 
 def rate_limited(retry_after: float | None = None) -> ApiError:
-    """Too many requests; `retry_after` in seconds. The agent waits for up to 60, and gives up
-    at once when it is more."""
+    """Return an error for too many requests, with `retry_after` in seconds.
+
+    Claude Code waits for up to 60 seconds and gives up at once when it is more.
+    """
     headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
     return ApiError(429, "rate_limit_error", "Number of request tokens exceeded.", headers)
 
 
 def overloaded() -> ApiError:
-    """The API has too much to do."""
+    """Return the error of an overloaded API."""
     return ApiError(529, "overloaded_error", "Overloaded")
 
 
 def server_error() -> ApiError:
-    """The API is broken."""
+    """Return the error of a broken API."""
     return ApiError(500, "api_error", "Internal server error")
 
 
 def usage_limit(
     resets_at: float, message: str = "This request would exceed your account's rate limit."
 ) -> ApiError:
-    """A usage limit is met, until a time in seconds since the epoch.
+    """Return an exhausted usage limit that resets at a time in seconds since the epoch.
 
-    A subscription (an agent with `SUBSCRIPTION` in its environment) reads the headers, and says
-    in its own words when the limit is lifted. With an API key only the message counts.
+    A subscription (an agent with `SUBSCRIPTION` in its environment) reads the headers and reports
+    the reset in its own words. With an API key only the message counts.
     """
     headers = {
         "anthropic-ratelimit-unified-status": "rejected",
@@ -159,16 +161,16 @@ def usage_limit(
 SUBSCRIPTION: Mapping[str, str] = MappingProxyType(
     {"CLAUDE_CODE_OAUTH_TOKEN": "dummy-not-a-token", "ANTHROPIC_API_KEY": ""}
 )
-"""Environment of an agent that believes to be logged in with a subscription."""
+"""Environment of an agent that is logged in with a subscription."""
 
 
 def always(reply: Reply) -> Script:
-    """The same reply to every request."""
+    """Return a script with the same reply to every request."""
     return lambda _request: reply
 
 
 def replies(*first: Reply, then: Reply) -> Script:
-    """These replies, one a request whatever it asks for, and then the last one for ever."""
+    """Return a script with one of these replies for each request, then the last one forever."""
     return lambda request: first[request.number] if request.number < len(first) else then
 
 
@@ -183,7 +185,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 Step: TypeAlias = Block | Sequence[Block] | Reply
-"""What the model does in one turn: a block, several, or any other reply."""
+"""One turn of the model: a block, several, or any other reply."""
 Run: TypeAlias = Sequence[Step]
 """The turns of one conversation, from its first prompt on."""
 
@@ -192,13 +194,13 @@ class RoleScript:
     """A script by role, run and step.
 
     - The role is the first in `roles` whose pattern is found in the system prompt or the messages.
-    - A new run of a role begins with a conversation in which the model has not spoken yet. A
-      resumed session goes on with the run in which it began, so its steps are counted on.
+    - A conversation without a message of the model starts a new run of its role. A resumed session
+      continues the run in which it began, and its count of steps.
     - The step is the number of the model's turns so far, plus the errors given in this run: an
-      agent that retries after an error gets the step behind it, if there is one. Behind a last
+      agent that retries after an error gets the step after it, if there is one. After a last
       step that is an error, a new run begins.
 
-    A role, a run or a step that was not written down fails the test when the server is left.
+    A request for an undefined role, run or step fails the test when the server is closed.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class RoleScript:
         return left and self._failed_last.get(role, False)
 
     def runs_of(self, role: str) -> int:
-        """How many runs of this role have begun."""
+        """Return the number of started runs of this role."""
         return self._run_of.get(role, -1) + 1
 
     def _role(self, request: ModelRequest) -> str:
@@ -252,7 +254,7 @@ def _as_reply(step: Step) -> Reply:
 
 
 def in_words(script: Script, translated: Callable[[Block], Block]) -> Script:
-    """The script, whose calls are those of tools that another agent has."""
+    """Return the script with its blocks translated."""
 
     def reply(request: ModelRequest) -> Reply:
         said = script(request)
@@ -264,13 +266,13 @@ def in_words(script: Script, translated: Callable[[Block], Block]) -> Script:
 
 
 Turn: TypeAlias = Block | Sequence[Block] | Callable[[], Block | Sequence[Block]]
-"""What the model says in one message, or what makes it when it is asked for."""
+"""One message of the model, or a function that returns it."""
 HELPER = "You are the helper of the test."
-"""A prompt with these words is that of a sub-agent."""
+"""The marker of a subagent's prompt."""
 
 
 def asks_helper(request: ModelRequest) -> bool:
-    """Whether this conversation begins with the task of the sub-agent."""
+    """Return whether this conversation is the subagent's."""
     return HELPER in str(request.body["messages"][0]["content"])
 
 
@@ -281,7 +283,7 @@ def spoken(
     is_helper: Callable[[ModelRequest], bool] = asks_helper,
     helped: Block = Text("helped"),
 ) -> Script:
-    """A model that says these things in a conversation and in that of its sub-agent, and ends."""
+    """Return a script that plays these turns, and `helper` for the subagent, and ends."""
 
     def reply(request: ModelRequest) -> Reply:
         asked = is_helper(request)

@@ -1,8 +1,8 @@
 """A scripted model: the Anthropic Messages API on loopback, for tests that drive a real agent.
 
 A script (see `model_script`) is a function of the request. Replies are streamed as real server-sent
-events in small pieces, with usage, so that the agent counts a cost. Nothing here knows a model:
-what is said was written down by the test.
+events in small pieces, with usage, so that the agent reports a cost. There is no model behind it:
+the test supplies every reply.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 class ModelServer:
-    """The server, as a context manager: it listens from entering to leaving, on a port of its own.
+    """The server, a context manager that listens on its own port until it is left.
 
     Leaving releases every `Hang`, closes all connections, and waits for all threads.
     """
@@ -78,7 +78,7 @@ class ModelServer:
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """The requests for messages until now, in the order of arrival."""
+        """Return the requests for messages so far, in the order of arrival."""
         with self._lock:
             return list(self._requests)
 
@@ -115,7 +115,7 @@ class ModelServer:
             try:
                 return self._script(request)
             except BaseException as error:
-                # The agent would retry for minutes: end it here, and tell the test on leaving.
+                # The agent would retry for minutes: stop here, and raise when the server is left.
                 self._failures.append(error)
                 return ApiError(400, "invalid_request_error", f"the script failed: {error!r}")
 
@@ -140,10 +140,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             super().handle()
         except OSError:
-            self.close_connection = True  # the agent, or the test's end, closed it
+            self.close_connection = True  # closed by the agent or at the end of the test
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: a test that fails shows the requests instead."""
+        """Log nothing: a failing test shows the requests instead."""
 
     def do_HEAD(self) -> None:
         self._send_json(200, None)

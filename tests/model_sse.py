@@ -1,4 +1,4 @@
-"""A message of the Messages API, complete and as the server-sent events that stream it."""
+"""A message of the Messages API, complete or as a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PIECE = 24
 
 
 def complete_message(reply: Message, *, number: int, model: str | None) -> dict[str, Any]:
-    """The message as it is when it is complete; ids are made of `number`."""
+    """Return the complete message; ids are derived from `number`."""
     content = [_content(block, f"toolu_{number}_{i}") for i, block in enumerate(reply.blocks)]
     calls_tool = any(isinstance(block, Tool) for block in reply.blocks)
     return {
@@ -49,7 +49,7 @@ def _content(block: Block, tool_id: str) -> dict[str, Any]:
 
 
 def sse_events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events that stream this message, each with its name."""
+    """Yield the events that stream this message, each with its name."""
     start = {
         **message,
         "content": [],
@@ -82,7 +82,7 @@ def sse_events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _opened(content: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A block as it begins, and the deltas that complete it."""
+    """Return the block as it starts, and the deltas that complete it."""
     match content["type"]:
         case "text":
             deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(content["text"])]

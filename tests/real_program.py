@@ -1,4 +1,8 @@
-"""What the real agent CLIs of tests share: installed once, with nothing of this machine's own."""
+"""Real agent programs under test: installed once, run in a clean environment.
+
+They reach only a scripted model on loopback (`tests.model_server`): no account, no network, no
+model, none of this machine's configuration.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,17 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pytest
 from filelock import FileLock
 
 import cuggino
 from cuggino.agents import LlmAgent, SpawnOptions
+from cuggino.agents.base.program import ProgramAgent
 from cuggino.errors import CugginoError
 from cuggino.events import (
     Event,
@@ -29,11 +34,27 @@ from cuggino.events import (
     SystemMessage,
     UsageUpdate,
 )
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
+from cuggino.guard.policy import Policy
+from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
-from tests.model_script import ModelRequest, Script, spoken
+from cuggino.testing import Call, CannotPlay, Delegate, Edit, Read, Run, Write, no_leaks
+from cuggino.testing.conformance.acts import FailKind
+from cuggino.testing.conformance.arena import GuardFault
+from tests.model_script import (
+    ApiError,
+    Block,
+    ModelRequest,
+    Script,
+    Text,
+    Tool,
+    asks_helper,
+    in_words,
+    overloaded,
+    rate_limited,
+    server_error,
+    spoken,
+)
+from tests.model_server import ModelServer
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "agents"
 INSTALL_TIMEOUT = 600
@@ -41,7 +62,16 @@ INSTALL_TIMEOUT = 600
 SPEC = "There is a file.\n"
 """The specification of the project."""
 
+NOBODY = "http://127.0.0.1:9"
+"""An address without a server."""
+
+LATER = 3600.0
+"""The `Retry-After` of a busy service in seconds: too long to wait."""
+
 E = TypeVar("E", bound=LlmAgentEvent)
+
+ToolAct: TypeAlias = Run | Write | Edit | Read | Call | Delegate
+"""An act that is a tool call."""
 
 
 def install(
@@ -52,15 +82,15 @@ def install(
     cache: Path = CACHE,
     unpack: Callable[[Path], None] = lambda _program: None,
 ) -> Path:
-    """The path of the program, which `find` sees in a folder; npm's `package` on the first call.
+    """Return the path of the program, installing npm's `package` on the first call.
 
-    `name` is that of the folder, with the version. `unpack` is called with what was installed.
-    Safe to call from several processes at once: one installs, into a folder that is moved to its
-    place when it is complete.
+    `name` is the folder's, with the version; `find` looks for the program in it. `unpack` is called
+    with a newly installed program. Several processes may call this at once: one installs, into a
+    folder that is moved into place when complete.
 
     Raises:
-        FileNotFoundError: npm is not there.
-        RuntimeError: the installation failed; the message ends with what npm said.
+        FileNotFoundError: npm is missing.
+        RuntimeError: the installation failed; the message ends with npm's.
     """
     place = cache / name
     if found := find(place):
@@ -98,7 +128,7 @@ def _npm_install(npm: str, package: str, prefix: Path, find: Callable[[Path], Pa
 
 
 def required(installed: Callable[[], Path]) -> Path:
-    """The program; skips where it cannot be installed, but fails on CI, where it must be there."""
+    """Return the program; skip where it cannot be installed, but fail on CI."""
     try:
         return installed()
     except (ImportError, FileNotFoundError, RuntimeError, subprocess.SubprocessError) as error:
@@ -121,7 +151,7 @@ class Outcome:
 
     @property
     def tags(self) -> list[str]:
-        """Without signs of life, counts of tokens, and what the program says of itself."""
+        """Return the tags of all events except the `unseen`."""
         return [event.tag for event in self.events if not isinstance(event, self.unseen)]
 
     @property
@@ -130,57 +160,131 @@ class Outcome:
         return self.events[-1]
 
     @property
-    def told(self) -> str:
-        """All that the model was told until its last message."""
+    def conversation(self) -> str:
+        """Return the conversation until the last message of the model."""
         return self.requests[-1].messages_text
-
-
-class Server(Protocol):
-    """A scripted model on loopback."""
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def requests(self) -> list[ModelRequest]: ...
 
 
 @dataclass
 class RealProgram(ABC):
-    """The program in a project and a home of its own."""
+    """The program with its own project and home folder."""
 
     program: Path
     project: Path
     home: Path
+    cli: ClassVar[str]
+    """The fixture that returns the program."""
+    server: ClassVar[type[ModelServer]] = ModelServer
+    prints_events: ClassVar[bool] = True
+    """Whether the program prints its events."""
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Options of every session."""
     unseen: ClassVar[tuple[type[Event], ...]] = (
         *(PingEvent, MessageDelta, UsageUpdate, SystemMessage),
     )
-    """Events that are no `tags` of an outcome."""
+    """Events left out of the `tags` of an outcome."""
+    helped: ClassVar[Block] = Text("helped")
+    """The last message of a subagent."""
+    no_login: ClassVar[Mapping[str, str] | None] = None
+    """Variables that remove the program's credentials; None if none do."""
+    limit_lasts: ClassVar[float | None] = None
+    """Seconds until `failure("usage_limit")` resets; None if that is not reported."""
+    cut_after: ClassVar[int] = 6
+    """Events of a message that are sent before it is cut."""
+    patience: ClassVar[float] = 60.0
+    other_model: ClassVar[str | None] = None
+    unknown_session: ClassVar[str] = "0199aaaa-0000-4000-8000-00000000ffff"
+    harmless_tools: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def agent(self, base_url: str, env: Mapping[str, str] | None = None) -> LlmAgent:
-        """The agent that runs the program, with the model at that address."""
+    def agent(
+        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
+    ) -> LlmAgent:
+        """Return the agent that runs the program, with the model at that address."""
 
     @abstractmethod
-    def serve(self, script: Script) -> AbstractContextManager[Server]:
-        """The model that follows the script."""
+    def tool(self, act: ToolAct) -> Tool:
+        """Return the model's tool call for the act.
+
+        Raises:
+            CannotPlay: the program has no such tool.
+        """
+
+    def is_helper(self, request: ModelRequest) -> bool:
+        """Return whether the conversation is a subagent's."""
+        return asks_helper(request)
+
+    def failure(self, kind: FailKind) -> ApiError:
+        """Return the service's response for this failure; `usage_limit` and `too_long` differ."""
+        later = {"retry-after": f"{LATER:g}"}
+        match kind:
+            case "bad_request":
+                return ApiError(400, "invalid_request_error", "The request is bad.")
+            case "bad_key":
+                return ApiError(401, "authentication_error", "The key is not valid.")
+            case "rate_limit":
+                return rate_limited(LATER)
+            case "overload":
+                return replace(overloaded(), headers=later)
+            case "server_error":
+                return replace(server_error(), headers=later)
+            case _:
+                raise CannotPlay(f"the model server has no {kind} for this program")
+
+    def hostile_settings(self) -> Sequence[Mapping[str, str]]:
+        """See `GuardArena`."""
+        return ()
+
+    def rewriting_hook(self, command: str) -> None:
+        """See `GuardArena`."""
+        raise CannotPlay("users cannot add hooks to the program")
+
+    def guard_faults(self, when: GuardFault) -> Sequence[str]:
+        """See `GuardArena`."""
+        return ()
+
+    def break_guard(
+        self, when: GuardFault, fault: str
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """See `GuardArena`."""
+        raise CannotPlay("the guard cannot be broken")
+
+    def serve(self, script: Script) -> ModelServer:
+        """Return a server for the model that follows the script."""
+        return self.server(script)
 
     def script(self, turns: Sequence[Any], helper: Sequence[Any]) -> Script:
-        """What the model says in these turns, and to its sub-agent; a turn may be made when due."""
-        return spoken(turns, helper)
+        """Return a model that plays these turns, and `helper` for its subagent."""
+        return spoken(turns, helper, is_helper=self.is_helper, helped=self.helped)
 
-    def policy(self, role: Any = "implementing", level: Any = "roles") -> Policy:
-        return role_policy(role, project=self.project, level=level)
+    def translated(self, script: Script) -> Script:
+        """Return a script for Claude Code with the tool calls of this program."""
+
+        def translated(block: Block) -> Block:
+            match block:
+                case Tool("Bash", given):
+                    return self.tool(Run(given["command"]))
+                case Tool("Write", given):
+                    return self.tool(Write(given["file_path"], str(given["content"])))
+                case _:
+                    return block
+
+        return in_words(script, translated)
+
+    def policy(self, role: Any = "implementing", level: Any = "roles", **more: Any) -> Policy:
+        return role_policy(role, project=self.project, level=level, **more)
 
     def path(self, name: str) -> str:
         return str(self.project / name)
 
     def read(self, name: str) -> str | None:
-        """What is in the file, None when it is not there."""
+        """Return the text of the file, None when it does not exist."""
         file = self.project / name
         return file.read_text() if file.exists() else None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the project."""
+        write_file(self.project / name, text)
 
     def options(self, **options: Any) -> SpawnOptions:
         given = {"prompt": "Go.", "cwd": self.project, "dangerously_skip_permissions": True}
@@ -192,13 +296,14 @@ class RealProgram(ABC):
         helper: Sequence[Any] = (),
         env: Mapping[str, str] | None = None,
         script: Script | None = None,
+        retries: int = 0,
         **options: Any,
     ) -> Outcome:
-        """A session in which the model says these things, and then ends; its sub-agent `helper`."""
+        """Run a session in which the model plays these turns; `helper` is for its subagent."""
         events: list[LlmAgentEvent] = []
         error: CugginoError | None = None
         with self.serve(script or self.script(turns, helper)) as server:
-            agent = self.agent(server.url, env)
+            agent = with_known_version(self.agent(server.url, env, retries=retries))
 
             def keep(event: Event) -> None:
                 assert isinstance(event, LlmAgentEvent)
@@ -216,11 +321,36 @@ R = TypeVar("R", bound=RealProgram)
 
 @contextmanager
 def in_a_project(kind: type[R], program: Path, folder: Path) -> Iterator[R]:
-    """The program, which leaves no process, thread or open file behind."""
+    """Provide the program in a project with a specification; nothing may be left behind."""
     project = folder / "project"
-    (project / ".specs").mkdir(parents=True)
-    (project / ".specs" / "task.md").write_text(SPEC)
-    (project / "app.py").write_text("old = 1\n")
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    write_file(project / ".specs" / "task.md", SPEC)
+    write_file(project / "app.py", "old = 1\n")
+    with nothing_leaks():
         yield kind(program, project, folder / "home")
+
+
+@contextmanager
+def nothing_leaks() -> Iterator[None]:
+    """Assert that the block leaves no process, thread or open file."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe open
+    with no_leaks():
+        yield
+
+
+_VERSIONS: dict[tuple[type[ProgramAgent], str], str] = {}
+
+
+def with_known_version(agent: LlmAgent) -> LlmAgent:
+    """Return the agent, whose program is asked for its version once in this process."""
+    if isinstance(agent, ProgramAgent) and Path(agent.program).exists():
+        key = type(agent), agent.program
+        if key not in _VERSIONS:
+            _VERSIONS[key] = agent.check()
+        agent._version = _VERSIONS[key]
+    return agent
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write a file and create its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""The images: what a linter says of the Dockerfile, and what must be true of its targets.
+"""The Dockerfile passes a linter, and its targets have the promised contents.
 
-No container engine is needed, and none is used: that the images build is not proven here.
+No container engine is used, so nothing proves that the images build.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import NamedTuple
 
 import pytest
 
-from cuggino.security.sandbox import NO_SANDBOX
+from cuggino.guard.sandbox import NO_SANDBOX
 from tests.real_claude import VERSION
 
 ROOT = Path(__file__).parents[1]
 DOCKERFILE = ROOT / "Dockerfile"
 TARGETS = {"base": "system", "node": "agent", "python": "agent", "golang": "agent", "ruby": "agent"}
-"""What a person may build, and what each is built on."""
+"""The targets, each with its base."""
 
 
 class Instruction(NamedTuple):
-    """An instruction of a stage: `RUN`, and what follows it, on one line."""
+    """An instruction of a stage, on one line."""
 
     name: str
     value: str
 
 
 class Stage(NamedTuple):
-    """A stage of the build, on top of another stage or of an image."""
+    """A stage of the build, based on a stage or an image."""
 
     name: str
     parent: str
     instructions: list[Instruction]
 
     def values(self, name: str) -> list[str]:
-        """What follows each instruction of the name."""
+        """Return the arguments of each instruction of this name."""
         return [found.value for found in self.instructions if found.name == name]
 
 
 def parse(text: str) -> tuple[dict[str, str], dict[str, Stage]]:
-    """The arguments in front of the first stage, with their defaults, and the stages."""
+    """Return the global arguments with their defaults, and the stages."""
     arguments: dict[str, str] = {}
     stages: dict[str, Stage] = {}
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
@@ -70,25 +70,25 @@ ARGUMENTS, STAGES = parse(DOCKERFILE.read_text(encoding="utf-8"))
 
 
 def chain(stage: str) -> list[Stage]:
-    """The stage and all that it is built on, the first one first."""
+    """Return the stage and its bases, base first."""
     found = STAGES[stage]
     return [*(chain(found.parent) if found.parent in STAGES else []), found]
 
 
 def environment(stage: str) -> dict[str, str]:
-    """The variables that the stage ends with."""
+    """Return the environment of the stage."""
     settings = [value for part in chain(stage) for value in part.values("ENV")]
     return dict(word.split("=", 1) for value in settings for word in value.split())
 
 
 def copied(stage: Stage) -> list[str]:
-    """The files that the stage takes from the repository."""
+    """Return the files that the stage copies from the repository."""
     found = [value.split()[:-1] for value in stage.values("COPY") if "--from=" not in value]
     return [source for sources in found for source in sources]
 
 
-def test_the_linter_has_nothing_to_say() -> None:
-    """hadolint finds nothing; on CI it must be there."""
+def test_lint() -> None:
+    """hadolint reports nothing; CI requires it."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     hadolint = shutil.which("hadolint", path=places)
     if hadolint is None:
@@ -105,8 +105,8 @@ def test_the_linter_has_nothing_to_say() -> None:
     assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)
 
 
-def test_the_targets_are_built_on_each_other() -> None:
-    """Every target is there, on what it should be on; the one without an agent is the default."""
+def test_targets_build_on_each_other() -> None:
+    """Every target has its base; the one without an agent is the default."""
     assert TARGETS == {name: STAGES[name].parent for name in STAGES if name in TARGETS}
     assert "system" == STAGES["agent"].parent
     assert "base" == list(STAGES)[-1]
@@ -114,8 +114,8 @@ def test_the_targets_are_built_on_each_other() -> None:
         assert stage.parent not in STAGES or list(STAGES).index(stage.parent) < place, name
 
 
-def test_images_from_outside_have_a_tag() -> None:
-    """Each image has a tag of arguments with defaults, never `latest`, and none has musl."""
+def test_external_images_are_tagged() -> None:
+    """Each image has a tag from arguments, never `latest`, and none uses musl."""
     outside = {name: stage.parent for name, stage in STAGES.items() if stage.parent not in STAGES}
     assert {"node-image", "python-image", "golang-image", "ruby-image", "system"} == set(outside)
     for parent in outside.values():
@@ -124,7 +124,7 @@ def test_images_from_outside_have_a_tag() -> None:
 
 
 def test_versions_are_arguments_of_the_build() -> None:
-    """The version of each language can be chosen, and each has a default that is a number."""
+    """The version of each language is an argument with a numeric default."""
     for language in ("NODE", "PYTHON", "GOLANG", "RUBY"):
         assert re.fullmatch(r"\d+(\.\d+)*", ARGUMENTS[f"{language}_VERSION"])
         source = STAGES[f"{language.lower()}-image"].parent
@@ -132,8 +132,8 @@ def test_versions_are_arguments_of_the_build() -> None:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_what_a_stage_uses_is_declared(name: str) -> None:
-    """Each `${NAME}` is an argument of its stage or of one below, or an earlier variable."""
+def test_used_names_are_declared(name: str) -> None:
+    """Each `${NAME}` is an argument or a variable declared before."""
     known = {"PATH"}  # from the image
     for stage in chain(name):
         for instruction in stage.instructions:
@@ -149,22 +149,22 @@ def test_what_a_stage_uses_is_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_ends_as_a_common_user(name: str) -> None:
-    """Nothing runs as root: the last instruction names the user that was made for it."""
+def test_targets_run_as_an_unprivileged_user(name: str) -> None:
+    """Nothing runs as root: the last instruction sets the user."""
     assert Instruction("USER", "cuggino") == STAGES[name].instructions[-1]
     assert any("useradd" in value for part in chain(name) for value in part.values("RUN"))
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_change_of_cuggino_leaves_the_large_layers(name: str) -> None:
-    """cuggino is the last that a target takes, and no layer below depends on it."""
+def test_changing_cuggino_keeps_the_large_layers(name: str) -> None:
+    """cuggino is the last layer of a target, and no layer below depends on it."""
     assert "COPY --from=build /opt/cuggino /opt/cuggino" == " ".join(STAGES[name].instructions[-2])
     assert [] == [source for part in chain(name) for source in copied(part)]
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_has_its_settings(name: str) -> None:
-    """Sandbox, browsers, folder and program are what the README says."""
+def test_target_settings(name: str) -> None:
+    """Sandbox, browsers, folder and entry point are as documented."""
     settings = environment(name)
     assert ("AUTONOE_NO_SANDBOX", "1") == (NO_SANDBOX, settings[NO_SANDBOX])
     assert "/tmp/playwright-browsers" == settings["PLAYWRIGHT_BROWSERS_PATH"]
@@ -175,8 +175,8 @@ def test_a_target_has_its_settings(name: str) -> None:
     assert ['["tini", "--", "cuggino"]'] == entry
 
 
-def test_the_programs_of_the_targets_are_installed() -> None:
-    """Each target installs what its line in the head of the file promises."""
+def test_programs_of_the_targets_are_installed() -> None:
+    """Each target installs the programs listed at the top of the file."""
     system, agent = (" ".join(STAGES[name].values("RUN")) for name in ("system", "agent"))
     for program in ("bash", "ca-certificates", "curl", "git", "python3-venv", "tini"):
         assert program in system.split()
@@ -187,7 +187,7 @@ def test_the_programs_of_the_targets_are_installed() -> None:
     assert f"CLAUDE_VERSION={VERSION}" in STAGES["agent"].values("ARG")
 
 
-def test_stages_that_are_copied_from_come_before() -> None:
+def test_copied_stages_come_first() -> None:
     """Each `COPY --from` names a stage above its own."""
     names = list(STAGES)
     for place, stage in enumerate(STAGES.values()):
@@ -195,8 +195,8 @@ def test_stages_that_are_copied_from_come_before() -> None:
             assert names.index(source) < place
 
 
-def test_what_is_copied_exists_and_nothing_else_is_sent() -> None:
-    """Each file that is copied is in the repository, and only those are sent to the builder."""
+def test_build_context_is_exactly_the_copied_files() -> None:
+    """Each copied file exists, and only those are sent to the builder."""
     sources = [source for stage in STAGES.values() for source in copied(stage)]
     assert sources
     assert [] == [source for source in sources if not (ROOT / source).exists()]
@@ -207,8 +207,8 @@ def test_what_is_copied_exists_and_nothing_else_is_sent() -> None:
     assert {Path(source).parts[0] for source in sources} == sent
 
 
-def test_the_wheel_gets_all_it_is_made_of() -> None:
-    """What the project's description of its build names is copied into the stage that builds."""
+def test_build_stage_copies_the_wheel_sources() -> None:
+    """The build stage copies everything that pyproject.toml names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed = {
         "pyproject.toml",
@@ -218,14 +218,14 @@ def test_the_wheel_gets_all_it_is_made_of() -> None:
         *project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"],
     }
     assert set() == needed - set(copied(STAGES["build"]))
-    # The SDK brings a second copy of the claude program, which is large and installed already.
+    # The SDK includes a second copy of the large claude program.
     extras = {*project["project"]["optional-dependencies"]} - {"test", "dev", "all", "sdk"}
     (asked,) = re.findall(r"'\.\[([\w,]+)\]'", " ".join(STAGES["build"].values("RUN")))
     assert extras == set(asked.split(","))
 
 
-def test_no_secret_has_a_place_in_an_image() -> None:
-    """No argument and no variable is there to hold a key: they are given when a container runs."""
+def test_images_hold_no_secrets() -> None:
+    """No argument and no variable holds a key; keys are passed at run time."""
     names = {*ARGUMENTS}
     for stage in STAGES.values():
         names |= {value.split("=")[0] for value in stage.values("ARG")} | {*environment(stage.name)}

@@ -1,4 +1,4 @@
-"""The documents that are written from the code are as it is now."""
+"""The generated pages and the picture are up to date."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from cuggino.config import Config
 from cuggino.events import dump_event, parse_event
-from cuggino_cli.config_keys import GROUPS
 from cuggino_cli.main import main
-from tests.cli_output.samples import all_event_types
+from cuggino_cli.options.config_keys import GROUPS
 from tests.documents import DOCUMENTS, ROOT
 from tests.documents.picture import PICTURE, lines_to_compare, picture, words
 from tests.documents.recording import Line, Span, lines_of, record_demo
+from tests.screen.samples import all_event_types
 
 _RUN = re.compile(
     r"(IterationStart PlanningStart (\w+ )*?PlanComplete (SetupCommandOutput )?"
@@ -21,72 +21,63 @@ _RUN = re.compile(
     r"ReviewingStart (CheckCommandOutput )?(\w+ )*?(Approved|RequestChanges) )+"
     r"LoopApproved "
 )
-"""What `docs/events.md` says of the order of a run that is approved."""
+"""The order of an approved run as documented in `cuggino_cli/help/events.md`."""
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_documents_are_fresh(path: str) -> None:
-    """A document is what `python -m tests.documents` would write now."""
+    """A page equals the output of `python -m tests.documents`."""
     assert DOCUMENTS[path]() == (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_every_event_is_told() -> None:
-    """Each event has a heading of its own, with all of its fields below it."""
-    page = (ROOT / "docs/events.md").read_text(encoding="utf-8")
+def test_every_event() -> None:
+    """Each event has a heading with all of its fields below."""
+    page = (ROOT / "cuggino_cli/help/events.md").read_text(encoding="utf-8")
     for cls in all_event_types():
         _, _, rest = page.partition(f"\n### {cls.__name__}\n")
         fields = re.findall(r"^- `(\w+)`:", rest.split("\n#")[0], re.MULTILINE)
         assert list(cls.model_fields) == fields, cls.__name__
 
 
-def test_every_key_is_told_once() -> None:
-    """The groups have each key of the configuration once, and name commands that exist."""
+def test_every_key() -> None:
+    """The groups have each key of the configuration once, with existing commands."""
     keys = [key for group in GROUPS.values() for key in group]
     assert sorted(Config.model_fields) == sorted(keys)
     followers = {who for group in GROUPS.values() for names in group.values() for who in names}
     assert followers == {"run", "watch", "deliver", "loop", "plan"}
 
 
-_SOURCES = {
-    "deliver": ("deliver", "deliver_course", "deliver_session", "deliver_setup", "delivering"),
-    "loop": (
-        "plan_build",
-        "plan_build_acts",
-        "plan_build_session",
-        "planning_building",
-        "job_gate",
-    ),
-}
-
-
-@pytest.mark.parametrize("command", _SOURCES)
-def test_who_follows_a_key(command: str) -> None:
-    """A key that is not for a loop is not read where that loop is written, but for the specs."""
-    folder = ROOT / "cuggino/loops"
-    text = "\n".join((folder / f"{n}.py").read_text(encoding="utf-8") for n in _SOURCES[command])
+@pytest.mark.parametrize(("command", "loop"), [("deliver", "deliver"), ("loop", "plan_build")])
+def test_loop_reads_only_its_own_keys(command: str, loop: str) -> None:
+    """The source of a loop reads no key that the table assigns to other commands only."""
+    files = [path for path in (ROOT / "cuggino/loops").rglob("*.py") if loop in str(path)]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     followed = {key for group in GROUPS.values() for key, who in group.items() if command in who}
     read = set(re.findall(r"\boptions\.(\w+)", text)) & Config.model_fields.keys()
+    assert read
     assert read - {"specs_path"} <= followed
 
 
-def test_the_picture_is_of_the_demo() -> None:
-    """The picture shows what the demo says now."""
+@pytest.mark.real_agent
+def test_picture_shows_the_demo() -> None:
+    """The picture shows the current output of the demo."""
     shown = words((ROOT / PICTURE).read_text(encoding="utf-8"))
     recorded = record_demo()
     assert ["$ cuggino demo", *lines_to_compare(recorded)] == shown
 
 
-def test_the_order_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """The events of the demo come in the order that is documented."""
+@pytest.mark.real_agent
+def test_order_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The events of the demo have the documented order."""
     assert 0 == main(["demo", "--json"])
-    said = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
-    tags = "".join(f"{event.tag} " for event in said)
+    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    tags = "".join(f"{event.tag} " for event in events)
     assert _RUN.fullmatch(tags)
-    assert said == [parse_event(dump_event(event)) for event in said]
+    assert events == [parse_event(dump_event(event)) for event in events]
 
 
-def test_a_terminal_is_read() -> None:
-    """What is erased or written over is no line; colours stay with their text."""
+def test_terminal_output_is_parsed() -> None:
+    """Erased and overwritten text is dropped; colors stay with their text."""
     sent = [
         (0.5, "one\r\n"),
         (1.0, "\x1b[2K\rWorking"),
@@ -97,15 +88,15 @@ def test_a_terminal_is_read() -> None:
     assert [one, two] == list(lines_of(sent))
 
 
-def test_the_picture_is_small_and_has_no_scripts() -> None:
-    """A forge shows it: it is small, and asks for nothing but itself."""
+def test_picture_is_small_and_has_no_scripts() -> None:
+    """The picture is small and loads nothing else."""
     svg = (ROOT / PICTURE).read_text(encoding="utf-8")
     assert len(svg.encode()) < 60_000
     assert not re.search(r"<script|<foreignObject|href|url\((?!#)|@import", svg)
 
 
-def test_a_line_wider_than_the_terminal() -> None:
-    """It takes two rows of the picture, and is one line for who compares."""
+def test_line_wider_than_the_terminal() -> None:
+    """A line wider than the terminal takes two rows but compares as one line."""
     line = Line(1.0, (Span("x" * 90, (1,)), Span("y" * 20, ())))
     svg = picture([line])
     assert 3 == len(re.findall(r"^<text y=", svg, re.MULTILINE))
@@ -113,7 +104,7 @@ def test_a_line_wider_than_the_terminal() -> None:
     assert lines_to_compare([line]) == words(svg)[1:]
 
 
-def test_signs_of_markup_are_text() -> None:
-    """What is markup in an SVG is text in the picture."""
+def test_markup_is_escaped() -> None:
+    """Markup characters are escaped."""
     line = Line(1.0, (Span("a < b && c", (2,)),))
     assert ["$ cuggino demo", "a < b && c"] == words(picture([line]))

@@ -1,4 +1,4 @@
-"""The edges `run` and `iterate`, and what all edges have in common."""
+"""The edges `run` and `iterate`, and the behavior that all edges share."""
 
 from __future__ import annotations
 
@@ -43,22 +43,20 @@ CONSUMERS["run"] = gathered_by_run
 
 @pytest.mark.parametrize("consume", CONSUMERS.values(), ids=CONSUMERS)
 class TestEveryEdge:
-    def test_gives_all_events_in_order(self, consume: Callable[..., list[Any]]) -> None:
+    def test_yields_all_events_in_order(self, consume: Callable[..., list[Any]]) -> None:
         """Every event arrives once and in order; None is an event like any other."""
         assert [] == consume(rx.empty())
         assert [None, 0, 1] == consume(rx.of(None, 0, 1))
         assert list(range(500)) == consume(rx.from_iterable(range(500)))
 
     def test_raises_the_streams_error(self, consume: Callable[..., list[Any]]) -> None:
-        """The error of the stream is raised as it is."""
+        """The error of the stream is raised unchanged."""
         error = ZeroDivisionError("boom")
         with pytest.raises(ZeroDivisionError) as caught:
             consume(rx.concat(rx.of(1), rx.throw(error)))
         assert error is caught.value
 
-    def test_has_released_the_stream_when_it_returns(
-        self, consume: Callable[..., list[Any]]
-    ) -> None:
+    def test_releases_the_stream_before_returning(self, consume: Callable[..., list[Any]]) -> None:
         """`finally_action` has run before the edge returns."""
         order: list[str] = []
         consume(rx.timer(0.01).pipe(ops.finally_action(lambda: order.append("released"))))
@@ -66,13 +64,13 @@ class TestEveryEdge:
         assert ["released", "returned"] == order
 
     def test_runs_processes(self, consume: Callable[..., list[Any]]) -> None:
-        """A process is a stream like any other, and is reaped."""
+        """A process is a stream like any other and is reaped."""
         assert [b"a", b"b"] == consume(process_lines(["printf", "a\\nb\\n"]))
 
 
 class TestRun:
-    def test_gives_the_last_event(self) -> None:
-        """The value of `run` is the last event, or None."""
+    def test_returns_the_last_event(self) -> None:
+        """`run` returns the last event, or None."""
         assert 3 == run(rx.of(1, 2, 3))
         assert run(rx.empty()) is None
 
@@ -89,8 +87,8 @@ class TestRun:
         assert (4, True) == (ticks.sent, ticks.released.is_set())
 
     @pytest.mark.parametrize("leave", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-    def test_raises_what_is_no_ordinary_exception(self, leave: BaseException) -> None:
-        """`sys.exit` in `on_next` ends the run instead of leaving it waiting for ever."""
+    def test_raises_base_exceptions(self, leave: BaseException) -> None:
+        """`sys.exit` in `on_next` ends the run instead of blocking it indefinitely."""
         ticks = Ticks()
 
         def refuse(_: int) -> None:
@@ -100,8 +98,8 @@ class TestRun:
             run(ticks.stream, refuse)
         assert ticks.released.is_set()
 
-    def test_uses_the_scheduler_it_is_given(self) -> None:
-        """With a scheduler events come on its thread, and it stays open."""
+    def test_uses_the_given_scheduler(self) -> None:
+        """A given scheduler delivers the events on its thread and stays open."""
         lane = LoopScheduler()
         threads: set[int] = set()
         for _ in range(2):
@@ -110,8 +108,8 @@ class TestRun:
         assert threading.get_ident() not in threads
         lane.close()
 
-    def test_an_interrupt_disposes_first(self) -> None:
-        """A signal in the main thread disposes the stream, then is raised."""
+    def test_interrupt_disposes_first(self) -> None:
+        """A signal in the main thread disposes the stream and is then raised."""
         released, started = threading.Event(), threading.Event()
         main = threading.main_thread().ident
         assert main is not None
@@ -127,8 +125,8 @@ class TestRun:
         assert released.is_set()
         helper.join()
 
-    def test_an_interrupt_leaves_no_process(self, tmp_path: Path) -> None:
-        """A Python that gets SIGINT while it runs a process ends the process, and itself by it."""
+    def test_interrupt_leaves_no_process(self, tmp_path: Path) -> None:
+        """A Python that gets SIGINT terminates the process it runs, then itself by the signal."""
         file = tmp_path / "pid"
         program = (
             "import cuggino; from cuggino.sources import process_lines; "
@@ -150,13 +148,13 @@ class TestRun:
 
 class TestIterate:
     def test_two_interrupts_leave_nothing(self) -> None:
-        """A second Ctrl-C while the stream is being ended still ends it, and its lane."""
+        """A second Ctrl-C during disposal still completes it and closes the lane."""
         ending, released, main = threading.Event(), threading.Event(), threading.main_thread().ident
         assert main is not None
 
         def slowly() -> None:
             ending.set()
-            again.wait(5)  # it ends only after the second interrupt was sent
+            again.wait(5)  # ends only after the second interrupt
             released.set()
 
         def interrupt() -> None:
@@ -188,8 +186,8 @@ class TestIterate:
         events.close()
         assert ticks.released.is_set()
 
-    def test_an_exception_of_the_consumer_disposes(self) -> None:
-        """An exception in the loop's body disposes the stream, when the generator goes."""
+    def test_consumer_exception_disposes(self) -> None:
+        """An exception in the loop's body disposes the stream when the generator is closed."""
         ticks = Ticks()
 
         def consume() -> None:
@@ -202,38 +200,38 @@ class TestIterate:
         gc.collect()
         assert ticks.released.wait(5)
 
-    def test_a_slow_consumer_holds_the_producer(self) -> None:
-        """While the consumer works at most two further events are on their way."""
+    def test_backpressure(self) -> None:
+        """While the consumer works, at most two more events are produced."""
         ticks = Ticks()
         events = iterate(ticks.stream)
         ahead = []
         for n in events:
-            threading.Event().wait(0.02)  # real time: the producer would run away in it
+            threading.Event().wait(0.02)  # real time in which the producer could run ahead
             ahead.append(ticks.sent - (n + 1))
             if n == 10:
                 break
         events.close()
         assert max(ahead) <= 2
 
-    def test_nothing_starts_before_the_first_event_is_asked_for(self) -> None:
-        """An iterator that nobody asks starts nothing."""
+    def test_iterator_is_lazy(self) -> None:
+        """An iterator starts nothing before its first event is requested."""
         ticks = Ticks()
         events = iterate(ticks.stream)
         assert not ticks.started.is_set()
         del events
 
-    def test_iterates_may_be_nested(self) -> None:
-        """A loop within a loop, over the same stream and others, does not wait for itself."""
+    def test_nested_iteration(self) -> None:
+        """Nested loops over the same stream and others do not deadlock."""
         pairs = [(a, b) for a in iterate(rx.of(1, 2)) for b in iterate(rx.of("x", "y"))]
         assert [(1, "x"), (1, "y"), (2, "x"), (2, "y")] == pairs
         assert [3, 3] == [run(rx.of(1, 2, 3)) for _ in iterate(rx.of(1, 2))]
 
     def test_run_within_on_next(self) -> None:
-        """Another stream may be run to its end from within `on_next`."""
+        """`on_next` may run another stream to completion."""
         assert [(1, 9), (2, 9)] == [*_pairs(rx.of(1, 2), rx.of(8, 9))]
 
-    def test_the_scheduler_given_stays_open(self) -> None:
-        """With a scheduler the stream runs there, and it can be used again."""
+    def test_given_scheduler_stays_open(self) -> None:
+        """A given scheduler runs the stream and can be used again."""
         lane = LoopScheduler()
         assert [[1], [1]] == [list(iterate(rx.of(1), scheduler=lane)) for _ in range(2)]
         lane.close()

@@ -38,8 +38,8 @@ class TestAiterate:
 
         assert [0, 1, 2] == asyncio.run(consume())
 
-    def test_cancellation_of_the_task_disposes(self) -> None:
-        """A cancelled task has released its stream when it ends."""
+    def test_task_cancellation_disposes(self) -> None:
+        """A canceled task has released its stream when it ends."""
         released, started = threading.Event(), threading.Event()
 
         async def main() -> None:
@@ -52,8 +52,8 @@ class TestAiterate:
 
         asyncio.run(main())
 
-    def test_a_timeout_disposes(self) -> None:
-        """`asyncio.timeout` ends a process that prints nothing."""
+    def test_timeout_disposes(self) -> None:
+        """`asyncio.timeout` terminates a silent process."""
 
         async def main() -> None:
             with pytest.raises(TimeoutError):
@@ -62,12 +62,12 @@ class TestAiterate:
 
         asyncio.run(main())
 
-    def test_the_event_loop_stays_free(self) -> None:
-        """Other tasks run while a stream says nothing, and while it is being ended."""
+    def test_event_loop_is_not_blocked(self) -> None:
+        """Other tasks run while a stream is silent and during its disposal."""
         released = threading.Event()
 
         def slowly() -> None:
-            threading.Event().wait(0.3)  # real time: a process that takes its time to end
+            threading.Event().wait(0.3)  # real time: a process that ends slowly
             released.set()
 
         stalled: Observable[int] = Observable(lambda *_: Disposable(slowly))
@@ -85,8 +85,8 @@ class TestAiterate:
 
         assert asyncio.run(main()) >= 5
 
-    def test_a_slow_consumer_holds_the_producer(self) -> None:
-        """While the consumer works at most two further events are on their way."""
+    def test_backpressure(self) -> None:
+        """While the consumer works, at most two more events are produced."""
         ticks = Ticks()
 
         async def main() -> int:
@@ -101,8 +101,8 @@ class TestAiterate:
 
         assert asyncio.run(main()) <= 2
 
-    def test_many_at_once(self) -> None:
-        """Streams that are read side by side do not wait for each other."""
+    def test_concurrent_streams(self) -> None:
+        """Streams that are iterated concurrently do not wait for each other."""
 
         async def main() -> list[list[int]]:
             return list(await asyncio.gather(*(collect(rx.of(n, n + 1)) for n in range(20))))

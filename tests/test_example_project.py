@@ -1,4 +1,4 @@
-"""The example project stands on its own: copied elsewhere its tests pass, its types are right."""
+"""The example project is self-contained: copied elsewhere, its tests pass and its types check."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
+
 PROJECT = Path(__file__).parents[1] / "examples" / "own_project"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of it, out of reach of this repository's settings."""
+    """Copy the project out of reach of this repository's settings."""
     unwanted = shutil.ignore_patterns(".*", "__pycache__")
     return Path(shutil.copytree(PROJECT, tmp_path / "own_project", ignore=unwanted))
 
 
 def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A program of Python in the project, with the plugin of cuggino alone."""
+    """Run a Python module in the project, with no pytest plugin but cuggino's."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ""}
     return subprocess.run(
@@ -37,52 +39,47 @@ def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(550)
-def test_its_tests_pass(project: Path) -> None:
-    """All of them, with the fixtures of the plugin."""
+def test_project_tests_pass(project: Path) -> None:
+    """All tests pass with the fixtures of the plugin."""
     done = ran(project, "pytest", "-q", "-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
     assert re.search(r"^1[5-9] passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
     assert 0 == done.returncode
 
 
+DEFECTS = [
+    ("policy.py", "<= commands", "< commands", "but saw   -cr-w-m-(X|)"),
+    ("loop.py", "            if restored:\n", "            if False:\n", "there are 0 of TestsRes"),
+    ("loop.py", "wait_for_quota(gate=self._gate)", "ops.map(lambda e: e)", "QuotaExceeded"),
+    ("loop.py", "== self.loop.patience", "== -1", "the agent in memory has no session 4"),
+]
+"""Changes of the source, each with a part of the failure it causes."""
+
+
 @pytest.mark.timeout(550)
-@pytest.mark.parametrize(
-    ("file", "before", "broken", "told"),
-    [
-        ("policy.py", "<= commands", "< commands", "but saw   -cr-w-m-(X|)"),
-        (
-            "loop.py",
-            "            if restored:\n",
-            "            if False:\n",
-            "there are 0 of TestsRes",
-        ),
-        ("loop.py", "wait_for_quota(gate=self._gate)", "ops.map(lambda e: e)", "QuotaExceeded"),
-        ("loop.py", "== self.loop.patience", "== -1", "the agent in memory has no session 4"),
-    ],
-)
-def test_what_is_broken_is_told(
-    project: Path, file: str, before: str, broken: str, told: str
-) -> None:
-    """A defect in the loop or the policy fails a test, whose message says what is wrong."""
-    path = project / "src" / "red_green" / file
-    text = path.read_text(encoding="utf-8")
-    assert before in text
-    path.write_text(text.replace(before, broken), encoding="utf-8")
+def test_defects_fail_the_tests(project: Path) -> None:
+    """Each defect in the loop or the policy fails a test with a message that explains it."""
+    for file, before, broken, _ in DEFECTS:
+        path = project / "src" / "red_green" / file
+        text = path.read_text(encoding="utf-8")
+        assert before in text
+        path.write_text(text.replace(before, broken), encoding="utf-8")
     words = ("-q", "-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
     done = ran(project, "pytest", *words, "--deselect", "tests/test_for_real.py")
     assert 1 == done.returncode
-    assert told in done.stdout
+    assert [] == [message for *_, message in DEFECTS if message not in done.stdout], done.stdout
 
 
+@pytest.mark.real_agent
 @pytest.mark.timeout(550)
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is not installed")
-def test_its_types_are_right(project: Path) -> None:
-    """Under the strict rules of its own configuration."""
+def test_project_types(project: Path) -> None:
+    """mypy passes with the project's own strict configuration."""
     done = ran(project, "mypy", "--no-error-summary")
     assert ("", 0) == (done.stdout, done.returncode), done.stderr
 
 
-def test_its_readme_names_files_that_exist() -> None:
-    """Every link into the project leads somewhere."""
+def test_project_readme_links() -> None:
+    """Every link into the project has a target."""
     links = re.findall(r"\]\((?!https?:)([^)]+)\)", (PROJECT / "README.md").read_text())
     assert len(links) >= 6
     assert [] == [link for link in links if not (PROJECT / link).is_file()]

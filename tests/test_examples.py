@@ -1,4 +1,4 @@
-"""Every example runs and prints what its last comment says."""
+"""Every example runs and prints the text of its last comment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 
 
-def test_there_are_examples() -> None:
+def test_examples_are_found() -> None:
     """The numbered examples are found."""
     assert len(EXAMPLES) >= 9
 

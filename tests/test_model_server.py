@@ -1,4 +1,4 @@
-"""The scripted model behaves: it streams, fails, drops and hangs as told, and leaves nothing."""
+"""The scripted model streams, fails, drops and hangs as scripted, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def ask(
         connection.close()
 
 
-def test_a_message_is_streamed() -> None:
-    """Texts, thoughts and calls come in deltas that add up, in the order of the blocks."""
+def test_message_is_streamed() -> None:
+    """Texts, thoughts and calls arrive as deltas that add up, in the order of the blocks."""
     text = "A text that is longer than one delta of the stream."
     reply = Message([Thought("Hm."), Text(text), Tool("Bash", {"command": "ls"})], output_tokens=7)
     with ModelServer(always(reply)) as server:
@@ -69,7 +69,7 @@ def test_a_message_is_streamed() -> None:
     assert (last["delta"]["stop_reason"], last["usage"]["output_tokens"]) == ("tool_use", 7)
 
 
-def test_a_message_without_stream() -> None:
+def test_message_without_stream() -> None:
     """An agent that does not stream gets the whole message."""
     with ModelServer(always(Message([Text("all")]))) as server:
         status, body = ask(server, PROMPT, stream=False)
@@ -80,15 +80,15 @@ def test_a_message_without_stream() -> None:
     ) == (200, "all", "end_turn")
 
 
-def test_an_error_is_told() -> None:
-    """An error has its status and its words."""
+def test_error_response() -> None:
+    """An error has its status and message."""
     with ModelServer(always(ApiError(529, "overloaded_error", "busy"))) as server:
         status, body = ask(server, PROMPT)
     assert (status, json.loads(body)["error"]["type"]) == (529, "overloaded_error")
 
 
 @pytest.mark.parametrize("drop", [Drop(), Drop(Message([Text("never whole")]), after_events=3)])
-def test_a_dropped_connection(drop: Drop) -> None:
+def test_dropped_connection(drop: Drop) -> None:
     """A dropped connection breaks off the answer, at once or in the middle."""
     with (
         ModelServer(always(drop)) as server,
@@ -97,8 +97,8 @@ def test_a_dropped_connection(drop: Drop) -> None:
         ask(server, PROMPT)
 
 
-def test_silence_in_the_middle() -> None:
-    """A message may stop halfway, and is broken off when its time is over."""
+def test_hang_in_the_middle() -> None:
+    """A message can hang halfway, and is broken off when its time is over."""
     hang = Hang(seconds=0.05, message=Message([Text("never whole")]), after_events=3)
     with (
         ModelServer(always(hang)) as server,
@@ -107,8 +107,8 @@ def test_silence_in_the_middle() -> None:
         ask(server, PROMPT)
 
 
-def test_failures_by_name() -> None:
-    """The failures that have a name have the status and the headers of the API's own."""
+def test_named_failures() -> None:
+    """Named failures have the status and the headers of the real API."""
     script = replies(rate_limited(7), overloaded(), server_error(), then=usage_limit(60.5))
     with ModelServer(script) as server:
         statuses = [ask(server, PROMPT)[0] for _ in range(5)]
@@ -119,7 +119,7 @@ def test_failures_by_name() -> None:
 
 
 def test_leaving_releases_a_hang_and_every_thread() -> None:
-    """Leaving ends an answer that hangs, and no thread is left behind."""
+    """Leaving ends a hanging answer and every thread."""
     before = set(threading.enumerate())
     arrived = threading.Event()
     broken: list[Exception] = []
@@ -144,7 +144,7 @@ def test_leaving_releases_a_hang_and_every_thread() -> None:
 
 
 def test_other_routes() -> None:
-    """Counting tokens and looking whether somebody is there work without a script."""
+    """Token counts and health checks work without a script."""
     with ModelServer(always(Hang())) as server:
         connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
         found = []
@@ -169,7 +169,7 @@ def roles(*runs: Sequence[Step]) -> RoleScript:
 
 
 def test_roles_runs_and_steps() -> None:
-    """A role is found by its words, a run by a fresh conversation, a step by what was said."""
+    """Roles are found by pattern, runs by a new conversation, steps by the model's turns."""
     script = roles([Text("1a"), [Text("1b"), Tool("T", {})]], [Text("2a")])
     with ModelServer(script) as server:
         answers = [
@@ -187,8 +187,8 @@ def test_roles_runs_and_steps() -> None:
     assert (script.runs_of("implementing"), script.runs_of("reviewing")) == (2, 1)
 
 
-def test_retries_go_on_behind_the_error() -> None:
-    """A retry gets the step behind the error; behind a last error a new run begins."""
+def test_retry_continues_after_the_error() -> None:
+    """A retry gets the step after the error; after a final error a new run begins."""
     error = ApiError(500, "api_error", "no")
     with ModelServer(roles([error, Text("recovered")], [error], [Text("third")])) as server:
         statuses = [ask(server, PROMPT) for _ in range(4)]
@@ -197,8 +197,8 @@ def test_retries_go_on_behind_the_error() -> None:
     assert '"text": "third"' in statuses[3][1]
 
 
-def test_what_is_not_scripted_fails_the_test() -> None:
-    """A request that nobody foresaw is refused, and raised again on leaving."""
+def test_unscripted_request_fails_the_test() -> None:
+    """An unscripted request is rejected, and raises again on leaving."""
     with (
         pytest.raises(AssertionError, match="nothing scripted for implementing, run 0, step 1"),
         ModelServer(roles([Text("only one")])) as server,

@@ -1,4 +1,4 @@
-"""The page of rows that are not followed names rows that exist, with reasons."""
+"""The page of rows that are not followed lists existing rows with reasons."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SECTIONS = dict(re.findall(r"^## (\w+)$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | r
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_a_section_names_rows_of_its_file(name: str) -> None:
-    """Each section is of a case file, and each line of it of another row there, with a reason."""
+def test_sections_list_rows_of_their_file(name: str) -> None:
+    """Each section is a case file, each line a distinct row of it with a reason."""
     lines = [line for line in SECTIONS[name].splitlines() if line.startswith("| ")][1:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert {2} == {len(row) for row in cells}

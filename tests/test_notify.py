@@ -1,4 +1,4 @@
-"""Calling a person: for which events, how often, and what it may cost the watch."""
+"""Notifications: which events need a person, how often, and their effect on the watch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cuggino.testing import Marbles
 
 
 class DrawnNotifier:
-    """Each notification plays the next stream, the last one again and again."""
+    """Each notification plays the next stream, then repeats the last one."""
 
     def __init__(self, *streams: Observable[Any]) -> None:
         self._streams = list(streams) or [empty()]
@@ -50,13 +50,13 @@ class DrawnNotifier:
 
 
 def at(hour: int) -> RateLimited:
-    """A usage limit that is reached and resets at that hour."""
+    """Return a usage limit that is reached and resets at that hour."""
     resets_at = datetime(2030, 1, 2, hour, tzinfo=UTC)
     return RateLimited(status="rejected", limit="five_hour", resets_at=resets_at)
 
 
 def drawn(**events: Any) -> Marbles:
-    """S, B and P need a person, p and c do not; X is a failed notification."""
+    """Return marbles: S, B and P need a person, p and c do not; X is a failed notification."""
     return Marbles(
         S=WatchSpecIssueWaiting(),
         B=WatchBacklogWaiting(),
@@ -80,8 +80,8 @@ class TestMessages:
             (RateLimited(status="rejected"), "The agent's usage limit is reached", "Wait."),
         ],
     )
-    def test_what_needs_a_person(self, event: Event, title: str, body: str) -> None:
-        """Each event that needs a person has a title, and a body that says what to do or know."""
+    def test_events_that_need_a_person(self, event: Event, title: str, body: str) -> None:
+        """Each has a title, and a body with advice or information."""
         message = message_for(event)
         assert message is not None
         assert title == message[0]
@@ -98,12 +98,12 @@ class TestMessages:
             NotificationFailed(message="x"),
         ],
     )
-    def test_what_needs_nobody(self, event: Event) -> None:
-        """The course of the work, and a limit that is near, call nobody."""
+    def test_events_without_a_notification(self, event: Event) -> None:
+        """Progress and an approaching limit send no notification."""
         assert message_for(event) is None
 
-    def test_text_is_made_harmless(self) -> None:
-        """Control characters are left out, and a long text is cut."""
+    def test_text_is_sanitized(self) -> None:
+        """Control characters are removed, and a long text is cut."""
         parked = WatchItemParked(filename="a\x1b[2J\n.md", reason="x" * 10_000)
         notifier = DrawnNotifier()
         drawn().record(of(parked).pipe(with_notifications(notifier, project="shop\x07")))
@@ -114,29 +114,29 @@ class TestMessages:
 
 class TestOperator:
     def test_events_pass_at_once(self) -> None:
-        """Every event passes unchanged and in its second, while a notification is under way."""
+        """Every event passes unchanged and without delay while a notification is sent."""
         t = drawn()
         sending = t.cold("---|")
         source = "-p-B--c-S---|"
         t.check(t.cold(source).pipe(with_notifications(DrawnNotifier(sending))), source)
         t.check_subscriptions(sending, "---^--!", "--------^--!")
 
-    def test_the_first_failure_is_told_once(self) -> None:
-        """One `NotificationFailed` a watch; what follows is tried and passes all the same."""
+    def test_failure_is_reported_once(self) -> None:
+        """A watch emits one `NotificationFailed`; later notifications are still tried."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-#"))
         t.check(t.cold("B---S---P---|").pipe(with_notifications(notifier)), "BX--S---P---|")
         assert 3 == len(notifier.sent)
 
-    def test_each_watch_tells_it(self) -> None:
-        """A second subscription tells its own failure."""
+    def test_each_subscription_reports_its_failure(self) -> None:
+        """A second subscription reports its own failure."""
         t = drawn()
         watch = t.cold("B--|").pipe(with_notifications(DrawnNotifier(throw(t.error))))
         for until in (10, 20):
             seen = [event for _, kind, event in t.record(watch, until=until) if kind == "next"]
             assert [t.events["B"], t.events["X"]] == seen
 
-    def test_a_notifier_that_raises(self) -> None:
+    def test_raising_notifier(self) -> None:
         """An exception of the notifier itself is a failed notification."""
 
         class Broken:
@@ -146,8 +146,8 @@ class TestOperator:
         t = drawn()
         t.check(t.cold("B--S-|").pipe(with_notifications(Broken())), "(BX)--S-|")
 
-    def test_what_comes_meanwhile_is_sent_together(self) -> None:
-        """While one is sent the others wait, and then are one message."""
+    def test_waiting_messages_are_merged(self) -> None:
+        """Messages that arrive during a notification are merged into one."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-----|"))
         t.record(t.cold("B-S-P--------|").pipe(with_notifications(notifier)))
@@ -158,8 +158,8 @@ class TestOperator:
             )
         ] == notifier.sent[1:]
 
-    def test_a_flood_takes_no_memory(self) -> None:
-        """Of very many messages that wait, twenty are told and the number of the others."""
+    def test_waiting_messages_are_limited(self) -> None:
+        """Of many waiting messages, twenty are kept and the others are counted."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-|"))
         t.record(t.cold(f"({'P' * 1001})-----|").pipe(with_notifications(notifier)))
@@ -167,8 +167,8 @@ class TestOperator:
         assert 20 == notifier.sent[1][1].count("Parked")
         assert notifier.sent[1][1].endswith("\nand 980 more")
 
-    def test_a_usage_limit_is_sent_once(self) -> None:
-        """The same limit again, whatever came between, is not sent; a later one is."""
+    def test_usage_limit_is_sent_once(self) -> None:
+        """The same limit is not sent again; a later one is."""
         t = drawn(r=at(3), q=at(8))
         notifier = DrawnNotifier()
         t.record(t.cold("r-r-B-r-q-|").pipe(with_notifications(notifier)))
@@ -176,8 +176,8 @@ class TestOperator:
         assert "08:00" in notifier.sent[2][1]
 
     @pytest.mark.parametrize("ending", ["|", "#"])
-    def test_the_end_is_not_delayed(self, ending: str) -> None:
-        """Completion and error pass at once, and cancel what is being sent."""
+    def test_end_is_not_delayed(self, ending: str) -> None:
+        """Completion and error pass at once and cancel the current notification."""
         t = drawn()
         sending = t.cold("-" * 9)
         source = f"B--{ending}"
@@ -185,7 +185,7 @@ class TestOperator:
         t.check_subscriptions(sending, "^--!")
 
     def test_disposal_cancels(self) -> None:
-        """Disposal releases the source and what is being sent, and nothing is sent afterwards."""
+        """Disposal releases the source and the current notification; nothing is sent afterward."""
         t = drawn()
         source, sending = t.cold("B-S-S-S"), t.cold("-" * 9)
         notifier = DrawnNotifier(sending)
@@ -194,13 +194,13 @@ class TestOperator:
         t.check_subscriptions(sending, "^--!")
         assert 1 == len(notifier.sent)
 
-    def test_a_silent_notifier(self) -> None:
-        """With the silent notifier the stream is what it was."""
+    def test_silent_notifier(self) -> None:
+        """The silent notifier leaves the stream unchanged."""
         t = drawn()
         t.check(t.cold("BSP#").pipe(with_notifications(SilentNotifier())), "BSP#")
 
-    def test_a_subscriber_that_leaves_at_the_event(self) -> None:
-        """A subscriber that leaves with the event is not called for it."""
+    def test_unsubscribing_at_the_event(self) -> None:
+        """A subscriber that leaves during the event gets no notification for it."""
         t = drawn()
         notifier = DrawnNotifier(never())
         watch = t.cold("p-B-S").pipe(with_notifications(notifier))
@@ -229,8 +229,8 @@ class TestWays:
             (["json://127.0.0.1:9/", "bell"], True, AppriseNotifier),
         ],
     )
-    def test_the_configuration(self, notify: str | list[str], bell: bool, kind: type) -> None:
-        """The bell rings if it is asked for; URLs, and nothing else, need Apprise."""
+    def test_configuration(self, notify: str | list[str], bell: bool, kind: type) -> None:
+        """The bell rings if requested; only URLs need Apprise."""
         config = Config(notify=notify)
         assert bell == rings(config)
         assert kind is type(make_notifier(config))

@@ -1,4 +1,4 @@
-"""Notifications through Apprise: a fake one that misbehaves, and the real one on loopback."""
+"""Notifications through Apprise: a misbehaving fake and the real library on loopback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = "geheim"
 
 
 class FakeApprise:
-    """Stands for the module: `behave(url, title)` says what becomes of a notification."""
+    """A fake of the module: `behave(url, title)` decides the result of a notification."""
 
     def __init__(self, behave: Callable[[str, str], bool]) -> None:
         self._behave = behave
@@ -65,7 +65,7 @@ Fake = Callable[[Callable[[str, str], bool]], None]
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """Puts a fake library in place of Apprise."""
+    """Return a function that replaces Apprise with a fake."""
 
     def install(behave: Callable[[str, str], bool]) -> None:
         monkeypatch.setitem(sys.modules, "apprise", FakeApprise(behave))
@@ -74,7 +74,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 class Server(ThreadingHTTPServer):
-    """Keeps what is posted, answers with `status`; answers nothing while `hang` is set."""
+    """An HTTP server that records posts and answers with `status`, or hangs while `hang` is set."""
 
     daemon_threads = True
 
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that Apprise posts to, on 127.0.0.1."""
+    """Provide a server on 127.0.0.1 for Apprise."""
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -118,7 +118,7 @@ def server() -> Iterator[Server]:
 
 
 def refused(notifier: AppriseNotifier) -> str:
-    """The words of the notification that fails."""
+    """Return the message of the failing notification."""
     with pytest.raises(CugginoError) as caught:
         run(notifier.notify("title", "body"))
     assert SECRET not in str(caught.value)
@@ -127,7 +127,7 @@ def refused(notifier: AppriseNotifier) -> str:
 
 class TestConstruction:
     def test_apprise_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the library it is known at construction, with what to install."""
+        """Without the library, construction fails with the package to install."""
         monkeypatch.setitem(sys.modules, "apprise", None)
         with pytest.raises(ConfigError) as caught:
             AppriseNotifier([f"ntfy://{SECRET}"])
@@ -135,10 +135,8 @@ class TestConstruction:
         assert SECRET not in caught.value.message
 
     @pytest.mark.parametrize("url", [f"nothing://{SECRET}", f"slack://{SECRET}", "json://"])
-    def test_a_url_that_apprise_cannot_use(
-        self, url: str, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        """A URL of no service, or an incomplete one, is named by its scheme alone."""
+    def test_unusable_url(self, url: str, capfd: pytest.CaptureFixture[str]) -> None:
+        """An unknown or incomplete URL is reported by its scheme alone."""
         with pytest.raises(ConfigError) as caught:
             AppriseNotifier([url])
         scheme = url.partition("://")[0]
@@ -147,8 +145,8 @@ class TestConstruction:
 
 
 class TestFake:
-    def test_all_places_are_sent_to(self, fake: Fake) -> None:
-        """One that fails and one that raises keep no other from being sent; both are named."""
+    def test_all_places_are_notified(self, fake: Fake) -> None:
+        """A failing or raising place does not affect the others; both are named."""
         sent: list[str] = []
 
         def behave(url: str, title: str) -> bool:
@@ -164,8 +162,8 @@ class TestFake:
         assert "not sent to ntfy (HTTP 503), slack (ValueError)" == message
         assert sorted(urls) == sorted(sent)
 
-    def test_one_that_hangs_is_given_up(self, fake: Fake) -> None:
-        """At the timeout it is told, the others are sent, and nobody waits for it."""
+    def test_hanging_place_times_out(self, fake: Fake) -> None:
+        """A hanging place is reported at the timeout; the others are notified without waiting."""
         leave = threading.Event()
         fake(lambda url, _title: leave.wait(20) if url.startswith("slack") else True)
         began = time.monotonic()
@@ -175,20 +173,20 @@ class TestFake:
             assert time.monotonic() - began < 10
             leave.set()
 
-    def test_the_timeout_is_the_schedulers(self, fake: Fake) -> None:
-        """Half a minute passes on the scheduler given to `subscribe`, virtual or not."""
+    def test_timeout_uses_the_scheduler(self, fake: Fake) -> None:
+        """The timeout runs on the scheduler given to `subscribe`, virtual or real."""
         leave = threading.Event()
         fake(lambda _url, _title: leave.wait(20))
         clock, failed = VirtualTimeScheduler(), list[float]()
         AppriseNotifier(["slack://x"]).notify("title", "body").subscribe(
             on_error=lambda _: failed.append(clock.clock), scheduler=clock
         )
-        clock.advance_to(60.0)  # a clock that knows of threads would wait for this one
+        clock.advance_to(60.0)  # a clock that tracks threads would wait for this one
         leave.set()
         assert [30.0] == failed
 
     def test_disposal_waits_briefly(self, fake: Fake) -> None:
-        """A disposed notification is left alone soon, and says nothing any more."""
+        """Disposal waits briefly, and the notification emits nothing more."""
         leave = threading.Event()
         fake(lambda _url, _title: leave.wait(20))
         began = time.monotonic()
@@ -200,26 +198,26 @@ class TestFake:
 
 
 class TestReal:
-    def test_it_arrives(self, server: Server) -> None:
-        """Title and body are posted as they are, and nothing of the library is left."""
+    def test_notification_arrives(self, server: Server) -> None:
+        """Title and body are posted unchanged, and the library leaves nothing behind."""
         with no_leaks():
             assert run(AppriseNotifier([server.url]).notify("A <b>", "line 1\nline *2*")) is None
         posted = server.posted[0]
         assert ("A <b>", "line 1\nline *2*") == (posted["title"], posted["message"])
 
-    def test_a_refusal(self, server: Server, capfd: pytest.CaptureFixture[str]) -> None:
-        """The HTTP status is told; the URL is neither in the message nor on the terminal."""
+    def test_rejected_notification(self, server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+        """The HTTP status is reported; the URL is neither in the message nor on the terminal."""
         server.status = 403
         assert "not sent to json (HTTP 403)" == refused(AppriseNotifier([server.url]))
         assert SECRET not in "".join(capfd.readouterr())
 
-    def test_nobody_there(self) -> None:
-        """A server that is not there is a failure without its address."""
+    def test_missing_server(self) -> None:
+        """A missing server is reported without its address."""
         url = f"json://user:{SECRET}@127.0.0.1:9/{SECRET}"
         assert "not sent to json (failed)" == refused(AppriseNotifier([url]))
 
-    def test_a_watch_goes_on(self, server: Server) -> None:
-        """A watch whose notifications are refused says so once, in its own stream."""
+    def test_watch_continues(self, server: Server) -> None:
+        """A watch reports rejected notifications once, in its own stream."""
         server.status = 500
         waiting = WatchBacklogWaiting()
         source = timer(0, 0.3).pipe(ops.take(4), ops.map(lambda _: waiting))
@@ -230,8 +228,8 @@ class TestReal:
         failed = [event for event in seen if event != waiting]
         assert [NotificationFailed(message="not sent to json (HTTP 500)")] == failed
 
-    def test_a_server_that_hangs(self, server: Server) -> None:
-        """A server that does not answer delays neither the events nor the end of a watch."""
+    def test_hanging_server(self, server: Server) -> None:
+        """A hanging server delays neither the events nor the end of a watch."""
         server.hang.set()
         waiting = WatchBacklogWaiting()
         source = timer(0, 0.05).pipe(ops.take(10), ops.map(lambda _: waiting))

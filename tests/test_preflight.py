@@ -1,4 +1,4 @@
-"""With which agent an unfinished run goes on."""
+"""The agent of a resumed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE, TWO = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "12")
 
 
 def began(root: Path, run_id: str, *, kind: Kind = "run", agent: str, ended: bool = False) -> None:
-    """A run that was started with this agent."""
+    """Record a run that was started with this agent."""
     started = RunStarted(run_id=run_id, kind=kind, command=f"cuggino {kind}", agent=agent)
     journal = Journal.create(Workspace(root).journal, started, at=AT, sync=False)
     if ended:
@@ -28,38 +28,38 @@ def began(root: Path, run_id: str, *, kind: Kind = "run", agent: str, ended: boo
 
 
 @pytest.mark.parametrize("kind", ["run", "deliver", "loop"])
-def test_the_agent_of_the_run(kind: Kind, tmp_path: Path) -> None:
-    """It is the one that the run was started with: the latest of its loop, or the one named."""
+def test_agent_of_the_run(kind: Kind, tmp_path: Path) -> None:
+    """A resumed run keeps its agent: that of the loop's latest run, or of the named one."""
     began(tmp_path, ONE, kind=kind, agent="codex")
     began(tmp_path, TWO, kind=kind, agent="scripted:x.toml")
     assert "scripted:x.toml" == resumed_agent(tmp_path, kind=kind)
     assert "codex" == resumed_agent(str(tmp_path), ONE[:8], kind=kind)
 
 
-def test_the_latest_of_another_loop(tmp_path: Path) -> None:
-    """A later run of another loop, and one that is over, have no say."""
+def test_other_loops_and_ended_runs_are_ignored(tmp_path: Path) -> None:
+    """A later run of another loop and an ended run are ignored."""
     began(tmp_path, ONE, agent="codex")
     began(tmp_path, TWO, kind="loop", agent="gemini")
     began(tmp_path, TWO.replace("2-", "3-"), agent="copilot", ended=True)
     assert "codex" == resumed_agent(tmp_path)
 
 
-def test_the_agent_that_is_given(tmp_path: Path) -> None:
-    """One that is given goes before that of the run, and no run is looked for."""
+def test_given_agent_takes_precedence(tmp_path: Path) -> None:
+    """A given agent overrides that of the run, and no run is looked up."""
     began(tmp_path, ONE, agent="codex")
     assert "claude" == resumed_agent(tmp_path, given="claude")
     assert "claude" == resumed_agent(tmp_path, "9", kind="loop", given="claude")
 
 
-def test_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of the present folder that names none leaves the choice to the configuration."""
+def test_run_without_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a run without an agent, the configuration decides."""
     began(tmp_path, ONE, agent="")
     monkeypatch.chdir(tmp_path)
     assert resumed_agent() is None
 
 
 def test_no_run(tmp_path: Path) -> None:
-    """A run that cannot be gone on with is an error."""
+    """A run that cannot be resumed is an error."""
     began(tmp_path, ONE, agent="codex", ended=True)
     with pytest.raises(RunNotResumable, match="no unfinished run"):
         resumed_agent(tmp_path)

@@ -1,28 +1,37 @@
-"""What the README and the documents beside it say is true."""
+"""README, changelog and help pages: commands, names, links and snippets are valid."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from cuggino.config import Config, parse_config
-from cuggino_cli.main import COMMANDS
-from cuggino_cli.topics import EXIT_CODES, default_text
+from cuggino.errors import CugginoError
+from cuggino_cli.commands import COMMANDS
+from cuggino_cli.help import TOPICS
 from tests.command_lines import parse_line
+from tests.documents.exit_codes import exit_codes
+from tests.documents.models import default_text
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        *sorted((ROOT / "cuggino_cli/help").glob("*.md")),
+    )
 }
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """The blocks of a language, each with the page that it is on."""
+    """Return the code blocks of a language, each with its page."""
     pattern = rf"^```{language}\n(.*?)^```"
     return [
         (page, block)
@@ -32,7 +41,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 def command_lines() -> list[tuple[str, str]]:
-    """The lines of shell blocks that start cuggino."""
+    """Return the lines of shell blocks that start cuggino."""
     return [
         (page, line)
         for page, block in blocks("sh")
@@ -41,64 +50,87 @@ def command_lines() -> list[tuple[str, str]]:
     ]
 
 
-def test_the_keys_of_the_short_table_are_the_models() -> None:
-    """Each key is one of `.cuggino.json`, with its true default."""
-    section = README.split("### Configuration")[1].split("###")[0]
+def test_keys() -> None:
+    """The keys in the README's table exist and have these defaults."""
+    section = README.split("## Configure")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|", section, re.MULTILINE)
     fields = {field.alias or name: field for name, field in Config.model_fields.items()}
-    shown = {key: told.strip("`") for keys, told in rows for key in re.findall(r"\w+", keys)}
+    shown = {key: default.strip("`") for keys, default in rows for key in re.findall(r"\w+", keys)}
     expected = {key: default_text(fields[key]).strip('"') or "none" for key in shown}
     assert len(shown) > 5
     assert expected == shown
 
 
-def test_every_command_is_described() -> None:
-    """The table of commands names each subcommand."""
+def test_every_command_is_listed() -> None:
+    """The table of commands has each subcommand."""
     assert set(COMMANDS) <= set(re.findall(r"^\| `cuggino (\w+)", README, re.MULTILINE))
 
 
 def test_exit_codes() -> None:
-    """The table has the exit codes, each with the words of `cuggino help exit-codes`."""
-    section = README.split("### Exit codes")[1].split("###")[0]
-    rows = re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE)
-    one_each = [(code, about) for code, about in EXIT_CODES if code < 128]
-    assert one_each == [(int(code), about) for code, about in rows]
-    assert "| 130, 143 | " in section
+    """The sentence about exit codes names existing codes."""
+    (sentence,) = re.findall(r"\[exit code\]\(.*?\) (is .*?)\.\n", README, re.DOTALL)
+    named = {int(code) for code in re.findall(r"\b(\d+)\s+for", sentence)}
+    assert {0, 1, 2, 10, 11, 12, 13, 14} == named
+    assert named <= {code for code, _ in exit_codes()}
+
+
+def test_every_error_has_a_documented_exit_code() -> None:
+    """The page about exit codes has the code of each error class."""
+
+    def classes(cls: type[CugginoError]) -> Iterator[type[CugginoError]]:
+        yield cls
+        for below in cls.__subclasses__():
+            yield from classes(below)
+
+    own = {cls.exit_code for cls in classes(CugginoError) if cls.__module__.startswith("cuggino")}
+    assert {1, 2, 12, 13, 14} <= own <= {code for code, _ in exit_codes()}
+
+
+def test_readme_is_short() -> None:
+    """The README stays short: details belong in the help pages."""
+    assert len(README.split()) <= 1500
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_page_is_linked(topic: str) -> None:
+    """The README links each help page."""
+    assert f"(cuggino_cli/help/{topic}.md)" in README
 
 
 @pytest.mark.parametrize(("page", "block"), blocks("python"))
 def test_python_blocks_compile(page: str, block: str) -> None:
-    """Python is Python."""
+    """Python blocks are valid syntax."""
     assert "<module>" == compile(block, page, "exec").co_name
 
 
 @pytest.mark.parametrize(("page", "block"), blocks("json"))
 def test_json_blocks_are_configurations_or_events(page: str, block: str) -> None:
-    """JSON is JSON, and what is no event could be in `.cuggino.json`."""
+    """JSON blocks are events or valid configurations."""
     value = json.loads(block)
     assert "_tag" in value or isinstance(parse_config(value), Config)
 
 
 @pytest.mark.parametrize(("page", "line"), command_lines())
-def test_command_lines_are_understood(page: str, line: str) -> None:
-    """Each command line has a command that exists, and options that it takes."""
+def test_command_lines(page: str, line: str) -> None:
+    """Each command line names an existing command with options it takes."""
     assert parse_line(line)
 
 
-def test_public_names_exist() -> None:
-    """Each `cuggino.name` can be imported."""
+def test_public_names() -> None:
+    """Each `cuggino.name` in README and help pages is a public name or a package."""
     import cuggino
 
-    names = set(re.findall(r"(?<![./])\bcuggino\.([a-zA-Z_]+)\b", "\n".join(PAGES.values())))
+    texts = [text for page, text in PAGES.items() if page != "CHANGELOG.md"]
+    names = set(re.findall(r"(?<![./])\bcuggino\.([a-zA-Z_]+)\b", "\n".join(texts)))
     names -= {"json"}  # .cuggino.json
     assert names
-    for name in names:
-        assert getattr(cuggino, name, None) is not None or name in ("testing", "agents")
+    packages = {name for name in names if find_spec(f"cuggino.{name}") is not None}
+    assert set() == names - packages - set(cuggino.__all__)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
-    """Each link to a file or a heading of this repository has one at its other end."""
+def test_links(page: str) -> None:
+    """Each link to a file or heading of this repository has a target."""
     for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[page]):
         if target.startswith("https://"):
             continue
@@ -111,15 +143,15 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def _headings(text: str) -> set[str]:
-    """The anchors that a forge makes of the headings."""
+    """Return the anchors that a forge generates from the headings."""
     without_code = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.+)$", without_code, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_ci_runs_these_commands() -> None:
-    """The two commands that CI runs are marked and are one line each."""
-    for name in ("demo", "test"):
+    """The commands that CI runs are marked and are one line each."""
+    for name in ("demo", "test", "real"):
         block = re.search(rf"<!-- command: {name} -->\n```sh\n(.*?)```", README, re.DOTALL)
         assert block is not None
         assert 1 == block[1].count("\n")

@@ -29,8 +29,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "calls"
 
 
-def test_it_is_installed_once(calls: Path, tmp_path: Path) -> None:
-    """Several callers at once get the same program, which is installed by one of them."""
+def test_program_is_installed_once(calls: Path, tmp_path: Path) -> None:
+    """Concurrent callers get the same program, installed by one of them."""
     with ThreadPoolExecutor(4) as pool:
         programs = list(pool.map(install_claude, [tmp_path / "cache"] * 4))
     assert len(set(programs)) == 1
@@ -40,10 +40,10 @@ def test_it_is_installed_once(calls: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "cache").glob(".installing-*")) == []
 
 
-def test_a_failed_installation_leaves_nothing(
+def test_failed_installation_leaves_nothing(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When npm fails its words are told, and nothing half installed is left to be used."""
+    """When npm fails, its message is raised and no partial installation is left."""
     monkeypatch.setenv("REFUSE", "1")
     with pytest.raises(RuntimeError, match="npm is cross"):
         install_claude(tmp_path / "cache")
@@ -52,18 +52,21 @@ def test_a_failed_installation_leaves_nothing(
 
 
 def test_without_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without npm the installation says what is needed."""
+    """Without npm the error names what is needed."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="npm is needed"):
         install_claude(tmp_path / "cache")
 
 
-def test_the_environment_is_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the caller's own agent is in the environment of a run, and all folders are."""
+def test_environment_is_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's environment has its folders and nothing of the caller's own agent."""
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "secret")
     env = clean_env(tmp_path / "home", "http://127.0.0.1:1")
     assert "secret" not in env.values()
     assert env["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
-    for name in ("HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR", "TMPDIR"):
+    for name in ("HOME", "CLAUDE_CONFIG_DIR"):
         assert Path(env[name]).is_dir()
         assert Path(env[name]).is_relative_to(tmp_path)
+    for name in ("CLAUDE_CODE_TMPDIR", "TMPDIR"):
+        assert Path(env[name]).is_dir()
+        assert len(env[name]) < 40

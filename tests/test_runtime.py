@@ -1,4 +1,4 @@
-"""The layer: what it builds from a folder, and what it refuses before anything is written."""
+"""The runtime: the services it builds from a folder, and the checks before anything is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.git_project import GitProject, isolate_git
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with specifications, in no repository."""
+    """Create a folder with specifications, outside any repository."""
     isolate_git(monkeypatch, tmp_path / "home")
     folder = tmp_path / "project"
     (folder / ".specs").mkdir(parents=True)
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def agent() -> InMemoryAgent:
-    """A planner that finds the specifications unclear."""
+    """Return a planner that finds the specifications unclear."""
     unclear = AgentRun([AgentMessage(text="<SPEC_ISSUE>x</SPEC_ISSUE>")])
     return InMemoryAgent({"planning": [unclear]})
 
@@ -36,7 +36,7 @@ def tree(folder: Path) -> list[str]:
 
 
 def refused(folder: Path, config: Config | None = None, focus: str = "the page") -> CugginoError:
-    """The error of a run in the folder; nothing was started or written."""
+    """Return the error of a run in the folder; check that nothing was started or written."""
     before = tree(folder)
     played = agent()
     seen: list[Event] = []
@@ -50,12 +50,12 @@ def refused(folder: Path, config: Config | None = None, focus: str = "the page")
 
 class TestBuilding:
     def test_nothing_is_written(self, project: Path) -> None:
-        """Making a runtime, and a stream of it, touches nothing."""
+        """Building a runtime and a stream of it writes nothing."""
         before = tree(project)
         Runtime.live(cwd=project, agent=agent()).run(focus="the page")
         assert before == tree(project)
 
-    def test_its_parts(self, project: Path) -> None:
+    def test_parts(self, project: Path) -> None:
         """The folder is made absolute; the configuration is the project's."""
         save_config(project, Config(max_iterations=3))
         runtime = Runtime.live(cwd=os.path.relpath(project), agent=agent())
@@ -63,8 +63,8 @@ class TestBuilding:
         assert Config(max_iterations=3) == runtime.config
         assert Config() == Runtime.live(cwd=project, config=Config(), agent=agent()).config
 
-    def test_the_agent_by_name(self, project: Path) -> None:
-        """The agent is the one given, the one named, or the configured one."""
+    def test_choice_of_the_agent(self, project: Path) -> None:
+        """The agent is the given, the named or the configured one."""
         assert isinstance(Runtime.live(cwd=project).agent, ClaudeAgent)
         assert isinstance(Runtime.live(cwd=project, agent="claude").agent, ClaudeAgent)
         played = agent()
@@ -74,8 +74,8 @@ class TestBuilding:
         with pytest.raises(ConfigError, match='unknown agent "nobody"'):
             Runtime.live(cwd=project, config=Config(agent="nobody"))
 
-    def test_the_options_of_a_run(self, project: Path) -> None:
-        """Every setting of the configuration that the loop has reaches the run."""
+    def test_options_of_a_run(self, project: Path) -> None:
+        """Every configured setting of the loop reaches the run."""
         values: dict[str, Any] = {
             "specs_path": "docs",
             "max_iterations": 3,
@@ -121,33 +121,35 @@ class TestBuilding:
         shared = set(Config.model_fields) & set(LoopRunOptions.model_fields) - {"agent"}
         assert set(values) == shared
 
-    def test_a_focus_file(self, project: Path) -> None:
+    def test_focus_file(self, project: Path) -> None:
         """`@path` is read when the run starts, from the project's folder."""
         (project / "page.md").write_text("blue\n")
         played = agent()
         run(Runtime.live(cwd=project, agent=played).run(focus="@page.md"))
-        assert "The file `page.md`, which says:\n\nblue" in (played.spawned[0].system_prompt or "")
+        assert "The file `page.md`, with this content:\n\nblue" in (
+            played.spawned[0].system_prompt or ""
+        )
 
 
 class TestRunning:
-    def test_a_run(self, project: Path) -> None:
-        """The run emits the loop's events and leaves only what is for a person."""
+    def test_run(self, project: Path) -> None:
+        """The run emits the loop's events and leaves only files meant for people."""
         events = list(iterate(Runtime.live(cwd=project, agent=agent()).run(focus="the page")))
         assert IterationStart(iteration=1, max_iterations=10) == events[0]
         assert isinstance(events[-1], LoopSpecIssue)
         assert "x" == (project / ".cuggino/spec-issues" / events[-1].filename).read_text()
         assert [] == list((project / ".cuggino/wip").iterdir())
 
-    def test_a_projects_prompts(self, project: Path) -> None:
-        """Templates in `.cuggino/prompts` are taken."""
+    def test_project_prompts(self, project: Path) -> None:
+        """Templates in `.cuggino/prompts` are used."""
         (project / ".cuggino/prompts").mkdir(parents=True)
         (project / ".cuggino/prompts/planning.md").write_text("Mine: {{focus}}")
         played = agent()
         run(Runtime.live(cwd=project, agent=played).run(focus="the page"))
         assert "Mine: the page" == played.spawned[0].system_prompt
 
-    def test_with_commit_in_a_repository(self, project: Path) -> None:
-        """In a repository, also in a folder below its top, `commit` is no hindrance."""
+    def test_commit_in_a_repository(self, project: Path) -> None:
+        """`commit` works in a repository and in its subfolders."""
         GitProject(project.parent)
         stream = Runtime.live(cwd=project, config=Config(commit=True), agent=agent())
         assert isinstance(run(stream.run(focus="the page")), LoopSpecIssue)
@@ -155,41 +157,41 @@ class TestRunning:
 
 class TestRefusals:
     def test_no_specs(self, project: Path) -> None:
-        """A missing specs folder, or a file in its place, is told with its path."""
+        """A missing specs folder, or a file in its place, is reported with its path."""
         (project / "file").write_text("")
         for specs in ("docs", "file"):
             error = refused(project, Config(specs_path=specs))
             assert f"the specs folder {project.resolve() / specs} does not exist" == error.message
 
     def test_no_folder(self, project: Path) -> None:
-        """A project folder that does not exist has no specs."""
+        """A missing project folder has no specs."""
         assert "does not exist" in refused(project / "gone").message
 
     @pytest.mark.parametrize("focus", ["", "  ", "@gone.md"])
     def test_no_focus(self, project: Path, focus: str) -> None:
-        """A blank focus and a missing focus file are refused."""
+        """A blank focus and a missing focus file are rejected."""
         assert "focus" in refused(project, focus=focus).message
 
     def test_no_repository(self, project: Path) -> None:
-        """Without a repository `commit` cannot work."""
+        """`commit` requires a repository."""
         error = refused(project, Config(commit=True))
         assert f"{project.resolve()} is in no git repository, but commit is on" == error.message
         assert "git init" in str(error.hint)
 
     def test_specs_that_are_the_project(self, project: Path) -> None:
-        """With commit on, specs that are the whole project would leave nothing to commit."""
+        """With `commit`, specs that are the whole project would leave nothing to commit."""
         error = refused(project, Config(specs_path=".", commit=True))
         assert error.message.startswith("specsPath is the project itself")
 
     def test_no_git(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without git `commit` cannot work; without `commit` git is not needed."""
+        """Only `commit` requires git."""
         monkeypatch.setenv("PATH", str(project / "empty"))
         error = refused(project, Config(commit=True))
         assert "git is not installed, but commit is on" == error.message
         assert run(Runtime.live(cwd=project, agent=agent()).run(focus="the page")) is not None
 
     def test_no_agent(self, project: Path) -> None:
-        """An agent whose program is missing is told before anything is written."""
+        """A missing agent program is reported before anything is written."""
         config = Config(agent_path=str(project / "no-claude"))
         before = tree(project)
         with pytest.raises(AgentNotFound) as caught:
@@ -197,17 +199,17 @@ class TestRefusals:
         assert before == tree(project)
         assert 2 == caught.value.code
 
-    def test_a_file_in_the_workspaces_place(self, project: Path) -> None:
-        """What is no folder cannot be written into, whoever asks."""
+    def test_file_in_place_of_the_workspace(self, project: Path) -> None:
+        """A file in place of the workspace is an error for every user."""
         (project / ".cuggino").write_text("")
         error = refused(project)
         assert f"{project.resolve() / '.cuggino'} cannot be written" == error.message
 
     @pytest.mark.parametrize("place", [".", ".cuggino"])
-    def test_a_folder_without_permission(
+    def test_folder_without_permission(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, place: str
     ) -> None:
-        """A folder that this user may not write is refused; root is told so by the system too."""
+        """A folder that is not writable is an error, also when only the system call reports it."""
         folder = (project / place).resolve()
         folder.mkdir(exist_ok=True)
         allowed = os.access
@@ -218,8 +220,8 @@ class TestRefusals:
         monkeypatch.setattr(os, "access", access)
         assert f"{folder} cannot be written" == refused(project).message
 
-    def test_a_broken_configuration(self, project: Path) -> None:
-        """A configuration that cannot be used is an error of `live` already."""
+    def test_broken_configuration(self, project: Path) -> None:
+        """An unusable configuration is an error of `live` already."""
         (project / ".cuggino.json").write_text('{"maxIteration": 3}')
         before = tree(project)
         with pytest.raises(ConfigError, match="unknown key"):
@@ -227,8 +229,8 @@ class TestRefusals:
         assert before == tree(project)
 
     @pytest.mark.parametrize("role", ["planning", "implementing", "reviewing"])
-    def test_a_template_with_an_unknown_variable(self, project: Path, role: str) -> None:
-        """A project's template that cannot be rendered is told before the first agent works."""
+    def test_template_with_an_unknown_variable(self, project: Path, role: str) -> None:
+        """A template that cannot be rendered is reported before the first agent starts."""
         (project / ".cuggino/prompts").mkdir(parents=True)
         (project / f".cuggino/prompts/{role}.md").write_text("{{focsu}}")
         assert f"{role}.md line 1: unknown variable {{{{focsu}}}}" in refused(project).message

@@ -1,4 +1,4 @@
-"""Packages that bring agents, installed into a folder as an installer does it."""
+"""Packages with agents, installed into a folder as an installer would."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from pathlib import Path
 from textwrap import dedent
 
 AGENT = dedent('''\
-    """An agent of somebody else."""
+    """An agent of another package."""
 
     from reactivex import Observable, empty
 
-    from cuggino.agents import Capabilities, InteractiveOptions, SpawnOptions
+    from cuggino.agents import Capabilities, SpawnOptions
     from cuggino.errors import AgentNotFound
     from cuggino.events import LlmAgentEvent
 
 
     class Agent:
         name = "theirs"
-        can_resume = False
 
         def __init__(self, *, path: str | None = None, argument: str | None = None) -> None:
             self.path, self.argument = path, argument
@@ -34,19 +33,16 @@ AGENT = dedent('''\
 
         def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
             return empty()
-
-        def interactive(self, options: InteractiveOptions) -> int:
-            return 0
     ''')
-"""The module of a package whose agent is well."""
+"""The module of a package with a working agent."""
 
 
 def install(
     folder: Path, name: str, source: str, *, agents: Mapping[str, str] | None = None
 ) -> Path:
-    """Put the package into the folder; `agents` are its entry points, by default one of its name.
+    """Install the package into the folder; by default its one entry point has its name.
 
-    Gives the folder, which is to be among the places for modules.
+    Return the folder, which belongs on the module search path.
     """
     module = name.replace("-", "_")
     (folder / f"{module}.py").write_text(source, encoding="utf-8")

@@ -1,35 +1,40 @@
 """Providers: a CLI or an SDK in, `LlmAgentEvent`s out."""
 
-from cuggino.agents.candidates import Candidate
-from cuggino.agents.configured import configured_agent
-from cuggino.agents.protocol import (
+from cuggino.agents.base import (
+    AgentLike,
     Capabilities,
-    DescribedAgent,
-    GuardedAgent,
+    DelegatingAgent,
     InteractiveOptions,
     LlmAgent,
     Role,
-    SandboxedAgent,
     SpawnOptions,
-    capabilities_of,
+    adopt,
     is_guarded,
 )
-from cuggino.agents.registry import make_agent
-from cuggino.agents.routing import RoutedAgent
+from cuggino.agents.base.guard import find_bash
+from cuggino.agents.choosing.registry import (
+    AgentEntry,
+    agent_entries,
+    configured_agent,
+    make_agent,
+)
+from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 
 __all__ = [
+    "AgentEntry",
+    "AgentLike",
     "Candidate",
     "Capabilities",
-    "DescribedAgent",
-    "GuardedAgent",
+    "DelegatingAgent",
     "InteractiveOptions",
     "LlmAgent",
     "Role",
     "RoutedAgent",
-    "SandboxedAgent",
     "SpawnOptions",
-    "capabilities_of",
+    "adopt",
+    "agent_entries",
     "configured_agent",
+    "find_bash",
     "is_guarded",
     "make_agent",
 ]

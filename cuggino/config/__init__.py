@@ -1,7 +1,7 @@
-"""`.cuggino.json`: what it may hold, and how it is read and written.
+"""`.cuggino.json`: its settings, and reading and writing them.
 
-Unlike the original, a file that cannot be used is an error with its place and a proposal, never a
-silent default: a run with other settings than the user believes costs a night.
+An unusable file is an error with the place and a suggestion, never a silent default: a run with
+other settings than the user believes costs a night.
 """
 
 from cuggino.config.agents import FallbackAgent, RoleAgent
@@ -14,19 +14,56 @@ from cuggino.config.file import (
     save_config,
 )
 from cuggino.config.guarding import configured_policy, configured_sandbox
-from cuggino.config.model import Config, LoopSettings
+from cuggino.config.model import (
+    CommandSettings,
+    Config,
+    GuardSettings,
+    JournalSettings,
+    LoopSettings,
+    ReviewSettings,
+    RunSettings,
+    SupervisionSettings,
+    WatchSettings,
+)
+from cuggino.config.plan_build import (
+    PLAN_BUILD_CONFIG_FILE,
+    LogLevel,
+    PlanBuildConfig,
+    PlanBuildSettings,
+    change_plan_build_config,
+    chosen_agent,
+    chosen_options,
+    load_plan_build_config,
+    reset_plan_build_config,
+)
 
 __all__ = [
     "CONFIG_FILE",
+    "PLAN_BUILD_CONFIG_FILE",
+    "CommandSettings",
     "Config",
     "FallbackAgent",
+    "GuardSettings",
+    "JournalSettings",
+    "LogLevel",
     "LoopSettings",
+    "PlanBuildConfig",
+    "PlanBuildSettings",
+    "ReviewSettings",
     "RoleAgent",
+    "RunSettings",
+    "SupervisionSettings",
+    "WatchSettings",
+    "change_plan_build_config",
     "changed_config",
+    "chosen_agent",
+    "chosen_options",
     "config_path",
     "configured_policy",
     "configured_sandbox",
     "load_config",
+    "load_plan_build_config",
     "parse_config",
+    "reset_plan_build_config",
     "save_config",
 ]

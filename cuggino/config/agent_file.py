@@ -1,4 +1,4 @@
-"""`.autonoe/agent.json` of a project, and what the sessions of its deliverables may do by it."""
+"""`.autonoe/agent.json` of a project, and the permissions it gives to deliverables sessions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from cuggino.config.model import LoopSettings
+from cuggino.config.model import GuardSettings
 from cuggino.errors import StorageError
-from cuggino.security.agent_settings import AGENT_FILE, AgentFile, AgentSettings, agent_file
-from cuggino.security.extensions import allowed_commands
-from cuggino.security.roles import Role
+from cuggino.guard.agent_settings import AGENT_FILE, AgentFile, AgentSettings, agent_file
+from cuggino.guard.extensions import allowed_commands
+from cuggino.guard.roles import Role
 
-Settings = TypeVar("Settings", bound=LoopSettings)
+Settings = TypeVar("Settings", bound=GuardSettings)
 
 DELIVER_ROLES: Mapping[str, Role] = {
     "initializer": "deliver",
@@ -20,15 +20,15 @@ DELIVER_ROLES: Mapping[str, Role] = {
     "sync": "sync",
     "verify": "verify",
 }
-"""The role of a session by what it is told, which is the name of its stage."""
+"""The guard's role for each instruction."""
 
 
 def read_agent_file(project: Path) -> AgentFile:
-    """What the file says; that of a project without one is the same for all.
+    """Return the settings in the file; the default without a file.
 
     Raises:
-        ConfigError: it names a profile that does not exist.
-        StorageError: it is there and cannot be read.
+        ConfigError: it names an unknown profile.
+        StorageError: it cannot be read.
     """
     path = project / AGENT_FILE
     try:
@@ -43,9 +43,9 @@ def read_agent_file(project: Path) -> AgentFile:
 
 
 def joined_settings(settings: Settings, agent: AgentSettings) -> Settings:
-    """The settings of the project, joined with those of the file.
+    """Return the project's settings merged with those of the file.
 
-    Its profiles count in place of the project's, all else counts besides.
+    Its profiles replace the project's; everything else is added.
     """
     own = allowed_commands(settings.allow_commands)
     both = {
@@ -54,7 +54,7 @@ def joined_settings(settings: Settings, agent: AgentSettings) -> Settings:
     }
     targets = dict.fromkeys((*settings.allow_pkill_targets, *agent.allow_pkill_targets))
     profile = settings.profile if agent.profiles is None else list(agent.profiles)
-    # Not validated: what the file may hold is its own affair.
+    # Not validated: the file has rules of its own.
     return settings.model_copy(
         update={
             "allow_commands": both,

@@ -1,4 +1,4 @@
-"""Which agent works as which role, and which ones take over: `agents` and `fallback`."""
+"""Agents per role and fallback agents: `agents` and `fallback`."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ RoleName: TypeAlias = Literal[
     "build",
     "judge",
 ]
-"""What an agent works as: the roles of `cuggino.agents`."""
+"""The roles of agents, as in `cuggino.agents`."""
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 
 
 class _Choice(BaseModel):
-    """An agent with what is special about it; in the file a name, or an object."""
+    """An agent with its own options; in the file a name or an object."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     agent: str | None = Field(default=None, pattern=r"\S")
-    """A name, as `agent` of the configuration; absent means that one."""
+    """A name, as for the setting `agent`, which is the default."""
     model: str | None = Field(default=None, pattern=r"\S")
-    """The model that it is asked to use."""
+    """The agent's model."""
     path: str | None = Field(default=None, pattern=r"\S")
-    """Its program, if it is not the one found on PATH."""
+    """The agent's program; default: found on PATH."""
 
     @model_validator(mode="before")
     @classmethod
@@ -46,7 +46,7 @@ class _Choice(BaseModel):
         if isinstance(value, str):
             return {"agent": value}
         if not isinstance(value, Mapping | BaseModel):
-            raise ValueError("must be the name of an agent, or an object with that name in it")
+            raise ValueError("must be the name of an agent, or an object with its options")
         return value
 
     @model_serializer(mode="wrap")
@@ -56,7 +56,7 @@ class _Choice(BaseModel):
 
 
 class FallbackAgent(_Choice):
-    """An agent that takes over."""
+    """A fallback agent."""
 
     agent: str = Field(pattern=r"\S")
 
@@ -65,14 +65,14 @@ class RoleAgent(_Choice):
     """The agent of a role."""
 
     fallback: list[FallbackAgent] | None = None
-    """Who takes over in this role, in that order; absent means those of the configuration."""
+    """Fallback agents for this role, in order; default: those of the configuration."""
 
 
 RoleAgents: TypeAlias = dict[RoleName, RoleAgent]
 
 
 def place_of(error: Mapping[str, Any]) -> str:
-    """Where it is in the file: `agents.planning.fallback[0].model`."""
+    """Return the place in the file, such as `agents.planning.fallback[0].model`."""
     place = ""
     for part in error["loc"]:
         if isinstance(part, int):
@@ -83,7 +83,7 @@ def place_of(error: Mapping[str, Any]) -> str:
 
 
 def words_of(error: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What is wrong with a key of an object, and what to do; None when it is a value."""
+    """Return message and hint for an invalid key of an object, or None for an invalid value."""
     *around, key = [part for part in error["loc"] if part != "[key]"]
     holder = place_of({**error, "loc": tuple(around)})
     if error["loc"][-1] == "[key]":

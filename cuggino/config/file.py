@@ -1,72 +1,73 @@
-"""`.cuggino.json`: how it is read and written (CUG-070 to CUG-074)."""
+"""Reading and writing `.cuggino.json` (CUG-070 to CUG-074)."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from cuggino.config.agents import place_of, words_of
-from cuggino.config.json_object import write_object
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
+from cuggino.files import describe, read_json_object, render_json, write_atomic
 
 CONFIG_FILE = ".cuggino.json"
 
 
 def config_path(folder: Path) -> Path:
-    """Where the configuration of the project in `folder` is."""
+    """Return the path of the configuration of the project in `folder`."""
     return folder / CONFIG_FILE
 
 
 def load_config(folder: Path) -> Config:
-    """The configuration of the project in `folder`; all defaults without a file or an empty one.
+    """Return the configuration of the project in `folder`; all defaults if missing or empty.
 
     Raises:
-        ConfigError: the file cannot be read, is not JSON (with line and column), holds an unknown
-            key (with the nearest valid one) or a value of a wrong type.
+        ConfigError: the file cannot be read, is not JSON (with line and column), or has an unknown
+            key (with the nearest valid one) or an invalid value.
     """
-    path = config_path(folder)
     try:
-        text = path.read_text(encoding="utf-8")
+        raw = read_json_object(config_path(folder), may_be_blank=True)
     except FileNotFoundError:
         return Config()
-    except UnicodeDecodeError as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{CONFIG_FILE} is not UTF-8 (byte {error.start})", hint="save the file as UTF-8"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
-    text = text.removeprefix("\ufeff")
-    if not text.strip():
-        return Config()
-    try:
-        raw = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{CONFIG_FILE} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})",
+            f"{CONFIG_FILE}: {describe(error)}",
             hint="correct the file, or write a new one with `cuggino setup`",
         ) from error
-    except (ValueError, RecursionError) as error:  # an endless number, a bottomless nesting
-        raise ConfigError(
-            f"{CONFIG_FILE}: not usable JSON ({error})",
-            hint="correct the file, or write a new one with `cuggino setup`",
-        ) from error
-    if not isinstance(raw, dict):
-        raise ConfigError(
-            f"{CONFIG_FILE} holds {_json_type(raw)}, but must hold an object",
-            hint="write a new one with `cuggino setup`",
-        )
     return parse_config(raw)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` into a `ConfigError` that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="check the permissions of the folder",
+        ) from error
+
+
+def write_object(path: Path, raw: Mapping[str, Any]) -> None:
+    """Write the object as indented JSON with a final newline; links and permissions are kept.
+
+    Raises:
+        ConfigError: the file cannot be written and is unchanged.
+    """
+    with writing(path):
+        write_atomic(path, render_json(raw) + "\n", follow_links=True)
+
+
 def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
-    """The configuration from its JSON object; raises `ConfigError` with one sentence."""
+    """Return the configuration from its JSON object; raise `ConfigError` with one sentence."""
     known = {field.alias or name: name for name, field in Config.model_fields.items()}
     for key in raw:
         if key not in known:
@@ -96,11 +97,11 @@ _WRITE = {
     "dict_type": 'write an object, such as {"reviewing": "claude"}',
     "list_type": 'write a list, such as ["claude"]',
 }
-"""What belongs there, by the kind of error."""
+"""Advice by the type of error."""
 
 
 def _nested(error: Mapping[str, Any], where: str) -> ConfigError:
-    """What is wrong within a key that holds more than one value."""
+    """Return the error for a value inside `agents` or `fallback`."""
     if (words := words_of(error)) is not None:
         return ConfigError(f"{where}: {words[0]}", hint=words[1])
     message = error["msg"].removeprefix("Value error, ")
@@ -111,10 +112,10 @@ def _nested(error: Mapping[str, Any], where: str) -> ConfigError:
 
 
 def changed_config(config: Config, values: dict[str, Any]) -> Config:
-    """The configuration with these values, by their names in Python, in the place of its own.
+    """Return the configuration with these values, by field name.
 
     Raises:
-        ConfigError: a value cannot be used.
+        ConfigError: an invalid value.
     """
     return parse_config({**config.model_dump(by_alias=True), **_aliased(values)}, where="options")
 
@@ -124,13 +125,13 @@ def _aliased(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def save_config(folder: Path, config: Config) -> None:
-    """Write the configuration as indented JSON with a final newline; absent values are left out.
+    """Write the configuration as indented JSON with a final newline, without unset values.
 
-    The six keys of the original are always written, others only where they differ from the default.
-    A link stays one, and the file keeps its permissions: it may hold the password of a notifier.
+    Six keys are always written, others only if they differ from the default. A link and the file's
+    permissions are kept, as the file may contain a notifier's password.
 
     Raises:
-        ConfigError: it cannot be written; then it stays as it is.
+        ConfigError: the file cannot be written and is unchanged.
     """
     always = {"specs_path", "max_iterations", "setup_command", "check_command", "commit", "audit"}
     default = Config()
@@ -144,21 +145,7 @@ def save_config(folder: Path, config: Config) -> None:
     write_object(config_path(folder), kept)
 
 
-def _json_type(value: object) -> str:
-    match value:
-        case list():
-            return "a list"
-        case str():
-            return "a text"
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case _:
-            return "a number"
-
-
 def _shown(value: object) -> str:
-    # Of a URL the scheme alone: the rest may hold a password.
+    # Show only the scheme of a URL: the rest may contain a password.
     text = re.sub(r'://[^"]+', "://…", json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,23 +1,23 @@
-"""What the sessions of a role may do, by the settings of a project."""
+"""The permissions of a role's sessions, by the settings of a project."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import overload
 
-from cuggino.config.model import LoopSettings
-from cuggino.security.extensions import allowed_commands, chosen_profiles
-from cuggino.security.policy import Level, Mode, Policy
-from cuggino.security.roles import Role, role_policy
-from cuggino.security.sandbox import Sandbox, sandbox_for
+from cuggino.config.model import GuardSettings
+from cuggino.guard.extensions import allowed_commands, chosen_profiles
+from cuggino.guard.policy import Level, Mode, Policy
+from cuggino.guard.roles import Role, role_policy
+from cuggino.guard.sandbox import Sandbox, sandbox_for
 
 _CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing", "audit")
-"""Who may not change the specifications."""
+"""The roles that must not change the specifications."""
 
 
 @overload
 def configured_policy(
-    settings: LoopSettings,
+    settings: GuardSettings,
     role: Role | None,
     *,
     project: Path,
@@ -29,7 +29,7 @@ def configured_policy(
 
 @overload
 def configured_policy(
-    settings: LoopSettings,
+    settings: GuardSettings,
     role: Role | None,
     *,
     project: Path,
@@ -40,7 +40,7 @@ def configured_policy(
 
 
 def configured_policy(
-    settings: LoopSettings,
+    settings: GuardSettings,
     role: Role | None,
     *,
     project: Path,
@@ -48,9 +48,9 @@ def configured_policy(
     plan: Path | None = None,
     review: Path | None = None,
 ) -> Policy | None:
-    """The policy of a role, None with `guard: "off"`; without a role, what any may at most.
+    """Return the policy of a role, or None with `guard: "off"`.
 
-    A `level` counts in place of the one in the settings.
+    Without a role, it is the most permissive one. A `level` overrides the one in the settings.
     """
     if level is None:
         if settings.guard == "off":
@@ -72,11 +72,12 @@ def configured_policy(
     return policy if role else policy._replace(role="")
 
 
-def configured_sandbox(settings: LoopSettings, policy: Policy | None) -> Sandbox | None:
-    """The sandbox of a session with this policy, None when that is off, or the guard is."""
+def configured_sandbox(settings: GuardSettings, policy: Policy | None) -> Sandbox | None:
+    """Return the sandbox of a session with this policy, or None if it or the guard is off."""
     if policy is None or not settings.sandbox:
         return None
     root = Path(policy.project)
-    apart = not root.is_relative_to((root / settings.specs_path).resolve())
-    keep = (settings.specs_path,) if apart and policy.role in _CODING else ()
+    specs = settings.specs_path
+    apart = not root.is_relative_to((root / specs).resolve())
+    keep = (specs,) if apart and policy.role in _CODING else ()
     return sandbox_for(policy, keep=keep, domains=settings.sandbox_domains)

@@ -1,4 +1,4 @@
-"""What the settings of a project are: names, types, defaults, meaning (CUG-070, CUG-071)."""
+"""The settings of a project and of each loop, each declared once (CUG-070, CUG-071)."""
 
 from __future__ import annotations
 
@@ -9,102 +9,92 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.agents import FallbackAgent, RoleAgents
-from cuggino.security.extensions import UnknownProfile, allowed_commands, chosen_profiles
+from cuggino.guard.extensions import UnknownProfile, allowed_commands, chosen_profiles
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
-"""A list, or one for each kind of session."""
+"""One list, or one per kind of session."""
 _LONGEST = 366 * 24 * 3600.0
-"""Seconds that a limit may have: timers cannot wait for any number."""
+"""Seconds; the longest limit that timers support."""
 
 
-class LoopSettings(BaseModel):
-    """What the coding loop can be told, by a project's configuration or by a caller."""
-
+class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    specs_path: str = ".specs"
-    """The folder with the specifications, relative to the project."""
-    max_iterations: int = Field(default=10, ge=1)
-    """How many plan-to-review rounds a run may take."""
-    max_tasks_per_plan: int = Field(default=50, ge=1)
-    """How many implementing agents may work on one plan before it is reviewed anyway."""
-    setup_command: str | None = None
-    """Run once after each planning, by `/bin/sh`. Blank is absent."""
-    check_command: str | None = None
-    """Run before each implementing agent and each review, by `/bin/sh`. Blank is absent."""
-    setup_strict: bool = False
-    """End the run when the setup command fails."""
-    command_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that a setup or check command may take; absent means no limit."""
-    gate: Literal["context", "block"] = "context"
-    """`block`: an approval counts only if the check command before that review exited with 0."""
-    commit: bool = False
-    """Commit after each task; the specs and `.cuggino/` are left out."""
-    push: str | None = None
-    """Push after each commit, to `remote/branch`, never forced; absent means no push."""
-    model: str | None = None
-    """The model that the agent is asked to use; absent means the agent's own default."""
+
+class SupervisionSettings(_Settings):
+    """Limits, waits and retries."""
+
     budget: float | None = Field(default=None, gt=0)
-    """US dollars that all agents of a run may spend together; absent means no limit."""
+    """US dollars that all agents of a run may spend together; default: no limit."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens that all agents of a run may use together; absent means no limit."""
+    """Tokens that all agents of a run may use together; default: no limit."""
     max_duration: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that a run may take, all its waiting included; absent means no limit."""
+    """Seconds that a run may take, waits included; default: no limit."""
     wait_for_quota: bool = False
-    """Wait until a usage limit is lifted and go on, instead of ending the run."""
+    """Wait until a usage limit is lifted, instead of ending the run."""
     max_retries: int = Field(default=0, ge=0)
-    """How often in a row an agent that failed in passing (overload, lost connection) is retried."""
+    """How often in a row an agent is retried after a transient failure (overload, lost
+    connection)."""
     idle_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that an agent may be silent while no tool runs; absent means no limit."""
+    """Seconds that an agent may be silent while no tool runs; default: no limit."""
     tool_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that an agent may be silent while a tool runs; absent means no limit."""
+    """Seconds that an agent may be silent while a tool runs; default: no limit."""
     stage_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that one agent's whole stage may take; absent means no limit."""
+    """Seconds that one agent's whole stage may take; default: no limit."""
     progress_patience: int | None = Field(default=None, ge=1)
-    """After how many implementing agents that changed nothing to plan anew, then to stop."""
+    """Implementing agents in a row without a change before planning again, then before stopping."""
+
+
+class ReviewSettings(_Settings):
+    """The limit on repeated reviews."""
+
     review_patience: int | None = Field(default=None, ge=1)
-    """After how many reviews in a row with the same findings to stop."""
+    """Reviews in a row with the same findings before stopping."""
+
+
+class CommandSettings(_Settings):
+    """The limit on the commands that a loop runs."""
+
+    command_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
+    """Seconds that a setup, check or verification command may take; default: no limit."""
+
+
+class JournalSettings(_Settings):
+    """The journals of runs."""
+
     journal: bool = False
-    """Write down each run, so that it can be resumed and reported."""
+    """Record each run, so that it can be resumed and reported."""
     journal_days: int = Field(default=30, ge=1)
     """Days after which the journal of an ended run is removed."""
     journal_runs: int = Field(default=100, ge=1)
     """How many journals of ended runs are kept."""
 
+
+class GuardSettings(_Settings):
+    """What agents may do."""
+
+    specs_path: str = ".specs"
+    """The folder with the specifications, relative to the project."""
     guard: Literal["roles", "full", "off"] = "roles"
-    """What holds agents back: `roles` guards files by role, `full` allows only listed programs."""
+    """`roles` protects files by role; `full` allows only listed programs, too; `off`: no guard."""
     profile: str | list[str] | None = None
-    """The languages whose programs `full` allows, one or several; absent means all."""
+    """Languages whose programs `full` allows; default: all."""
     allow_commands: Names = Field(default=[])
-    """More programs that `full` allows; by kind of session, or all for those that do the work."""
+    """More programs that `full` allows: one list, or one per kind of session."""
     allow_pkill_targets: list[str] = Field(default=[])
     """More names of processes that agents may end with `pkill`."""
     allow_destructive: bool = False
     """Let agents use `rm` and `mv` within the project under `full`."""
-
     sandbox: bool = True
-    """Run the commands of guarded agents in the system's sandbox, where machine and agent can."""
+    """Run the commands of guarded agents in the system's sandbox, where supported."""
     sandbox_domains: list[str] = Field(default=[])
-    """More hosts that commands in the sandbox may connect to, such as `*.example.com`."""
-
-    @field_validator("setup_command", "check_command", mode="after")
-    @classmethod
-    def _blank_is_absent(cls, value: str | None) -> str | None:
-        return (value or "").strip() or None
+    """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
     @field_validator("specs_path", mode="after")
     @classmethod
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be blank")
-        return value
-
-    @field_validator("push", mode="after")
-    @classmethod
-    def _remote_and_branch(cls, value: str | None) -> str | None:
-        # No URL: it would be shown with each push, and may hold a password.
-        if value is not None and not re.fullmatch(r"[^/\s:-][^/\s:]*/[^/\s:+-][^\s:]*", value):
-            raise ValueError('must be "remote/branch", such as "origin/main"')
         return value
 
     @field_validator("profile", mode="after")
@@ -131,27 +121,83 @@ class LoopSettings(BaseModel):
         tiers = value.values() if isinstance(value, dict) else [value]
         for name in (name for names in tiers for name in names):
             if not re.fullmatch(r"[^\s/]+", name):
-                raise ValueError('must hold plain names, such as "make": no path, no argument')
+                raise ValueError('must be plain names such as "make", without a path or arguments')
         return value
 
     @field_validator("sandbox_domains", mode="after")
     @classmethod
     def _hosts(cls, value: list[str]) -> list[str]:
-        # One that the agent's program refuses would take all its settings with it.
+        # An agent that rejects one host ignores its whole settings file.
         for host in value:
             if not re.fullmatch(r"(\*\.)?([A-Za-z0-9-]+\.)+[A-Za-z0-9-]+|localhost", host):
-                raise ValueError('must hold hosts such as "example.com" or "*.example.com"')
+                raise ValueError('must be hosts such as "example.com" or "*.example.com"')
+        return value
+
+
+class RunSettings(SupervisionSettings, JournalSettings, GuardSettings):
+    """The settings of every loop."""
+
+    model: str | None = None
+    """The agent's model; default: the agent's own."""
+
+
+class LoopSettings(RunSettings, ReviewSettings, CommandSettings):
+    """The settings of the coding loop, set in a project's configuration or by a caller."""
+
+    max_iterations: int = Field(default=10, ge=1)
+    """The most iterations, from planning to review, of a run."""
+    max_tasks_per_plan: int = Field(default=50, ge=1)
+    """The most implementing agents per plan; then it is reviewed anyway."""
+    setup_command: str | None = None
+    """A shell command to run once after each planning. Blank means none."""
+    check_command: str | None = None
+    """A shell command to run before each implementing agent and each review. Blank means none."""
+    setup_strict: bool = False
+    """End the run when the setup command fails."""
+    gate: Literal["context", "block"] = "context"
+    """`block`: an approval counts only if the check command before that review exited with 0."""
+    commit: bool = False
+    """Commit after each task, without the specifications and `.cuggino/`."""
+    push: str | None = None
+    """Push after each commit to this `remote/branch`, never forced; default: no push."""
+
+    @field_validator("setup_command", "check_command", mode="after")
+    @classmethod
+    def _blank_is_absent(cls, value: str | None) -> str | None:
+        return (value or "").strip() or None
+
+    @field_validator("push", mode="after")
+    @classmethod
+    def _remote_and_branch(cls, value: str | None) -> str | None:
+        # No URL: each push shows it, and it may contain a password.
+        if value is not None and not re.fullmatch(r"[^/\s:-][^/\s:]*/[^/\s:+-][^\s:]*", value):
+            raise ValueError('must be "remote/branch", such as "origin/main"')
         return value
 
     @model_validator(mode="after")
     def _gate_needs_a_check(self) -> Self:
         if self.gate == "block" and self.check_command is None:
-            raise ValueError('"gate": "block" needs a "checkCommand", else no approval could count')
+            raise ValueError('"gate": "block" requires a "checkCommand"')
         return self
 
 
-class Config(LoopSettings):
-    """The settings of a project. Keys in the file are in camelCase."""
+class WatchSettings(_Settings):
+    """The settings of the watch."""
+
+    audit: bool = False
+    """Run the audit agent while `watch` is idle."""
+    settle_seconds: float = Field(default=30.0, gt=0, le=_LONGEST)
+    """Seconds without a change before `watch` lists a folder again."""
+    max_attempts: int = Field(default=3, ge=1)
+    """Attempts at a failing backlog item before it is parked."""
+    retry_seconds: float = Field(default=60.0, gt=0, le=_LONGEST)
+    """Seconds before the second attempt; doubled for each further one, up to an hour."""
+    on_max_iterations: Literal["complete", "park"] = "complete"
+    """What to do with an item that is not approved: `complete` archives it, `park` parks it."""
+
+
+class Config(WatchSettings, LoopSettings):
+    """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
 
@@ -162,27 +208,17 @@ class Config(LoopSettings):
     review_patience: int | None = Field(default=3, ge=1)
     journal: bool = True
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
-    """Seconds that a commit may take, its hooks and signature included, and a push as well."""
-    audit: bool = False
-    """Run the audit agent in the idle time of `watch`."""
-    settle_seconds: float = Field(default=30.0, gt=0, le=_LONGEST)
-    """Seconds without a change after which `watch` counts the files of a folder again."""
-    max_attempts: int = Field(default=3, ge=1)
-    """How often `watch` tries a backlog item that fails, before it is parked."""
-    retry_seconds: float = Field(default=60.0, gt=0, le=_LONGEST)
-    """Seconds before the second attempt; each further pause is twice as long, at most an hour."""
-    on_max_iterations: Literal["complete", "park"] = "complete"
-    """What becomes of an item that is not approved: `complete` archives it, `park` parks it."""
+    """Seconds that a commit, with its hooks and signature, or a push may take."""
     notify: str | list[str] = "bell"
-    """How `watch` calls a person: `bell`, `none`, or one or several Apprise URLs."""
+    """How `watch` notifies a person: `bell`, `none`, or one or more Apprise URLs."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
-    """The agent's program, if it is not the one found on PATH."""
+    """The agent's program; default: found on PATH."""
     agents: RoleAgents = Field(default={})
-    """The agents of roles that are to have another than `agent`, or another model."""
+    """Other agents or models for single roles."""
     fallback: list[FallbackAgent] = Field(default=[])
-    """Who takes over when an agent has no usage left or fails for good, in that order."""
+    """Agents to fall back to, in order, after a usage limit or a permanent failure."""
 
     @field_validator("notify", mode="after")
     @classmethod

@@ -1,1 +1,1 @@
-"""What is true, without time or disk."""
+"""Pure rules: deliverables, jobs, findings, spending, termination. Time is always an argument."""

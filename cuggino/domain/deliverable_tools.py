@@ -1,4 +1,4 @@
-"""The tools with which an agent creates deliverables and says how far they are (AUT-110 to 117)."""
+"""The tools with which agents create deliverables and report their status (AUT-110 to 117)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOLS: tuple[ToolName, ...] = get_args(ToolName)
 ALIASES: Mapping[str, ToolName] = MappingProxyType(
     {"create": "create_deliverable", "set_status": "set_deliverable_status"}
 )
-"""Names of a later edition, understood wherever a tool is named."""
+"""Names from a later edition of Autonoe, accepted everywhere."""
 
 ToolError = Literal[
     "VALIDATION_ERROR",
@@ -41,22 +41,22 @@ TOOLS_OF: Mapping[str, tuple[ToolName, ...]] = MappingProxyType(
         "verify": ("set_deliverable_status", "verify", "list"),
     }
 )
-"""What an agent with one of these instructions is given (AUT-110, AUT-117)."""
+"""The tools of an agent with each instruction (AUT-110, AUT-117)."""
 
 SERVER_NAME = "autonoe-deliverable"
 """The MCP server that offers the tools (AUT-110)."""
 
 LISTED = 5
-"""Deliverables that `list` gives unless it is told how many."""
+"""The default limit of `list`."""
 
 
 def agent_tool(tool: ToolName) -> str:
-    """The name by which an agent sees the tool, as in its allowed tools."""
+    """Return the name under which an agent sees the tool, as in its allowed tools."""
     return f"mcp__{SERVER_NAME}__{tool}"
 
 
 class StatusChange(NamedTuple):
-    """A deliverable's status was set, maybe to what it was (AUT-115)."""
+    """A set status of a deliverable, possibly unchanged (AUT-115)."""
 
     deliverable_id: str
     description: str
@@ -65,16 +65,16 @@ class StatusChange(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What the agent is told."""
+    """The answer to the agent."""
 
     success: bool
     message: str
     error: ToolError | None = None
     listed: tuple[Deliverable, ...] | None = None
-    """What a successful `list` has found; its answer is nothing but that."""
+    """The deliverables found by a successful `list`; they are the whole answer."""
 
     def as_json(self) -> dict[str, object]:
-        """The answer as an object."""
+        """Return the answer as an object."""
         if self.listed is not None:
             return {"deliverables": [_listed(item) for item in self.listed]}
         answer: dict[str, object] = {"success": self.success, "message": self.message}
@@ -82,7 +82,7 @@ class ToolResult(NamedTuple):
 
 
 class Performed(NamedTuple):
-    """A call of a tool: its answer, and everything as it is after it; unchanged after a failure."""
+    """The result of a tool call and the state after it, which a failed call leaves unchanged."""
 
     result: ToolResult
     deliverables: Deliverables
@@ -97,7 +97,7 @@ class _Refused(Exception):
 
 
 def tool_named(name: str) -> ToolName | None:
-    """The tool of that name or alias."""
+    """Return the tool with that name or alias, or None."""
     return ALIASES.get(name) or next((tool for tool in TOOLS if tool == name), None)
 
 
@@ -112,8 +112,8 @@ def perform(
 ) -> Performed:
     """Call the tool with the input `given`, which may be any JSON value.
 
-    A call that is refused changes nothing, and its message says what to do. `strict` refuses what
-    `is_legal` calls illegal.
+    A refused call changes nothing, and its message says how to correct it. `strict` refuses the
+    transitions that `is_legal` refuses.
     """
     unchanged = Performed(ToolResult(True, ""), deliverables, verification)
     try:

@@ -1,4 +1,4 @@
-"""Deliverables: the units of work of a project, and how far they are (AUT-090 to AUT-095)."""
+"""Deliverables: the units of work of a project, with their status (AUT-090 to AUT-095)."""
 
 from __future__ import annotations
 
@@ -10,111 +10,111 @@ from typing import Literal, get_args
 DeliverableStatus = Literal["pending", "passed", "blocked"]
 
 STATUSES: tuple[DeliverableStatus, ...] = get_args(DeliverableStatus)
-"""All there are."""
+"""All statuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverable:
-    """A unit of work with the criteria by which it is accepted."""
+    """A unit of work with its acceptance criteria."""
 
     id: str
     description: str
     acceptance_criteria: tuple[str, ...]
     status: DeliverableStatus = "pending"
     deprecated_at: str | None = None
-    """The day (YYYY-MM-DD) since which it is no longer wanted; such a one counts nowhere."""
+    """The day (YYYY-MM-DD) on which it was deprecated; it is excluded from all counts."""
     fields: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    """The object as its file had it: keys that are unknown here, and the order of all."""
+    """The object as in the file, with unknown keys and in the original order."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it is still wanted."""
+        """Return whether it is not deprecated."""
         return self.deprecated_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverables:
-    """All deliverables of a project in the order of their creation; a change gives a new value.
+    """All deliverables of a project in order of creation; each change returns a new value.
 
-    The counts and the questions leave deprecated ones out.
+    Counts and conditions exclude deprecated ones.
     """
 
     created_at: str
-    """The day (YYYY-MM-DD) of the first."""
+    """The day (YYYY-MM-DD) of the first deliverable."""
     updated_at: str
     """The day (YYYY-MM-DD) of the latest change."""
     items: tuple[Deliverable, ...] = ()
     fields: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    """The object as its file had it, as with a deliverable."""
+    """The object as in the file."""
 
     @classmethod
     def none_yet(cls, today: date) -> Deliverables:
-        """Those of a project that has none."""
+        """Return the deliverables of a project without any."""
         return cls(created_at=today.isoformat(), updated_at=today.isoformat())
 
     @property
     def active(self) -> tuple[Deliverable, ...]:
-        """Those that are still wanted."""
+        """Return those that are not deprecated."""
         return tuple(item for item in self.items if item.is_active)
 
     @property
     def total(self) -> int:
-        """How many are still wanted."""
+        """Return the number of active deliverables."""
         return len(self.active)
 
     @property
     def count_passed(self) -> int:
-        """How many are passed."""
+        """Return the number of passed deliverables."""
         return self._count("passed")
 
     @property
     def count_blocked(self) -> int:
-        """How many are blocked."""
+        """Return the number of blocked deliverables."""
         return self._count("blocked")
 
     @property
     def count_deprecated(self) -> int:
-        """How many are no longer wanted."""
+        """Return the number of deprecated deliverables."""
         return len(self.items) - self.total
 
     @property
     def has_pending(self) -> bool:
-        """Whether there is something left to do."""
+        """Return whether a deliverable is pending."""
         return self._count("pending") > 0
 
     @property
     def all_achievable_passed(self) -> bool:
-        """Whether all that are not blocked are passed, and there is such a one (AUT-051)."""
+        """Return whether all that are not blocked are passed, and at least one is (AUT-051)."""
         return not self.has_pending and self.count_passed > 0
 
     @property
     def all_blocked(self) -> bool:
-        """Whether all are blocked, and there is one (AUT-051)."""
+        """Return whether all are blocked, and at least one is (AUT-051)."""
         return 0 < self.total == self.count_blocked
 
     def get(self, deliverable_id: str) -> Deliverable | None:
-        """The one with this id, deprecated or not."""
+        """Return the one with this id, deprecated or not, or None."""
         return next((item for item in self.items if item.id == deliverable_id), None)
 
     def added(self, new: Iterable[Deliverable]) -> Deliverables:
-        """With these at the end.
+        """Return the deliverables with these at the end.
 
         Raises:
-            ValueError: an id is there twice.
+            ValueError: a duplicate id.
         """
         items = (*self.items, *new)
         if len({item.id for item in items}) < len(items):
-            raise ValueError("an id is there twice")
+            raise ValueError("duplicate id")
         return replace(self, items=items)
 
     def with_status(
         self, deliverable_id: str, status: DeliverableStatus, *, strict: bool = False
     ) -> Deliverables:
-        """With this status of that one.
+        """Return the deliverables with this status for that one.
 
         Raises:
             KeyError: there is no such deliverable.
-            ValueError: the transition is not legal; only when `strict`.
+            ValueError: the transition is illegal; only if `strict`.
         """
         item = self._existing(deliverable_id)
         if not is_legal(item.status, status, strict=strict):
@@ -122,11 +122,11 @@ class Deliverables:
         return self._with(replace(item, status=status))
 
     def deprecated(self, deliverable_id: str, today: date) -> Deliverables:
-        """With that one no longer wanted, as of today; its status is kept.
+        """Return the deliverables with that one deprecated as of today; its status is kept.
 
         Raises:
             KeyError: there is no such deliverable.
-            ValueError: it is deprecated already.
+            ValueError: it is already deprecated.
         """
         item = self._existing(deliverable_id)
         if not item.is_active:
@@ -134,7 +134,7 @@ class Deliverables:
         return self._with(replace(item, deprecated_at=today.isoformat()))
 
     def updated(self, today: date) -> Deliverables:
-        """With today as the day of the latest change."""
+        """Return the deliverables with today as the day of the latest change."""
         return replace(self, updated_at=today.isoformat())
 
     def _count(self, status: DeliverableStatus) -> int:
@@ -153,23 +153,23 @@ class Deliverables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Which deliverables were looked at again since the specification was compared (AUT-270)."""
+    """The deliverables to verify after comparing them with the specification (AUT-270)."""
 
     all: tuple[str, ...]
-    """The ids that are to be verified."""
+    """The ids to verify."""
     verified: frozenset[str] = frozenset()
-    """Those of them that are."""
+    """The ids already verified."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to verify; true without any."""
+        """Return whether nothing is left to verify."""
         return self.verified.issuperset(self.all)
 
     def marked(self, deliverable_id: str) -> Verification:
-        """With that one verified.
+        """Return the verification with that id verified.
 
         Raises:
-            KeyError: it is not among those to be verified.
+            KeyError: it is not among the ids to verify.
         """
         if deliverable_id not in self.all:
             raise KeyError(deliverable_id)
@@ -177,9 +177,9 @@ class Verification:
 
 
 def is_legal(before: DeliverableStatus, after: DeliverableStatus, *, strict: bool = False) -> bool:
-    """Whether a deliverable may go from one status to the other (AUT-091).
+    """Return whether a deliverable may change from one status to the other (AUT-091).
 
-    Everything may, as a call that is refused in the middle of its work costs an agent dearly. When
-    `strict`, what is passed must be pending again before it is blocked.
+    By default every change is legal, because a refused call in the middle of its work costs an
+    agent dearly. If `strict`, a passed deliverable must become pending before it is blocked.
     """
     return not strict or (before, after) != ("passed", "blocked")

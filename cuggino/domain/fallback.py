@@ -1,4 +1,4 @@
-"""When another agent takes over, which one, and until when; time is an argument."""
+"""Falling back to another agent: when, to which one, and for how long."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Literal, TypeVar, assert_never
 
+from cuggino.domain.schedule import Schedule
 from cuggino.errors import AgentFailed, AgentNotFound, QuotaExceeded
 from cuggino.events import AgentFellBack, Event
 
 A = TypeVar("A", bound=Hashable)
 
-FIRST_PAUSE = 900.0
-"""Seconds that an agent is not asked when nobody said how long; doubled with each failure."""
-
-LONGEST_PAUSE = 5 * 3600.0
-
+_COOLDOWNS = Schedule.exponential("15m").capped("5h")
+"""The cooldowns of an agent that did not report when it is available; it never ends."""
 _LONGEST_ROW = 6
-"""Failures in a row after which the pause does not grow any more."""
+"""Failures in a row after which the cooldown no longer grows."""
 _APART = 1.0
-"""Seconds that may lie between a failure and the moment at which it was told."""
+"""Seconds that may pass between a failure and its event."""
 
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
@@ -29,13 +27,12 @@ Moment = Literal["at_once", "after_retries", "never"]
 
 
 def when_to_fall_back(error: Exception) -> Moment:
-    """When another agent may take over from one that failed so.
+    """Return when another agent may take over after this error.
 
-    At once from one that has no usage left, is not there, or has no account to work with: it stays
-    so. From one that failed in a way that may pass, when its retries are used up: an outage that
-    outlasts them is no end of a night's work while another agent is there. Never when another one
-    would fail in the same way (a prompt that is too long, a bad request), when it was a decision
-    (interrupted, a budget, the number of turns), or when there is no guard.
+    At once if the agent has no usage left, is missing or has no account: that will not change.
+    After a transient failure when the retries are used up: an outage need not end a night's work
+    while another agent is available. Never if another agent would fail in the same way (prompt too
+    long, bad request), after a decision (interruption, budget, maximum turns), or without a guard.
     """
     match error:
         case QuotaExceeded() | AgentNotFound():
@@ -55,7 +52,7 @@ def when_to_fall_back(error: Exception) -> Moment:
 
 
 def reason_of(error: Exception) -> str:
-    """What `AgentFellBack` calls the failure."""
+    """Return the `reason` of `AgentFellBack` for the error."""
     match error:
         case QuotaExceeded():
             return "quota"
@@ -69,32 +66,32 @@ def reason_of(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why an agent is not asked at present."""
+    """The cooldown of an agent."""
 
     until: datetime
     message: str
     resets_at: datetime | None = None
-    """When its usage limit is lifted, if it said so."""
+    """When its usage limit is lifted, if reported."""
     is_quota: bool = False
     failures: int = 1
-    """How often in a row."""
+    """Failures in a row."""
 
 
 class Roster(Generic[A]):
-    """Which agents are asked, and which are not until a later time.
+    """The available agents, and those on cooldown.
 
-    An agent that failed is not asked until its usage limit is lifted. When it did not say when, or
-    failed for another reason, that is after a quarter of an hour, doubled with each failure in a
+    A failed agent is on cooldown until its usage limit is lifted. If that time is unknown, or it
+    failed for another reason, the cooldown is a quarter of an hour, doubled with each failure in a
     row, up to five hours.
     """
 
     def __init__(self) -> None:
         self._holds: dict[A, Hold] = {}
         self._met: set[A] = set()
-        """Those of which it was seen here how a session ended."""
+        """Agents whose sessions ended in this process."""
 
     def hold(self, agent: A, error: Exception, now: datetime) -> Hold:
-        """The agent failed so: do not ask it for a while; gives how long."""
+        """Put a failed agent on cooldown, and return it."""
         before = self._holds.get(agent)
         failures = before.failures + 1 if before is not None else 1
         is_quota = isinstance(error, QuotaExceeded)
@@ -110,37 +107,37 @@ class Roster(Generic[A]):
         return hold
 
     def served(self, agent: A) -> None:
-        """The agent has ended a session well."""
+        """End the cooldown of an agent whose session succeeded."""
         self._holds.pop(agent, None)
         self._met.add(agent)
 
     def restore(self, agent: A, hold: Hold) -> None:
-        """It failed so in an earlier process; what was seen here since then counts more.
+        """Restore a cooldown of an earlier process, unless the agent has worked in this one.
 
-        Of several such failures the one counts that holds longest.
+        Of several cooldowns, the longest applies.
         """
         before = self._holds.get(agent)
         if agent not in self._met and (before is None or before.until < hold.until):
             self._holds[agent] = hold
 
     def held(self, agent: A, now: datetime) -> Hold | None:
-        """Why the agent is not asked now; None when it is."""
+        """Return the cooldown of the agent, or None if it is available."""
         hold = self._holds.get(agent)
         return hold if hold is not None and hold.until > now else None
 
     def free(self, agents: Sequence[A], now: datetime) -> A | None:
-        """The first of them that is asked now."""
+        """Return the first available agent, or None."""
         return next((agent for agent in agents if self.held(agent, now) is None), None)
 
     def chosen(self, agents: Sequence[A], now: datetime) -> A:
-        """The first that is asked now; else the one whose time comes first: it knows best itself.
+        """Return the first available agent, or the one whose cooldown ends first.
 
-        There is at least one.
+        `agents` must not be empty.
         """
         return min(agents, key=lambda agent: self._until(agent, now))
 
     def limit(self, agents: Sequence[A], now: datetime) -> Hold | None:
-        """That of those held for a usage limit which is over first; None when one is free."""
+        """Return the usage limit that is lifted first, or None if an agent is available."""
         if self.free(agents, now) is not None:
             return None
         held = [hold for agent in agents if (hold := self.held(agent, now)) is not None]
@@ -150,9 +147,9 @@ class Roster(Generic[A]):
     def left_over(
         self, names: Mapping[A, str], failed: A, error: Exception, now: datetime
     ) -> Exception:
-        """What ends a session when `failed` did so and none of `names` is free.
+        """Return the error that ends a session without an available agent.
 
-        It is the usage limit that is over first, if one of them has met one, else the error.
+        It is the usage limit that is lifted first, if there is one, else the `error` of `failed`.
         """
         holds = {agent: hold for agent in names if (hold := self.held(agent, now)) is not None}
         limit = self.limit(tuple(holds), now)
@@ -160,30 +157,29 @@ class Roster(Generic[A]):
             return error
         messages = {failed: str(error), **{agent: hold.message for agent, hold in holds.items()}}
         words = "; ".join(f"{name}: {messages[agent]}" for agent, name in names.items())
-        left = QuotaExceeded(f"no agent is left ({words})", resets_at=limit.resets_at)
+        left = QuotaExceeded(f"no agent is available ({words})", resets_at=limit.resets_at)
         left.__cause__ = error
         return left
 
     def _until(self, agent: A, now: datetime) -> datetime:
-        """When the agent is asked, which is now unless something is against it."""
         hold = self.held(agent, now)
         return hold.until if hold is not None else now
 
 
 def until_of(resets_at: datetime | None, now: datetime, failures: int = 1) -> datetime:
-    """Until when an agent is not asked that said this; past times say nothing."""
+    """Return the end of the cooldown: `resets_at` if it is in the future, else by the schedule."""
     if resets_at is not None and resets_at > now:
         return resets_at
     return now + timedelta(seconds=_pause(failures))
 
 
 def _pause(failures: int) -> float:
-    return min(FIRST_PAUSE * 2.0 ** min(failures - 1, 32), LONGEST_PAUSE)
+    return _COOLDOWNS.delay(failures - 1) or 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """An agent that is not asked at present, by the names under which that was told."""
+    """An agent on cooldown, by the names in its event."""
 
     role: str
     agent: str
@@ -191,16 +187,16 @@ class SetAside:
 
 
 def set_aside(told: Iterable[tuple[datetime, Event]], now: datetime) -> tuple[SetAside, ...]:
-    """Who is not asked at `now` yet, by what was told and when; the latest failure comes last.
+    """Return the cooldowns at `now` that the recorded events imply; the latest failure comes last.
 
-    A time that nobody knew is the pause that was told, which is over when it would have been. The
-    last one of a row, behind which nobody took over, is not among them: nothing told of its time.
+    An unknown time is taken from the recorded pause. The last agent of a row, with no fallback
+    left, is not included: no event records its time.
     """
     known: dict[tuple[str, str], SetAside] = {}
     for at, event in told:
         if isinstance(event, AgentFellBack):
             here = (event.role, event.from_agent)
-            # Who takes over is not held, whatever was told of it before.
+            # An agent that takes over is available, whatever earlier events report.
             known = {key: one for key, one in known.items() if key[1] != event.to_agent}
             known.pop(here, None)
             known[here] = SetAside(event.role, event.from_agent, _hold_of(event, at))
@@ -208,7 +204,7 @@ def set_aside(told: Iterable[tuple[datetime, Event]], now: datetime) -> tuple[Se
 
 
 def _hold_of(event: AgentFellBack, at: datetime) -> Hold:
-    """The hold that was told; one for exactly such a pause is taken for one without a time."""
+    """Return the recorded cooldown; one of a scheduled length counts as one without a time."""
     until = event.until or until_of(None, at)
     seconds = (until - at).total_seconds()
     known = range(1, _LONGEST_ROW + 1)
@@ -219,7 +215,7 @@ def _hold_of(event: AgentFellBack, at: datetime) -> Hold:
 
 
 def _is_stale(before: Hold | None, resets_at: datetime, message: str, now: datetime) -> bool:
-    """`resets 3pm`, said again shortly after 3 pm, does not mean tomorrow."""
+    """Return whether `resets 3pm`, repeated shortly after 3 pm, is read as tomorrow by mistake."""
     if before is None or before.resets_at is None or before.message != message:
         return False
     is_next_day = abs(resets_at - before.resets_at - _DAY) <= _HOUR

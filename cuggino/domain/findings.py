@@ -1,4 +1,4 @@
-"""The findings of reviews: which are the same, and whether reviews still get anywhere."""
+"""The findings of reviews: parsing, comparing, and detecting that reviews no longer converge."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from cuggino.domain.review_text import Entry, entries_of, place_in, prose_lines
-
 SAME_WORDS = 0.6
-"""Share of words in common (Dice) from which two findings are the same one."""
+"""Share of common words (Dice) from which two findings are the same."""
 
 SAME_LETTERS = 0.8
-"""Share of pairs of letters in common for findings of less than three words."""
+"""Share of common letter pairs, for findings of fewer than three words."""
 
 SAME_TITLE = 0.75
-"""Share of words in common in the first lines, of findings in the same file."""
+"""Share of common words in the first lines, for findings in the same file."""
 
 MAX_FINDINGS = 200
-"""Findings of one review that are looked at; more say nothing new about convergence."""
+"""The most findings parsed per review; more would not change the result."""
 
 _COMPARED = 2000
 """Characters of a finding that are compared."""
@@ -28,24 +26,24 @@ _COMPARED = 2000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a review asks for."""
+    """A change requested by a review."""
 
     what: str
-    """The reviewer's words; the first line serves as its title."""
+    """The reviewer's text; its first line is the title."""
     where: str | None = None
-    """A path in the project, maybe with `:line`."""
+    """A path in the project, possibly with `:line`."""
 
 
 def parse_findings(review: str) -> tuple[Finding, ...]:
-    """The findings of a Markdown review in order, 200 at most.
+    """Return the findings of a Markdown review in order, 200 at most.
 
-    A finding is an item of a list outside of another item, a row of a table, or a heading with the
-    text below it; a numbered heading takes in all that is below it, items too. Items such as
-    `Place: ...` belong to what they are below. Sections that tell what was done or found good
-    (`Summary`, `Verified`), items that are checked off, and code blocks are no findings. A review
-    without any of these is one finding, an empty one none.
+    A finding is a top-level list item, a table row, or a heading with the text below it; a numbered
+    heading includes everything below it, items too. Items such as `Place: ...` belong to the
+    finding above. Sections about what was done or is good (`Summary`, `Verified`), checked items
+    and code blocks are ignored. A review without any of these is one finding; an empty one has
+    none.
 
-    `where` is the place that a finding names, or else the heading above it.
+    `where` is the place that a finding names, or the heading above it.
     """
     entries = entries_of(review)
     findings = [_finding(entry) for entry in entries[:MAX_FINDINGS]]
@@ -60,19 +58,18 @@ def _finding(entry: Entry) -> Finding:
 
 
 def same(a: Finding, b: Finding) -> bool:
-    """Whether two findings of different reviews are about the same thing.
+    """Return whether two findings of different reviews are about the same thing.
 
-    Where both name a place it must be the same file; lines do not count, and `app.py` is
-    `src/app.py`. Of the words numbers, case, endings and little words do not count. Of what is left
-    twice the common words over all words (Dice) must be 0.6; or 0.75 in the first lines alone,
-    where both name the same file. With less than three words in either, pairs of letters are
-    counted instead of words, and must agree by 0.8.
+    If both name a place, it must be the same file, ignoring lines; `app.py` equals `src/app.py`.
+    Numbers, case, endings and stop words are ignored. Twice the common words over all words (Dice)
+    must be at least 0.6, or 0.75 in the first lines alone if both name the same file. With fewer
+    than three words in either, letter pairs are compared instead and must reach 0.8.
     """
     return likeness(a, b) > 0
 
 
 def likeness(a: Finding, b: Finding) -> float:
-    """How much alike two findings are, up to 1; 0 when they are not the same."""
+    """Return the similarity of two findings, up to 1; 0 if they are not the same."""
     first, second = _profile(a), _profile(b)
     if a.where and b.where and not _same_place(first.path, second.path):
         return 0.0
@@ -90,7 +87,7 @@ def likeness(a: Finding, b: Finding) -> float:
 
 
 def as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
-    """A file for the findings that a person has to discuss; `reviews` have named it in a row."""
+    """Return a file with the findings that a person has to decide; `reviews` repeated them."""
     title, _, rest = finding.what.strip().partition("\n")
     plain = " ".join(re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", title).split())
     cut = len(plain) > 100
@@ -101,7 +98,7 @@ def as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
         parts.append(finding.what.strip())
     times = f"{reviews} reviews in a row" if reviews else "Reviews"
     parts.append(
-        f"{times} asked for this, and no plan settled it. Decide what is right: mend the code, or "
+        f"{times} requested this, and no plan resolved it. Decide what is right: fix the code, or "
         "change the specification. Then delete this file."
     )
     return "\n\n".join(parts) + "\n"
@@ -109,20 +106,20 @@ def as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Reviews go round in a circle."""
+    """A row of reviews with the same findings."""
 
     findings: tuple[Finding, ...]
-    """In the words of the latest review."""
+    """As worded in the latest review."""
     reviews: int
-    """How many reviews in a row had just these."""
+    """Reviews in a row with exactly these findings."""
 
 
 @dataclass(slots=True)
 class ReviewLedger:
-    """Keeps the findings of the latest review, with how many reviews in a row each was there.
+    """The findings of the latest review, each with the number of reviews in a row that repeated it.
 
-    It depends on nothing but the reviews it was given since the last approval, so that the recorded
-    reviews of a run, given again, make the same ledger.
+    It depends only on the reviews since the last approval, so that replaying a run's reviews gives
+    the same ledger.
     """
 
     patience: int
@@ -139,10 +136,10 @@ class ReviewLedger:
         return self._open
 
     def add(self, review: str) -> Stalled | None:
-        """One more review that requests changes.
+        """Add a review that requests changes.
 
-        Gives `Stalled` when the last `patience` reviews had the same findings, each of them one
-        that was in the review before: none was settled, none was new.
+        Returns `Stalled` if the last `patience` reviews had the same findings, none resolved and
+        none new.
         """
         findings = parse_findings(review)
         before = _matches(findings, tuple(finding for finding, _count in self._open))
@@ -157,12 +154,12 @@ class ReviewLedger:
         return None
 
     def approved(self) -> None:
-        """A review had no finding left: whatever comes is new."""
+        """Forget all findings after an approval."""
         self._open, self._still = (), 0
 
 
 def _matches(findings: tuple[Finding, ...], earlier: tuple[Finding, ...]) -> dict[int, int]:
-    """For each finding the one that it was, each used once: the most alike first."""
+    """Match each finding to an earlier one, the most similar first, each used once."""
     pairs = [
         (share, finding == other, -abs(new - old), -new, -old)
         for new, finding in enumerate(findings)
@@ -180,7 +177,7 @@ def _matches(findings: tuple[Finding, ...], earlier: tuple[Finding, ...]) -> dic
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What of a finding is compared."""
+    """The compared parts of a finding."""
 
     path: str
     words: frozenset[str]
@@ -210,7 +207,7 @@ def _dice(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def _stems(text: str) -> Iterator[str]:
-    """The words that carry meaning, by their beginnings; a character each where none has spaces."""
+    """Return the stems of the meaningful words; single characters for scripts without spaces."""
     for word in _WORD.findall(text.lower()):
         if word.isdigit() or word in _LITTLE:
             continue
@@ -227,3 +224,230 @@ _LITTLE = frozenset(
         "will with would line lines",
     )
 )
+
+
+@dataclass(slots=True)
+class Entry:
+    """One unit of a review: an item, a row, a section."""
+
+    lines: list[str]
+    heading: str = ""
+    """The heading of the section that contains an item or a row."""
+
+
+@dataclass(slots=True)
+class _Section:
+    title: str = ""
+    level: int = 0
+    is_parent: bool = False
+    """A deeper heading follows; the text before it is an introduction."""
+    body: list[str] = field(default_factory=list)
+    items: list[list[str]] = field(default_factory=list)
+
+    @property
+    def is_numbered(self) -> bool:
+        """The heading and everything below it are one finding."""
+        number = _NUMBERED.match(self.title)
+        return number is not None and not any(
+            kind.fullmatch(self._name) for kind in (_NEUTRAL, _REVIEW, _LIST)
+        )
+
+    @property
+    def is_neutral(self) -> bool:
+        return _NEUTRAL.fullmatch(self._name) is not None
+
+    @property
+    def is_titled(self) -> bool:
+        """The text below the heading explains the heading."""
+        kinds = (_NEUTRAL, _REVIEW, _LIST)
+        return bool(self.title) and not any(kind.fullmatch(self._name) for kind in kinds)
+
+    @property
+    def _name(self) -> str:
+        return _NUMBERED.sub("", self.title[:200], count=1).strip(" \t*_`:.#()-")
+
+    def entries(self) -> Iterator[Entry]:
+        if self.items and not self.is_numbered:
+            yield from (Entry(item, self.title) for item in self.items)
+        elif (
+            (self.body or self.is_numbered)
+            and not self.is_parent
+            and self.title
+            and not _REVIEW.fullmatch(self._name)
+        ):
+            yield Entry([self.title, *self.body])
+
+
+def entries_of(review: str) -> list[Entry]:
+    """Return the entries of a review; those of neutral sections only if there are no others."""
+    sections = _sections(review)
+    entries = [e for s in sections if not s.is_neutral for e in s.entries()]
+    return entries or [Entry(item, s.title) for s in sections for item in s.items]
+
+
+def prose_lines(review: str) -> Iterator[str]:
+    """Return the lines outside of code blocks, without horizontal rules."""
+    fence = ""
+    for line in review.splitlines():
+        if found := _FENCE.match(line):
+            if not fence:
+                fence = found[1]
+                continue
+            if found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+                continue
+        if not fence and not _DRAWN.fullmatch(line):
+            yield line
+
+
+def place_in(*lines: str) -> str | None:
+    """Return the place named in the text, if any.
+
+    A place after a label such as `Place:` comes first, then one with a line number. Code files take
+    precedence over documents, such as the specification that they violate.
+    """
+    for line in lines:
+        if _PLACE.match(line) and (place := next(_places(line), None)):
+            return place
+    return min((place for line in lines for place in _places(line)), key=_rank, default=None)
+
+
+def _rank(place: str) -> int:
+    path, _, line = place.partition(":")
+    return (0 if line else 1) + (2 if path.endswith((".md", ".txt", ".rst")) else 0)
+
+
+def _places(line: str) -> Iterator[str]:
+    for quoted, bare in _TOKEN.findall(_URL.sub(" ", line[:2000])):
+        token = (quoted or bare).rstrip(".,:;!?").removeprefix("./")
+        if len(token) > 300 or token.lower() in _NO_FILES:
+            continue
+        found = _FILE.fullmatch(token)
+        if found is None:
+            if token in _FILES or (quoted and _FOLDER.fullmatch(token)):
+                yield token
+            continue
+        path, extension, number = found.groups()
+        if number or extension.lower() in _EXTENSIONS or ("/" in path and quoted):
+            yield token
+
+
+def _sections(review: str) -> list[_Section]:
+    section = _Section()
+    sections = [section]
+    item: list[str] | None = None
+    indent = 0  # of the item
+    after_blank = in_table = False
+    for line in prose_lines(review):
+        text = line.strip()
+        if not text:
+            after_blank, in_table = True, False
+            continue
+        depth = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+        if depth < 2 and (heading := _HEADING.match(text)):
+            level, title = _heading(heading)
+            below = level > section.level
+            item = None
+            if below and (
+                (section.is_numbered and not _NUMBERED.match(title))
+                or (section.is_titled and _FIELD.match(f"{title}:"))
+            ):
+                section.body.append(title)
+            else:
+                section.is_parent = below
+                section = _Section(title, level)
+                sections.append(section)
+        elif text.startswith("|"):
+            item = None
+            if _SEPARATOR.fullmatch(text):
+                if in_table and section.items:
+                    section.items.pop()  # the header
+            elif row := " ".join(cell.strip() for cell in text.split("|") if cell.strip()):
+                section.items.append([row])
+                if section.is_numbered:
+                    section.body.append(row)
+            in_table = True
+        elif listed := _ITEM.match(text):
+            content = listed[1]
+            if section.is_numbered:
+                section.body.append(content)
+            elif item is not None and (
+                depth > indent + 1 or (_FIELD.match(content) and not _FIELD.match(item[0]))
+            ):
+                item.append(content)
+            elif _FIELD.match(content) and section.is_titled and not section.items:
+                section.body.append(content)
+            else:
+                box = _BOX.match(content)
+                item, indent = [box[2] if box else content], depth
+                if not box or box[1] == " ":
+                    section.items.append(item)
+        elif item is not None and (depth > indent or not after_blank):
+            item.append(text)
+        else:
+            item = None
+            section.body.append(text)
+        after_blank = False
+    return sections
+
+
+def _heading(found: re.Match[str]) -> tuple[int, str]:
+    """Return level and text; a bold line is the lowest level."""
+    if found[1]:
+        return len(found[1]), found[2].rstrip("# \t")
+    return 7, found[3].strip()
+
+
+_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
+_DRAWN = re.compile(r"\s*(?:-[-\s]+|=[=\s]+|\*[*\s]+|_[_\s]+)")
+_HEADING = re.compile(r"(#{1,6})\s+([^#\s].*)|\*\*([^*]+)\*\*:?$")
+_ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,9}[.)])\s+(\S.*)")
+_BOX = re.compile(r"\[([ xX])\]\s+(.*)")
+_SEPARATOR = re.compile(r"\|[\s:|-]*-[\s:|-]*")
+_NUMBERED = re.compile(
+    r"\W{0,3}(?:(?:finding|issue|problem|bug|defect|blocker)\b\W{0,3})?[a-z]?\d{1,3}(?:\.\d{1,3})*\b"
+    r"|\W{0,3}(?:finding|issue|problem|bug|defect|blocker)\s*:",
+    re.IGNORECASE,
+)
+_NEUTRAL = re.compile(
+    r"(?:overall )?(?:summary|verdict|conclusion|assessment|result)s?"
+    r"|overview|introduction|scope|method(?:ology)?|approach|baseline|context|background|notes?"
+    r"|(?:what )?(?:i )?(?:was )?(?:checked|verified|tested)|what (?:matches|is fine|is right)"
+    r"|(?:what )?works|ok|passe[sd]|passing|strengths|positives?|fine|tests?(?: run)?|checks?"
+    r"|commands?(?: run)?|evidence|next steps|settled|fixed|resolved",
+    re.IGNORECASE,
+)
+_REVIEW = re.compile(r"(?:code )?review(?: .*|:.*)?", re.IGNORECASE)
+_LIST = re.compile(
+    r"(?:(?:open|remaining|new|other|minor|major|critical|blocking|main) )?"
+    r"(?:findings?|issues?|problems?|defects?|bugs?|gaps?|mismatch(?:es)?|differences|deviations"
+    r"|(?:required |requested )?changes(?: required| requested)?|(?:what is )?missing|blockers?"
+    r"|must fix|should fix|critical|major|minor|high|medium|low)",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(
+    r"\W{0,2}(?:place|where|location|files?|spec(?:ification)?s?|requirements?|expected|actual"
+    r"|code|found|observed|severity|priority|fix|suggest(?:ion|ed fix)|recommendation|impact|why"
+    r"|reason|what|problem|evidence|details?|steps|reproduc(?:e|tion)|proof|demand(?:s|ed)?"
+    r"|says|does)(?: (?:says|does|is))?\W{0,2}:",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"\W{0,2}(?:place|where|location|files?|code)\W{0,2}:", re.IGNORECASE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://\S+", re.IGNORECASE)
+_TOKEN = re.compile(r"`([^`\s]+)`|([^\s`'\"()\[\]<>,;|*]+)")
+_FILE = re.compile(
+    r"(/?(?:[^\s:#/]+/)*[^\s:#/]*\.([A-Za-z][A-Za-z0-9]{0,9}))"
+    r"(:\d+(?:[-:,]\d+)*|#L\d+(?:-L?\d+)?)?"
+)
+_FOLDER = re.compile(r"(?:[\w.@+-]+/)+[\w.@+-]*")
+_EXTENSIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "bash c cc cfg cjs conf cpp cs css csv dart env ex exs go gradle graphql h hpp hs html ini "
+        "ipynb java jl js json jsonl jsx kt less lock lua md mjs mk ml php pl proto ps1 py pyi r "
+        "rb rs rst sass scala scss sh sql svelte svg swift tf toml ts tsx txt vue xml yaml yml zig "
+        "zsh",
+    )
+)
+_FILES = frozenset({"Dockerfile", "Jenkinsfile", "Makefile"})
+_NO_FILES = frozenset({"node.js", "vue.js", "next.js", "react.js"})

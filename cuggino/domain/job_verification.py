@@ -1,18 +1,19 @@
-"""Whether a job is really done: what the verifying agent says, and what the loop knows itself.
+"""Verifying jobs: the verifying agent's answer, checked against facts.
 
-A job counts as done only when both agree (LOP-091, LOP-096 to LOP-099). Reading the agent's answers
-is in `cuggino.domain.verification_answer`.
+A job counts as done only if both agree (LOP-091 to LOP-099). The agent is asked for a JSON object
+and may write text around it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 MOST_FAILURES = 3
-"""After how many failed verifications a job is blocked (LOP-097)."""
+"""Failed verifications after which a job is blocked (LOP-097)."""
 
 FINDINGS_HEADING = "Verification findings"
 
@@ -20,14 +21,14 @@ CommandCheck: TypeAlias = Literal["build", "tests"]
 
 _CONVENTIONAL = re.compile(r"[a-z][a-z0-9-]*(\([^()\r\n]+\))?!?: \S", re.IGNORECASE)
 _BY_GIT = ("Merge ", 'Revert "')
-"""How messages begin that git writes itself."""
+"""Prefixes of messages that git writes itself."""
 _LONGEST_OUTPUT = 1000
-"""Characters of a command's output that a finding holds: its end."""
+"""Characters of a command's output that a finding keeps, from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationResult:
-    """What a verification has come to; as long as nothing is known, nothing is so."""
+    """The result of a verification; everything unknown is false."""
 
     complete: bool = False
     tests_pass: bool = False
@@ -36,11 +37,11 @@ class VerificationResult:
     requirement_valid: bool = False
     issues: tuple[str, ...] = ()
     by_words: bool = False
-    """Whether the answer was prose and only its words were judged, which is worth a line."""
+    """True if the answer was prose and only its words were evaluated."""
 
     @classmethod
     def passed(cls) -> Self:
-        """All is as it should be."""
+        """Return a result in which everything holds."""
         return cls(
             complete=True,
             tests_pass=True,
@@ -51,13 +52,13 @@ class VerificationResult:
 
     @classmethod
     def failed(cls, issue: str) -> Self:
-        """Nothing is, for this reason."""
+        """Return a result in which nothing holds, for this reason."""
         return cls(issues=(issue,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRun:
-    """A command of the project's own that the loop ran: its exit code is proof (LOP-099)."""
+    """A build or test command that the loop ran; its exit code is proof (LOP-099)."""
 
     check: CommandCheck
     command: str
@@ -66,12 +67,12 @@ class CommandRun:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it exited with 0."""
+        """Return whether it exited with 0."""
         return self.exit_code == 0
 
     @property
     def result(self) -> VerificationResult:
-        """What it proves, as the agent's answer to that one check would say it."""
+        """Return the result, as the agent's answer to that check would be."""
         return VerificationResult(
             complete=self.succeeded,
             build_succeeds=self.succeeded and self.check == "build",
@@ -81,7 +82,7 @@ class CommandRun:
 
     @property
     def told(self) -> str:
-        """How it ended, with the end of its output when it failed."""
+        """Return a description with the end of the output of a failed command."""
         told = f"`{self.command}` exited with {self.exit_code}"
         end = self.output.strip()[-_LONGEST_OUTPUT:].strip()
         return told if self.succeeded or not end else f"{told}:\n{end}"
@@ -89,36 +90,35 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the loop knows of a job by itself."""
+    """The facts about a job that the loop found itself."""
 
     requirement: VerificationResult
     """Whether its code is in a specification."""
     runs: tuple[CommandRun, ...] = ()
-    """The project's own commands for build and tests, as far as there are such."""
+    """The project's build and test commands, if configured."""
     commits: tuple[str, ...] = ()
     """The messages of the commits since the iteration began."""
 
     @property
     def refutation(self) -> VerificationResult | None:
-        """The result when the facts alone show that the job is not done; the agent is not asked."""
+        """Return the result if the facts alone disprove the job; the agent is not asked then."""
         result = merged(VerificationResult.passed(), self)
         return None if result.complete else result
 
     @property
     def told(self) -> str:
-        """The facts as a list for the verifying agent."""
+        """Return the facts as a list for the verifying agent."""
         lines = [run.told for run in self.runs]
         lines += commit_issues(self.commits)
         return _listed(lines) or "- nothing\n"
 
 
 def merged(judged: VerificationResult, facts: Facts) -> VerificationResult:
-    """The agent's judgement and the facts: each part holds only where both say so.
+    """Merge the agent's judgment with the facts: each part holds only if both agree.
 
-    The job is complete only when the agent says so and nothing speaks against it, a part that the
-    agent itself denies among that. An answer by words alone has no parts: then its one word counts.
-    Issues are the facts' first. A commit message that is not conventional is an issue, and no
-    failure (LOP-098).
+    The job is complete only if the agent reports it, including each part, and no fact contradicts
+    it. A prose answer has no parts; then its one word decides. The issues of the facts come first.
+    An unconventional commit message is an issue, but not a failure (LOP-098).
     """
     build, tests = (_proven(facts.runs, check) for check in ("build", "tests"))
     if judged.by_words and judged.complete:
@@ -152,30 +152,30 @@ def merged(judged: VerificationResult, facts: Facts) -> VerificationResult:
 
 @dataclass(frozen=True, slots=True)
 class FailureCounts:
-    """How often each job has failed its verification since it last passed (LOP-097)."""
+    """Failed verifications of each job since it last passed (LOP-097)."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def failed(self, job_id: str) -> FailureCounts:
-        """With one more failure of that one."""
+        """Return the counts with one more failure of that job."""
         return FailureCounts({**self.counts, job_id: self.counts.get(job_id, 0) + 1})
 
     def passed(self, job_id: str) -> FailureCounts:
-        """With none of that one."""
+        """Return the counts without failures of that job."""
         return FailureCounts({key: n for key, n in self.counts.items() if key != job_id})
 
     def is_exhausted(self, job_id: str) -> bool:
-        """Whether that one has failed too often."""
+        """Return whether that job has failed too often."""
         return self.counts.get(job_id, 0) >= MOST_FAILURES
 
 
 def failure_note(result: VerificationResult) -> str:
-    """What a job that failed says of it, in what there is of the job."""
+    """Return the note that is added to a job which failed its verification."""
     return f"{FINDINGS_HEADING}: {'; '.join(result.issues)}"
 
 
 def with_findings(prompt: str, issues: Iterable[str]) -> str:
-    """The build prompt with what was found in front of it; as it is when that is nothing."""
+    """Return the build prompt with the findings in front; unchanged without any."""
     findings = _listed(issues)
     if not findings:
         return prompt
@@ -187,13 +187,13 @@ def with_findings(prompt: str, issues: Iterable[str]) -> str:
 
 
 def is_conventional(message: str) -> bool:
-    """Whether a commit message is `type(scope)!: text`, or one that git has written itself."""
+    """Return whether a commit message is `type(scope)!: text`, or was written by git itself."""
     subject = _subject(message)
     return subject.startswith(_BY_GIT) or _CONVENTIONAL.match(subject) is not None
 
 
 def commit_issues(messages: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each message that is not conventional (LOP-098)."""
+    """Return a sentence per unconventional message (LOP-098)."""
     return tuple(
         f'Commit message is not conventional, "type(scope): text": "{_subject(message)}"'
         for message in messages
@@ -211,3 +211,113 @@ def _proven(runs: Iterable[CommandRun], check: CommandCheck) -> bool:
 
 def _listed(lines: Iterable[str]) -> str:
     return "".join(f"- {line.strip().replace(chr(10), chr(10) + '  ')}\n" for line in lines)
+
+
+Check: TypeAlias = Literal["tests", "documentation", "build"]
+
+NO_ANSWER = "No response from verification agent"
+
+_PARTS = ("complete", "testsPass", "documentationExists", "buildSucceeds", "requirementValid")
+_COMPLETE = re.compile(r"\bcomplete\"?: true\b", re.IGNORECASE)
+_FALSE = re.compile(r"\bfalse\b", re.IGNORECASE)
+_LONGEST_ISSUE = 500
+_LONGEST_ANSWER = 256 * 1024
+"""Characters of an answer, from its end, that are searched for objects."""
+_MOST_BRACES = 1000
+"""Opening braces that are tried, from the front."""
+
+
+def parse_job_answer(answer: str | None) -> VerificationResult:
+    """Parse the agent's answer about a whole job.
+
+    Keys are matched in any case; a missing one is false. Of several objects, the last one with
+    `complete` counts. Without a usable object, `complete: true` in the text counts, unless the text
+    also contains `false`; the issue is then the text, cut to 500 characters.
+    """
+    text = answer or ""
+    if not text.strip():
+        return VerificationResult.failed(NO_ANSWER)
+
+    def read(found: Mapping[str, Any]) -> VerificationResult | None:
+        folded = {key.lower(): value for key, value in found.items()}
+        parts = [folded.get(key.lower(), False) for key in _PARTS]
+        issues = folded.get("issues")
+        if not all(isinstance(part, bool) for part in parts) or not isinstance(issues, list | None):
+            return None
+        complete, tests, documentation, build, requirement = parts
+        return VerificationResult(
+            complete=complete,
+            tests_pass=tests,
+            documentation_exists=documentation,
+            build_succeeds=build,
+            requirement_valid=requirement,
+            issues=_issues(issues),
+        )
+
+    found = _object(text, lambda keys: "complete" in map(str.lower, keys))
+    result = read(found) if found is not None else None
+    if result is not None:
+        return result
+    says_so = _COMPLETE.search(text) is not None and _FALSE.search(text) is None
+    shown = text if len(text) <= _LONGEST_ISSUE else text[:_LONGEST_ISSUE] + "..."
+    return VerificationResult(complete=says_so, issues=(shown,), by_words=True)
+
+
+def parse_check_answer(check: Check, answer: str | None) -> VerificationResult:
+    """Parse the agent's answer about one check, whose keys must match exactly."""
+    text = answer or ""
+    if not text.strip():
+        return VerificationResult.failed(NO_ANSWER)
+    key = {
+        "tests": "testsPass",
+        "documentation": "documentationExists",
+        "build": "buildSucceeds",
+    }[check]
+    found = _object(text, lambda keys: key in keys)
+    holds = found.get(key, False) if found is not None else None
+    if found is None or not isinstance(holds, bool):
+        return VerificationResult.failed(f"Could not parse {check} verification response")
+    return VerificationResult(
+        complete=holds,
+        tests_pass=holds and check == "tests",
+        documentation_exists=holds and check == "documentation",
+        build_succeeds=holds and check == "build",
+        issues=_issues(found.get("issues")),
+    )
+
+
+def _issues(value: object) -> tuple[str, ...]:
+    """Return the non-empty entries of a list; values other than strings as JSON."""
+    entries = value if isinstance(value, list) else []
+    texts = [e if isinstance(e, str) else json.dumps(e) for e in entries if e is not None]
+    return tuple(text for text in texts if text.strip())
+
+
+def _object(text: str, is_meant: Callable[[list[str]], bool]) -> Mapping[str, Any] | None:
+    """Return the object from the first brace to the last, else the last matching one."""
+    whole = _decoded(text[text.find("{") : text.rfind("}") + 1])
+    if isinstance(whole, dict):
+        return whole
+    meant = [found for found in _objects(text[-_LONGEST_ANSWER:]) if is_meant(list(found))]
+    return meant[-1] if meant else None
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    decoder, start = json.JSONDecoder(), text.find("{")
+    for _ in range(_MOST_BRACES):
+        if start < 0:
+            return
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield found
+        start = text.find("{", end)
+
+
+def _decoded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

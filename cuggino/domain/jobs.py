@@ -1,7 +1,7 @@
-"""Jobs: what is to be built next, and how far it is (LOP-054, LOP-071, LOP-072, LOP-075).
+"""Jobs of a project, with their status and order (LOP-054, LOP-071, LOP-072, LOP-075).
 
-The file of the jobs is written by agents, in one of two shapes: an object with a list `jobs`, or
-the bare list, whose jobs name the same things otherwise. Whatever is odd in it is kept as it is.
+Agents write the jobs file, in one of two shapes: an object with a list `jobs`, or a bare list whose
+jobs use other keys. Invalid entries are kept unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 MOST_JOBS = 100
-"""How many jobs there should be at most; more are told, never cut."""
+"""The most jobs there should be; more are reported, never cut."""
 
 IN_PROGRESS = "in-progress"
 BLOCKED = "blocked"
@@ -21,7 +21,7 @@ _DONE = ("done", "complete", "completed")
 
 _CODE = ("requirementCode", "requirement")
 _PARTIAL = ("partialImplementation", "notes")
-"""The same thing in both shapes; where a job has both, the first one that says something counts."""
+"""The same field in both shapes; if a job has both, the first non-empty one counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,36 +29,36 @@ class Job:
     """A unit of work that implements a requirement."""
 
     id: str
-    """As in the file, or `#3` for the third of it when it has none."""
+    """As in the file, or `#3` for a third job without an id."""
     requirement_code: str = ""
     description: str = ""
     status: str = ""
-    """As in the file: agents write what they like. Empty when it has none."""
+    """As in the file, where agents write any text. Empty if missing."""
     partial_implementation: str = ""
-    """What is there of it already, and what is wrong with that."""
+    """A description of the existing implementation and its defects."""
     priority: float | None = None
     """The smallest comes first, None last."""
     place: int = 0
-    """Where it is in the file, from 0."""
+    """The index in the file."""
     fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """The object as it is written: the keys of its shape, unknown ones, and the order of all."""
+    """The object to write: its shape's keys, unknown ones, in the original order."""
 
     @property
     def is_done(self) -> bool:
-        """Whether its status says so, in any case: `done`, `complete` or `completed`."""
+        """Return whether its status is `done`, `complete` or `completed`, in any case."""
         return self.status.strip().lower() in _DONE
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nobody is to work on it, although it is not done (LOP-097)."""
+        """Return whether it is blocked and not done (LOP-097)."""
         return self.status.strip().lower() == BLOCKED
 
     def with_status(self, status: str) -> Job:
-        """The job with this status."""
+        """Return the job with this status."""
         return replace(self, status=status, fields={**self.fields, "status": status})
 
     def noted(self, text: str) -> Job:
-        """With the text at the end of what there is of it; what says it already is not changed."""
+        """Return the job with the text appended to its partial implementation, once."""
         if text in self.partial_implementation:
             return self
         is_bare = "requirement" in self.fields and "requirementCode" not in self.fields
@@ -73,7 +73,7 @@ class Job:
                 after = f"{before}\n{text}"
             case list():
                 after = [*before, text]
-            case _:  # nothing that an agent wrote is lost
+            case _:  # keep whatever an agent wrote
                 after = [before, text]
         joined = "\n".join(part for part in (self.partial_implementation, text) if part)
         return replace(self, partial_implementation=joined, fields={**self.fields, key: after})
@@ -81,56 +81,56 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """All jobs of a project in the order of their file; a change gives a new value."""
+    """All jobs of a project in the order of the file; each change returns a new value."""
 
     items: tuple[Job, ...] = ()
     entries: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-    """The list as the file had it, with what is no job."""
+    """The list as in the file, including invalid entries."""
     fields: Mapping[str, Any] | None = field(default_factory=dict, compare=False, repr=False)
-    """The object that the list was in, None of a bare list."""
+    """The object around the list; None for a bare list."""
 
     @property
     def count_done(self) -> int:
-        """How many are done."""
+        """Return the number of done jobs."""
         return sum(job.is_done for job in self.items)
 
     @property
     def count_open(self) -> int:
-        """How many are not done, the blocked ones among them."""
+        """Return the number of jobs that are not done, including blocked ones."""
         return len(self.items) - self.count_done
 
     @property
     def count_blocked(self) -> int:
-        """How many are blocked."""
+        """Return the number of blocked jobs."""
         return len(self.blocked)
 
     @property
     def blocked(self) -> tuple[Job, ...]:
-        """Those that are blocked."""
+        """Return the blocked jobs."""
         return tuple(job for job in self.items if job.is_blocked)
 
     @property
     def workable(self) -> tuple[Job, ...]:
-        """Those that can be worked on, neither done nor blocked, the first one first (LOP-075)."""
+        """Return the jobs that are neither done nor blocked, by priority (LOP-075)."""
         found = [job for job in self.items if not job.is_done and not job.is_blocked]
         return tuple(sorted(found, key=_rank))
 
     @property
     def next_open(self) -> Job | None:
-        """The one to work on next."""
+        """Return the next job to work on, or None."""
         return next(iter(self.workable), None)
 
     @property
     def is_too_many(self) -> bool:
-        """Whether there are more than there should be (LOP-054)."""
+        """Return whether there are more jobs than there should be (LOP-054)."""
         return len(self.items) > MOST_JOBS
 
     def get(self, job_id: str) -> Job | None:
-        """The first one with this id."""
+        """Return the first job with this id, or None."""
         return next((job for job in self.items if job.id == job_id), None)
 
     def with_status(self, job_id: str, status: str) -> Jobs:
-        """With this status of that one; the same object when it has it already.
+        """Return the jobs with this status for that one; the same object if nothing changes.
 
         Raises:
             KeyError: there is no such job.
@@ -140,7 +140,7 @@ class Jobs:
         )
 
     def noted(self, job_id: str, text: str) -> Jobs:
-        """With the text at the end of what there is of that one; as `Job.noted`.
+        """Return the jobs with the text appended to that one, as `Job.noted` does.
 
         Raises:
             KeyError: there is no such job.
@@ -149,7 +149,7 @@ class Jobs:
 
     @property
     def content(self) -> object:
-        """What is to be written, in the shape that was read; of none yet, the object."""
+        """Return the JSON value to write, in the shape that was read; an object for a new file."""
         entries = list(self.entries)
         for job in self.items:
             entries[job.place] = job.fields
@@ -158,14 +158,14 @@ class Jobs:
     def _changed(self, job_id: str, change: Callable[[Job], Job]) -> Jobs:
         if self.get(job_id) is None:
             raise KeyError(job_id)
-        # Agents may give an id twice: then it is of all of them.
+        # Agents may use an id twice; the change applies to all of them.
         items = tuple(change(job) if job.id == job_id else job for job in self.items)
         same = all(new is old for new, old in zip(items, self.items, strict=True))
         return self if same else replace(self, items=items)
 
 
 def jobs_of(raw: object) -> tuple[Jobs, tuple[str, ...]]:
-    """The jobs that a JSON value holds, and a sentence for each thing in it that is odd.
+    """Return the jobs in a JSON value, and a warning per invalid entry.
 
     Raises:
         ValueError: it has neither of the two shapes.
@@ -173,14 +173,14 @@ def jobs_of(raw: object) -> tuple[Jobs, tuple[str, ...]]:
     fields = raw if isinstance(raw, dict) else None
     entries = fields.get("jobs") if fields is not None else raw
     if not isinstance(entries, list):
-        raise ValueError('it has no list "jobs", and is none itself')
+        raise ValueError('neither a list nor an object with a list "jobs"')
     warnings: list[str] = []
     items: list[Job] = []
     for place, entry in enumerate(entries):
         if isinstance(entry, dict):
             items.append(_job(entry, place, warnings))
         else:
-            warnings.append(f"jobs[{place}] is no object, and is passed over")
+            warnings.append(f"jobs[{place}] is not an object; ignored")
     jobs = Jobs(items=tuple(items), entries=tuple(entries), fields=fields)
     warnings += [f'several jobs have the id "{job_id}"' for job_id in _repeated(items)]
     if jobs.is_too_many:
@@ -190,7 +190,7 @@ def jobs_of(raw: object) -> tuple[Jobs, tuple[str, ...]]:
 
 def _job(raw: dict[str, Any], place: int, warnings: list[str]) -> Job:
     def text(*keys: str) -> str:
-        """The first of the keys that says something; other things than texts are told."""
+        """Return the first non-empty text of these keys; warn about other types."""
         for key in keys:
             match raw.get(key):
                 case str() as value if value.strip():
@@ -198,7 +198,7 @@ def _job(raw: dict[str, Any], place: int, warnings: list[str]) -> Job:
                 case str() | None:
                     continue
                 case _:
-                    warnings.append(f'"{key}" of jobs[{place}] is no text')
+                    warnings.append(f'"{key}" of jobs[{place}] is not a string')
         return ""
 
     job_id = raw.get("id")
@@ -220,7 +220,7 @@ def _job(raw: dict[str, Any], place: int, warnings: list[str]) -> Job:
 
 
 def _partial(raw: Mapping[str, Any]) -> str:
-    """What there is of a job; agents write texts, and lists of texts."""
+    """Return the partial implementation, which agents write as text or as a list of texts."""
     for key in _PARTIAL:
         match raw.get(key):
             case str() as value if value.strip():

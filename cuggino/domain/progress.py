@@ -1,4 +1,4 @@
-"""Whether implementing agents get anywhere, judged by the states that they leave behind."""
+"""Detecting that implementing agents make no progress, by the states they leave."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ Standstill = Literal["unchanged", "oscillating"]
 
 @dataclass(slots=True)
 class ProgressWatch:
-    """Notices agents that change nothing, and agents that undo each other.
+    """A detector of agents that change nothing, and of agents that undo each other.
 
-    It is fed with one fingerprint of the project before the first implementing agent (`start`) and
-    one after each (`observe`). It looks at nothing but their equality, so that feeding the recorded
-    fingerprints of a run again, in order, gives the same watch: the first `observe` of a watch that
-    was not started is its `start`.
+    It receives one fingerprint of the project before the first implementing agent (`start`) and one
+    after each (`observe`), and only compares them, so that replaying a run's fingerprints gives the
+    same detector. The first `observe` without a `start` acts as `start`.
 
-    Two counts, of agents in a row:
+    Two counts of agents in a row:
 
-    - *idle*: the state is the one that the agent before has left;
-    - *stale*: the state is any that was there before; who is stale and not idle has *returned*.
+    - *idle*: the state is the one that the previous agent left;
+    - *stale*: the state occurred before; an agent that is stale but not idle has *returned*.
 
-    `unchanged` is said when `patience` agents in a row were idle. `oscillating` is said when
+    The answer is `unchanged` when `patience` agents in a row were idle, and `oscillating` when
     `patience` agents in a row (two at least) were stale and two of them have returned::
 
-        patience=3      A B A B A    oscillating with the last: three stale, three returned
+        patience=3      A B A B A    oscillating at the last: three stale, three returned
                         A B A C      nothing: the revert was followed by something new
-                        A B A A A A  unchanged with the last: there was one return only
+                        A B A A A A  unchanged at the last: there was only one return
 
-    What was said is not said of the same agents again: the counts begin anew, and whoever changes
-    the course (a new plan) has the patience of as many agents. The states stay known.
+    After an answer, both counts restart, so that a new plan has the patience of as many agents.
+    Known states are kept.
     """
 
     patience: int
     agents: int = field(default=0, init=False)
-    """How many agents in a row the latest answer is about; 0 when it was None."""
+    """Agents in a row that the latest answer is about; 0 if it was None."""
     _known: set[str] = field(default_factory=set, init=False)
     _last: str | None = field(default=None, init=False)
     _idle: int = field(default=0, init=False)
@@ -47,14 +46,14 @@ class ProgressWatch:
             raise ValueError("patience must be at least 1")
 
     def start(self, fingerprint: str) -> None:
-        """Begin with the state before the first agent; what was known is forgotten."""
+        """Start with the state before the first agent, forgetting all others."""
         self._known = {fingerprint}
         self._last = fingerprint
         self._begin_anew()
         self.agents = 0
 
     def observe(self, fingerprint: str) -> Standstill | None:
-        """One more agent has ended and left this state; gives what is wrong, None if nothing."""
+        """Record the state that an agent left; return the standstill, if there is one."""
         if self._last is None:
             self.start(fingerprint)
             return None

@@ -1,9 +1,8 @@
-"""Usage limits in words: whether a text reports one, when it is lifted, how long to wait if unsaid.
+"""Usage limits in text: detecting one, parsing when it is lifted, and how long to wait otherwise.
 
-Everything here is the fallback for agents that report a limit in words alone; a structured signal
-is exact and comes first. Give these functions only what the agent program itself says: the text
-of its result or its error. Never give them tool output or the prose of a model: whoever works on
-a program that prints such messages quotes them.
+This is the fallback for agents that report a limit only in words; a structured signal is exact and
+takes precedence. Pass only what the agent program itself prints: the text of its result or its
+error. Never pass tool output or a model's prose, which may quote such messages.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from cuggino.domain.schedule import Schedule
 from cuggino.domain.zone_names import find_zone
 
-_READ = 20_000  # characters of a text that are looked at: messages about limits are short
+_READ = 20_000  # characters; messages about limits are short
 _WINDOW = 160
-"""Characters after a word such as `resets` in which its time stands."""
+"""Characters after a word such as `resets` that are searched for its time."""
 _FARTHEST = timedelta(days=3660)
-"""A reset later than this is a misreading."""
+"""A later reset is a misreading."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -47,7 +47,7 @@ _NOT_YET = re.compile(
     r"\s(?:(?:yet|ever|to|be|been|have|has|you(?:'ve)?|we|i|they|it|your|the|a)\s){0,4}$",
     re.IGNORECASE,
 )
-"""What stands before words about a limit that is not met."""
+"""Words before a limit that is not yet reached."""
 
 _STAMP = re.compile(
     r"\b(?:limit|quota|reached|hit|exceeded)[^|\n]{0,40}\|\s*(\d{13}|\d{10})(?!\d)", re.IGNORECASE
@@ -59,7 +59,7 @@ _CUE = re.compile(
     r"|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
     re.IGNORECASE,
 )
-"""The words after which the time of a reset stands."""
+"""Words that precede the time of a reset."""
 _GAP = re.compile(
     r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
@@ -86,12 +86,12 @@ _PARTS = tuple(
         r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?(?![\d:])",
         r"(?P<hour>\d{1,2})(?=\s*[(\[]\s*[a-z])",
         r"[(\[](?!in\b|about\b|~)\s*(?P<zone>[^()\[\]]{1,60}?)\s*[)\]]",
-        # Without brackets only what is written like a zone.
+        # Without brackets, only what looks like a zone.
         r"(?P<zone>(?-i:(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d{2})?\b|[+-]\d{2}:?\d{2}\b|Z\b"
         r"|[A-Z][A-Za-z_]{1,20}/[A-Za-z0-9_/+-]{1,40}|UTC\b|[A-Z]{1,4}T\b))",
     )
 )
-"""What the time of a reset is made of, in any order."""
+"""The parts of a reset's time, in any order."""
 _UNIT = re.compile(
     r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
     r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
@@ -101,11 +101,11 @@ _BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
 
 
 def is_quota_text(text: str) -> bool:
-    """Whether the program says that a usage limit is met (AUT-070, AUT-075).
+    """Return whether the program reports that a usage limit is reached (AUT-070, AUT-075).
 
-    A warning that one is near is not, nor is a limit on requests a minute, which passes by itself.
-    `text` is the program's own result or error text, never tool output or a model's prose; a
-    successful result longer than a few lines is prose (AUT-076).
+    Warnings that one is near do not count, nor do limits on requests per minute, which are
+    transient. `text` is the program's own result or error text, never tool output or a model's
+    prose; a successful result longer than a few lines is prose (AUT-076).
     """
     said = " ".join(_plain(text).split())
     return any(
@@ -115,22 +115,22 @@ def is_quota_text(text: str) -> bool:
 
 
 def is_quota_answer(text: str) -> bool:
-    """Whether a short answer begins with a limit that was met (AUT-024, AUT-076)."""
+    """Return whether a short answer begins with a reached limit (AUT-024, AUT-076)."""
     found = _MET.search(text) if len(text) <= 300 and is_quota_text(text) else None
-    return found is not None and found.start() <= 20  # behind `You've` or `Claude AI`
+    return found is not None and found.start() <= 20  # after `You've` or `Claude AI`
 
 
 def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
-    """When the limit that the text reports is lifted, in UTC; None when it does not say.
+    """Return when the reported limit is lifted, in UTC, or None if the text does not say.
 
-    Understood are hours with and without minutes (`3pm`, `2:30 p.m.`, `14:30`), dates and days of
+    Supported are hours with and without minutes (`3pm`, `2:30 p.m.`, `14:30`), dates and days of
     the week before or after them, ISO timestamps, seconds since the epoch (`...reached|1749924000`)
-    and spans (`in 2h 10m`, `retry-after: 30`). A time zone in brackets or after the time counts,
-    else `zone`, the local one; with an unknown zone there is no time rather than a wrong one.
+    and durations (`in 2h 10m`, `retry-after: 30`). A time zone in brackets or after the time
+    applies, else `zone`, the local one; an unknown zone gives None rather than a wrong time.
 
-    A time without a date, or a date without a year, is the next one after `now`. A local time that
-    a change of the clocks skips is the first instant after the gap, of one that comes twice the
-    first that is not past. A full date or an epoch is given as said, even when it is past.
+    A time without a date, or a date without a year, is the next one after `now`. A local time
+    skipped by a clock change is the first instant after the gap; of one that occurs twice, the
+    first that is not past. A full date or an epoch is returned as given, even when it is past.
 
     `text` is the program's own result or error text, never tool output or a model's prose.
     """
@@ -151,21 +151,8 @@ def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
     return None
 
 
-def quota_pause(
-    taken: int, *, first: float = 900.0, longest: float = 18_000.0, total: float = 86_400.0
-) -> float | None:
-    """Seconds to wait for a limit with an unknown end, after `taken` such waits; None: give up.
-
-    A quarter of an hour, doubled each time up to five hours. All waits together take 24 hours, to
-    which the last one is cut.
-    """
-    spent, pause = 0.0, first
-    for _ in range(taken):
-        spent += pause
-        pause = min(pause * 2, longest)
-        if spent >= total:
-            return None
-    return min(pause, total - spent)
+QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h").within("24h")
+"""The waits for a usage limit with an unknown end."""
 
 
 def _plain(text: str) -> str:
@@ -204,7 +191,7 @@ def _span(said: str, start: int) -> timedelta | None:
 
 
 def _part(said: str, start: int, found: dict[str, str]) -> dict[str, str] | None:
-    """The part that stands there, unless there was one of its kind already."""
+    """Return the part at this position, unless one of its kind was found before."""
     for pattern in _PARTS:
         if match := pattern.match(said, start):
             part = {name: value for name, value in match.groupdict().items() if value}
@@ -219,12 +206,12 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 class _Said(NamedTuple):
-    """The parts of a reset's time, understood."""
+    """The parsed parts of a reset's time."""
 
     zone: tzinfo
     today: date
     at: time | None
-    """None when a day was said without a time."""
+    """None for a day without a time."""
     found: dict[str, str]
 
     @classmethod
@@ -235,7 +222,7 @@ class _Said(NamedTuple):
         return cls(zone, now.astimezone(zone).date(), _time(found), found)
 
     def days(self) -> Iterator[date]:
-        """The days that can be meant, the first one first."""
+        """Yield the possible days, the first one first."""
         found = self.found
         if "month" in found:
             yield from self._dates(found["month"], int(found["day"]))
@@ -253,7 +240,7 @@ class _Said(NamedTuple):
             yield date(int(self.found["year"]), month, day)
             return
         for year in range(self.today.year, self.today.year + 9):
-            # The 29th of February is not in every year.
+            # February 29 does not exist in every year.
             if (month, day) != (2, 29) or year % 4 == 0:
                 yield date(year, month, day)
 
@@ -280,11 +267,11 @@ def _resolve(said: _Said, now: datetime) -> datetime | None:
             if instant > now:
                 return instant
             past = instant
-    return past  # of a full date alone: of anything else one of the days is still to come
+    return past  # only for a full date; for anything else, one of the days is in the future
 
 
 def _instants(local: datetime, zone: tzinfo) -> list[datetime]:
-    """The instants at which clocks in the zone show the time, in order; after a gap, the first."""
+    """Return the instants at which clocks in the zone show the time, in order."""
     both = [local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
     shown = [i for i in both if i.astimezone(zone).replace(tzinfo=None) == local]
     if shown:

@@ -1,10 +1,10 @@
-"""What a run came to, as a fold over its events."""
+"""The totals of a run, as a fold over its events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cuggino.domain.spending import Spending
 from cuggino.events import (
@@ -12,7 +12,6 @@ from cuggino.events import (
     CommitPerformed,
     DeliverablesListed,
     DeliverEnded,
-    DeliverExit,
     DeliverSessionStarted,
     Done,
     Event,
@@ -25,18 +24,13 @@ from cuggino.events import (
     PlanningStart,
     Progress,
     ReviewingStart,
+    RunOutcome,
     RunResumed,
     Usage,
     WatchAuditStarted,
     WatchItemCompleted,
     WatchProcessingItem,
 )
-
-RunOutcome = Literal[
-    "approved", "spec_issue", "max_iterations", "stalled", "blocked", "failed", "interrupted"
-]
-"""`failed` and `interrupted` are no events of the coding loop: who runs the stream says so with
-`ended`. The deliverables loop tells all of them; `blocked`: every deliverable is."""
 
 _COUNTED = (
     RunResumed,
@@ -59,30 +53,17 @@ _COUNTED = (
     DeliverablesListed,
     DeliverEnded,
 )
-"""Events that change more than what was spent."""
-
-_DELIVERED: dict[DeliverExit, RunOutcome] = {
-    "all_passed": "approved",
-    "all_verified": "approved",
-    "all_blocked": "blocked",
-    "max_iterations": "max_iterations",
-    "max_retries_exceeded": "stalled",
-    "stalled": "stalled",
-    "quota_exceeded": "failed",
-    "budget_exceeded": "failed",
-    "failed": "failed",
-    "interrupted": "interrupted",
-}
+"""Events that change more than the spending."""
 
 
 @cache
 def _counts(cls: type[Event]) -> bool:
-    """Whether events of this class change a summary; asked for each of very many that do not."""
+    """Return whether events of this class change a summary; cached, as most events do not."""
     return issubclass(cls, _COUNTED)
 
 
 class Commit(NamedTuple):
-    """A commit of the run: its abbreviated hash and its first line."""
+    """A commit of the run: its abbreviated hash and its subject."""
 
     commit_hash: str
     subject: str
@@ -90,54 +71,53 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Counts and results of the events added so far; a new value for each event.
+    """The totals of the events added so far; each event gives a new value.
 
-    In a watch the numbers cover all items; outcome and spec issue are those of the last one.
+    In a watch, the numbers cover all items; outcome and spec issue are those of the last one.
     """
 
     outcome: RunOutcome | None = None
-    """None while the run goes on."""
+    """None while the run is in progress."""
     rounds: int = 0
-    """Plan-to-review rounds begun; sessions, in the deliverables loop."""
+    """Iterations begun; sessions in the deliverables loop."""
     tasks: int = 0
-    """Tasks that an agent declared done: `Progress` and `Done`."""
+    """Tasks that an agent reported as done: `Progress` and `Done`."""
     agents: int = 0
-    """Agents started, one for each phase and audit."""
+    """Agents started, one per phase and audit."""
     items: int = 0
     """Backlog items completed."""
     in_watch: bool = False
-    """A watch has taken an item: it goes on with its runs by itself."""
+    """True once a watch has taken an item; it resumes its runs itself."""
     in_delivery: bool = False
-    """It is the deliverables loop."""
+    """True in the deliverables loop."""
     deliverables: DeliverablesListed | None = None
-    """The deliverables as last seen, None while they are unknown."""
+    """The latest deliverables; None while unknown."""
     commits: tuple[Commit, ...] = ()
     failed_commits: tuple[str, ...] = ()
-    """Why each commit failed."""
+    """The error of each failed commit."""
     spent: Spending = field(default_factory=Spending)
-    """What all sessions took, as far as they told."""
+    """The spending of all sessions, as far as reported."""
     earlier_s: float = 0.0
-    """Seconds that earlier processes worked on a run that was resumed: no event tells the time of
-    this one."""
+    """Seconds that earlier processes worked on a resumed run."""
     tbd_files: tuple[str, ...] = ()
-    """Names of the files in `.cuggino/tbd/` that a stalled loop has left."""
+    """Names of the files in `.cuggino/tbd/` written by a stalled loop."""
     spec_issue_file: str | None = None
-    """Name of the file in `.cuggino/spec-issues/`, when the outcome is `spec_issue`."""
+    """Name of the file in `.cuggino/spec-issues/` if the outcome is `spec_issue`."""
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of all sessions that told their cost; None when none did."""
+        """US dollars of all sessions that reported a cost; None if none did."""
         return self.spent.cost_usd
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens of all sessions that told them; None when none did."""
+        """Tokens of all sessions that reported them; None if none did."""
         return self.spent.usage
 
     def add(self, event: Event) -> RunSummary:
-        """The summary with one more event; most events change nothing."""
+        """Return the summary with one more event; most events change nothing."""
         if isinstance(event, RunResumed) and (self.agents or self.rounds or self.items):
-            return self  # a watch goes on with a run of its own, which it has counted
+            return self  # a watch resumes a run of its own, which is already counted
         spent = self.spent.add(event)
         summary = self if spent is self.spent else replace(self, spent=spent)
         return summary._counted(event) if _counts(type(event)) else summary
@@ -174,13 +154,15 @@ class RunSummary:
                 return replace(counted, in_delivery=True)
             case DeliverablesListed():
                 return replace(self, deliverables=event, in_delivery=True)
-            case DeliverEnded(reason=reason):
-                return replace(self, outcome=_DELIVERED[reason], in_delivery=True)
+            case DeliverEnded(outcome="quota" | "budget"):
+                return replace(self, outcome="failed", in_delivery=True)
+            case DeliverEnded(outcome=outcome):
+                return replace(self, outcome=outcome, in_delivery=True)
             case _:
                 return self
 
     def recounted(self, totals: RunResumed) -> RunSummary:
-        """The summary with these counts, such as those of the whole journal, for its own."""
+        """Return the summary with these counts, such as those of the whole journal."""
         return replace(
             self,
             rounds=totals.rounds,
@@ -192,5 +174,5 @@ class RunSummary:
         )
 
     def ended(self, outcome: RunOutcome) -> RunSummary:
-        """The summary of a run that ended so."""
+        """Return the summary of a run with this outcome."""
         return replace(self, outcome=outcome)

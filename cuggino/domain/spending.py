@@ -1,4 +1,4 @@
-"""What agents took, as a fold over their events, and the budget that limits it."""
+"""The spending of agents, as a fold over their events, and the budget that limits it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SESSION_BEGINS = (
     ReviewingStart,
     WatchAuditStarted,
 )
-"""Events after which another agent session begins; one that had not ended by then was cut."""
+"""Events that announce the next agent session; a session still running was cut off."""
 
 _SESSION_IS_OVER = (
     *SESSION_BEGINS,
@@ -59,58 +59,58 @@ _SESSION_IS_OVER = (
 
 @cache
 def _counts(cls: type[Event]) -> bool:
-    """Whether events of this class count; asked for each of very many that do not."""
+    """Return whether events of this class count; cached, as most do not."""
     return issubclass(cls, (UsageUpdate, SessionEnded, RunResumed, *_SESSION_IS_OVER))
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Money and tokens of the sessions whose events were added; a new value when one counts.
+    """Money and tokens of the sessions whose events were added.
 
-    The running session counts with its last `UsageUpdate`, which tells its total so far. Its
-    `SessionEnded` replaces that, as far as it tells cost and usage. A session that is cut, and
-    so ends without `SessionEnded`, keeps its last `UsageUpdate`: the next session shows by an
-    event that announces it, or by counts that are lower than before. One session runs at a time;
-    the events of agents that run side by side belong into a `Spending` each, added with `plus`.
+    The running session counts with its last `UsageUpdate`, its total so far, until its
+    `SessionEnded` replaces that where it reports cost and usage. A session that is cut off, without
+    `SessionEnded`, keeps its last `UsageUpdate`; the next session shows by an event that announces
+    it, or by lower counts. One session runs at a time: fold the events of parallel agents into a
+    `Spending` each, and add them with `plus`.
 
-    `RunResumed` brings what the earlier processes of the run came to, in place of all before it.
+    `RunResumed` replaces everything before it with the totals of the run's earlier processes.
     """
 
     settled_usd: float | None = None
-    """US dollars of the sessions that are over."""
+    """US dollars of the sessions that have ended."""
     settled_usage: Usage | None = None
     settled_sessions: int = 0
     running: UsageUpdate | None = None
-    """The last update of the session that runs, None before its first."""
+    """The last update of the running session; None before its first."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Spending:
-        """What the sessions of these events took."""
+        """Return the spending of the sessions of these events."""
         return reduce(cls.add, events, cls())
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars so far, those of the running session included; None when none was told."""
+        """US dollars so far, including the running session; None if none were reported."""
         return _sum(self.settled_usd, self.running.cost_usd if self.running else None)
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens so far, those of the running session included; None when none were told."""
+        """Tokens so far, including the running session; None if none were reported."""
         return _together(self.settled_usage, self.running.usage if self.running else None)
 
     @property
     def sessions(self) -> int:
-        """Sessions that said anything about what they took, or how they ended."""
+        """Sessions that reported usage or ended."""
         return self.settled_sessions + (self.running is not None)
 
     @property
     def total_tokens(self) -> int:
-        """What a limit on tokens counts: input, output and what was written to the cache.
+        """Return the tokens that a limit counts: input, output and cache writes.
 
-        That is every token once: when the model first reads or writes it. Reads from the cache
-        are not counted. Each turn reads the whole conversation so far from it again, at a tenth
-        of the price, so that they grow with the square of the turns and would soon be all that is
-        counted; what they cost is in `cost_usd`. They are in `usage`.
+        That is every token once: when the model first reads or writes it. Cache reads are not
+        counted: each turn reads the whole conversation from the cache, at a tenth of the price, so
+        they grow with the square of the turns and would dominate. Their cost is in `cost_usd`,
+        their number in `usage`.
         """
         usage = self.usage
         if usage is None:
@@ -118,7 +118,7 @@ class Spending:
         return usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
 
     def add(self, event: Event) -> Spending:
-        """The spending with one more event; the same value when the event counts nothing."""
+        """Return the spending with one more event; the same value if the event does not count."""
         if not _counts(type(event)):
             return self
         match event:
@@ -140,13 +140,13 @@ class Spending:
                 return self
 
     def settle(self) -> Spending:
-        """The spending when the running session was cut: its last update is what it took."""
+        """Return the spending after the running session was cut off; its last update is final."""
         if self.running is None:
             return self
         return Spending(self.cost_usd, self.usage, self.sessions)
 
     def plus(self, other: Spending) -> Spending:
-        """Both together, as sessions that are over."""
+        """Return the sum of both, as ended sessions."""
         return Spending(
             _sum(self.cost_usd, other.cost_usd),
             _together(self.usage, other.usage),
@@ -154,7 +154,7 @@ class Spending:
         )
 
     def _is_of_another_session(self, update: UsageUpdate) -> bool:
-        """True when the update is below the last one: a session's totals never fall."""
+        """Return whether the update is below the last one; a session's totals never fall."""
         if self.running is None:
             return False
         was, now = self.running, update
@@ -164,7 +164,7 @@ class Spending:
 
 
 class Level(NamedTuple):
-    """How much of one budget is spent: US dollars, tokens or seconds."""
+    """The used part of one budget: US dollars, tokens or seconds."""
 
     kind: BudgetKind
     spent: float
@@ -173,16 +173,16 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What all agents of a run may take together; None means no limit."""
+    """The limits for all agents of a run together; None means no limit."""
 
     cost_usd: float | None = None
     tokens: int | None = None
-    """As `Spending.total_tokens` counts them: without reads from the cache."""
+    """Counted as `Spending.total_tokens`, without cache reads."""
     duration: float | None = None
-    """Seconds, all waiting included."""
+    """Seconds, waits included."""
 
     def levels(self, spent: Spending, elapsed: float) -> list[Level]:
-        """The level of each limit that there is, after `elapsed` seconds."""
+        """Return the level of each limit after `elapsed` seconds."""
         levels: list[Level] = []
         if self.cost_usd is not None:
             levels.append(Level("cost", spent.cost_usd or 0.0, self.cost_usd))
@@ -201,7 +201,7 @@ _OPTION: dict[BudgetKind, str] = {
 
 
 def exceeded(level: Level) -> BudgetExceeded:
-    """The error of a budget that is used up: which, how much of it, and what to do about it."""
+    """Return the error for a budget that is used up, with advice."""
     match level.kind:
         case "cost":
             budget, spent, limit = "budget", _dollars(level.spent), _dollars(level.limit)
@@ -213,7 +213,7 @@ def exceeded(level: Level) -> BudgetExceeded:
             assert_never(level.kind)
     return BudgetExceeded(
         f"The {budget} of the run is used up: {spent} of {limit} spent",
-        hint=f"go on with a larger `{_OPTION[level.kind]}`",
+        hint=f"resume with a larger `{_OPTION[level.kind]}`",
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a deliverables loop goes on, waits or ends: ordered rules over a picture of it."""
+"""The decision after each session of a deliverables loop: continue, wait or terminate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from cuggino.domain.deliverables import Deliverables, Verification
-from cuggino.domain.quota import quota_pause
+from cuggino.domain.quota import QUOTA_SCHEDULE
 
 if TYPE_CHECKING:
     from cuggino.events import SessionOutcome
@@ -24,7 +24,7 @@ ExitReason = Literal[
     "max_iterations",
     "max_retries_exceeded",
 ]
-"""Why a loop ended (AUT-036); each is also the name of the rule that finds it."""
+"""The reason for the end of a loop (AUT-036), and the name of the rule that finds it."""
 
 ORDER: tuple[ExitReason, ...] = (
     "interrupted",
@@ -36,7 +36,7 @@ ORDER: tuple[ExitReason, ...] = (
     "max_iterations",
     "max_retries_exceeded",
 )
-"""The order in which the rules are asked: a person who interrupts comes first (AUT-050)."""
+"""The order of the rules: an interruption by a person comes first (AUT-050)."""
 
 SEED_ORDER: tuple[ExitReason, ...] = (
     "quota_exceeded",
@@ -48,88 +48,89 @@ SEED_ORDER: tuple[ExitReason, ...] = (
     "interrupted",
     "max_retries_exceeded",
 )
-"""The order of the seed, in which an interruption is the fifth of its conditions."""
+"""The order of Autonoe, in which an interruption comes later."""
 
 SUCCESSES: frozenset[ExitReason] = frozenset({"all_passed", "all_verified"})
-"""The endings with which the loop has reached what it is for."""
+"""The reasons with which the loop has reached its goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopPicture:
-    """What is known after a session, or before the first."""
+class DeliverProgress:
+    """The state after a session, or before the first."""
 
     outcome: SessionOutcome | None = None
-    """How the last session ended; None when there was none."""
+    """The outcome of the last session; None before the first."""
     interrupted: bool = False
     """A person asked the loop to stop."""
     deliverables: Deliverables | None = None
-    """None when unknown, as after a session that crashed: then they decide nothing (AUT-058)."""
+    """None if unknown, as after a crashed session; then they decide nothing (AUT-058)."""
     iterations: int = 0
-    """Sessions so far, failed ones too, without those that a usage limit ended."""
+    """Sessions so far, including failed ones, excluding those ended by a usage limit."""
     max_iterations: int | None = None
-    """None for no limit."""
+    """None means no limit."""
     consecutive_errors: int = 0
     """Failed sessions in a row (AUT-056, AUT-057, AUT-062)."""
     max_retries: int = 3
-    """The failed sessions in a row that are borne: one more ends the loop."""
+    """Failed sessions in a row that are retried; one more ends the loop."""
     has_budget: bool = False
-    """Sessions have a budget of ours, so that the next one would exceed it too (AUT-056)."""
+    """Sessions have a budget of cuggino's, which the next one would exceed, too (AUT-056)."""
     wait_for_quota: bool = False
     quota_reset_time: datetime | None = None
-    """When the usage limit is lifted, if the agent said so."""
+    """When the usage limit is lifted, if the agent reported it."""
     waited_until: datetime | None = None
-    """The reset time that was waited for last: said again, it is not believed (AUT-080)."""
+    """The reset time of the last wait; if it is reported again, it is ignored (AUT-080)."""
     quota_pauses: int = 0
-    """Pauses of a guessed length since the last session that met no usage limit."""
+    """Scheduled pauses since the last session without a usage limit."""
     now: datetime | None = None
-    """Needed for a wait until a known time."""
+    """Required for a wait until a known time."""
     sync: bool = False
-    """Deliverables are verified, not made: `verification` decides in place of their status."""
+    """Deliverables are verified, not implemented: `verification` decides instead of their status.
+    """
     verification: Verification | None = None
-    """None when there is none yet, as before the end of the first session."""
+    """None before the end of the first session."""
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
-    """One more session."""
+class Continue:
+    """The decision to start one more session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """The loop ends."""
+    """The decision to end the loop."""
 
     reason: ExitReason
 
     @property
     def success(self) -> bool:
-        """Whether the loop has reached what it is for."""
+        """Return whether the loop has reached its goal."""
         return self.reason in SUCCESSES
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A pause for a usage limit, then one more session."""
+    """The decision to wait for a usage limit, then start one more session."""
 
     seconds: float
-    """From now on, without any margin."""
+    """From now, without a margin."""
     until: datetime | None = None
-    """When the limit is lifted; None when that is unknown and the pause is a guess (AUT-054)."""
+    """When the limit is lifted; None if unknown, for a scheduled pause (AUT-054)."""
 
 
-Decision = GoOn | Terminate | Wait
+Decision = Continue | Terminate | Wait
 
 
-def decide(picture: LoopPicture, *, order: Sequence[ExitReason] = ORDER) -> Decision:
-    """What the first rule says that has something to say; else go on (AUT-050 to AUT-058)."""
+def decide(picture: DeliverProgress, *, order: Sequence[ExitReason] = ORDER) -> Decision:
+    """Return the decision of the first rule that applies, or `Continue` (AUT-050 to AUT-058)."""
     for name in order:
         decision = RULES[name](picture)
         if decision is not None:
             return decision
-    return GoOn()
+    return Continue()
 
 
-def _quota(picture: LoopPicture) -> Decision | None:
-    """A usage limit ends the loop, unless it may wait: until the time said, else ever longer."""
+def _quota(picture: DeliverProgress) -> Decision | None:
+    """Terminate at a usage limit, or wait: until the reported time, else by the schedule."""
     if picture.outcome != "quota":
         return None
     if not picture.wait_for_quota:
@@ -137,34 +138,34 @@ def _quota(picture: LoopPicture) -> Decision | None:
     until = picture.quota_reset_time
     if until is not None and until != picture.waited_until and picture.now is not None:
         return Wait(max(0.0, (until - picture.now).total_seconds()), until)
-    pause = quota_pause(picture.quota_pauses)
+    pause = QUOTA_SCHEDULE.delay(picture.quota_pauses)
     return Terminate("quota_exceeded") if pause is None else Wait(pause)
 
 
-def _has_passed(picture: LoopPicture) -> bool:
+def _has_passed(picture: DeliverProgress) -> bool:
     known = picture.deliverables
     return not picture.sync and known is not None and known.all_achievable_passed
 
 
-def _is_blocked(picture: LoopPicture) -> bool:
+def _is_blocked(picture: DeliverProgress) -> bool:
     known = picture.deliverables
     return not picture.sync and known is not None and known.all_blocked
 
 
-def _is_verified(picture: LoopPicture) -> bool:
+def _is_verified(picture: DeliverProgress) -> bool:
     known = picture.verification
     return picture.sync and known is not None and known.is_complete
 
 
-def _is_at_limit(picture: LoopPicture) -> bool:
+def _is_at_limit(picture: DeliverProgress) -> bool:
     return picture.max_iterations is not None and picture.iterations >= picture.max_iterations
 
 
-def _ends(reason: ExitReason, holds: Callable[[LoopPicture], bool]) -> Rule:
+def _ends(reason: ExitReason, holds: Callable[[DeliverProgress], bool]) -> Rule:
     return lambda picture: Terminate(reason) if holds(picture) else None
 
 
-Rule = Callable[[LoopPicture], Decision | None]
+Rule = Callable[[DeliverProgress], Decision | None]
 
 RULES: Mapping[ExitReason, Rule] = MappingProxyType(
     {
@@ -182,4 +183,4 @@ RULES: Mapping[ExitReason, Rule] = MappingProxyType(
         ),
     }
 )
-"""The rules by name; only `quota_exceeded` may also answer with a wait."""
+"""The rules by name; only `quota_exceeded` may also answer with `Wait`."""

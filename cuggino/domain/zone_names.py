@@ -58,14 +58,14 @@ _HOURS = MappingProxyType(
         "nzdt": 13,
     }
 )
-"""Hours east of UTC. `IST` is not here: it is India's, Israel's and Ireland's."""
+"""Hours east of UTC. `IST` is missing: it is India's, Israel's and Ireland's."""
 
 
 def find_zone(name: str, *, now: datetime, local: tzinfo) -> tzinfo | None:
-    """The zone of that name, in any case; None when it is unknown.
+    """Return the zone with that name, in any case, or None.
 
-    Known are IANA names, UTC, offsets (`UTC+2`, `-05:00`), common abbreviations and those of the
-    `local` zone, and words for that zone itself.
+    Supported are IANA names, UTC, offsets (`UTC+2`, `-05:00`), common abbreviations and those of
+    the `local` zone, and words for that zone itself.
     """
     key = " ".join(name.replace("−", "-").lower().split())
     if key in _UTC:
@@ -82,7 +82,7 @@ def find_zone(name: str, *, now: datetime, local: tzinfo) -> tzinfo | None:
 
 
 def _abbreviations(zone: tzinfo, now: datetime) -> set[str]:
-    """What the zone is called in summer and in winter."""
+    """Return the abbreviations of the zone in summer and in winter."""
     half_a_year = timedelta(days=182)
     return {
         name.lower()
@@ -103,5 +103,5 @@ def _iana(name: str) -> tzinfo | None:
 
 @cache
 def _written() -> dict[str, str]:
-    """The names of all zones by their lower-case form."""
+    """Return the names of all zones by their lower-case form."""
     return {name.lower(): name for name in available_timezones()}

@@ -1,8 +1,8 @@
-"""What is said: every event of cuggino, by category.
+"""Every event of cuggino, by category.
 
-An event's base class is its category, and each category has a guard (`is_llm_agent_event`, ...).
-On the wire an event is one JSON object with its class name under `_tag`; `dump_event` writes that
-line and `parse_event` reads it.
+An event's base class is its category, and each category has a guard (`is_llm_agent_event`, ...). On
+the wire an event is one JSON object with its class name under `_tag`: `dump_event` writes it,
+`parse_event` reads it.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from cuggino.events.guards import (
     is_loop_terminal_event as is_loop_terminal_event,
     is_plan_build_event as is_plan_build_event,
     is_plan_build_stream_event as is_plan_build_stream_event,
-    is_policy_event as is_policy_event,
     is_printable_event as is_printable_event,
+    is_supervision_event as is_supervision_event,
     is_watch_event as is_watch_event,
     is_watch_loop_event as is_watch_loop_event,
 )
@@ -66,7 +66,6 @@ from cuggino.events.journal import (
     RunContinued as RunContinued,
     RunEnded as RunEnded,
     RunStarted as RunStarted,
-    RunState as RunState,
     StageFinished as StageFinished,
     StageStarted as StageStarted,
 )
@@ -125,7 +124,14 @@ from cuggino.events.plan_build import (
     SubAgentStarted as SubAgentStarted,
     VerificationEnded as VerificationEnded,
 )
-from cuggino.events.policy import (
+from cuggino.events.result import (
+    KnownState as KnownState,
+    RunOutcome as RunOutcome,
+    RunResult as RunResult,
+    RunState as RunState,
+    is_resumable as is_resumable,
+)
+from cuggino.events.supervision import (
     AgentFellBack as AgentFellBack,
     AgentNudged as AgentNudged,
     AgentReplaced as AgentReplaced,
@@ -133,11 +139,11 @@ from cuggino.events.policy import (
     BudgetKind as BudgetKind,
     BudgetWarning as BudgetWarning,
     NoProgress as NoProgress,
-    PolicyEvent as PolicyEvent,
     QuotaLifted as QuotaLifted,
     QuotaWaiting as QuotaWaiting,
     RunResumed as RunResumed,
     StageCost as StageCost,
+    SupervisionEvent as SupervisionEvent,
 )
 from cuggino.events.watch import (
     NotificationFailed as NotificationFailed,
@@ -163,20 +169,20 @@ from cuggino.events.wire import (
     parse_event as parse_event,
 )
 
-LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | PolicyEvent
-"""What the coding loop emits (CUG-024)."""
+LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | SupervisionEvent
+"""The events of the coding loop (CUG-024)."""
 
 WatchEvent: TypeAlias = LoopEvent | WatchLoopEvent
-"""What the watch emits."""
+"""The events of the watch."""
 
-DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | PolicyEvent
-"""What the deliverables loop emits."""
+DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | SupervisionEvent
+"""The events of the deliverables loop."""
 
-PlanBuildStreamEvent: TypeAlias = PlanBuildEvent | LlmAgentEvent | PolicyEvent
-"""What the plan/build loop emits."""
+PlanBuildStreamEvent: TypeAlias = PlanBuildEvent | LlmAgentEvent | SupervisionEvent
+"""The events of the plan/build loop."""
 
 PrintableEvent: TypeAlias = LoopEvent | WatchLoopEvent | DeliverEvent | PlanBuildEvent
-"""What a formatter must know how to show."""
+"""The events that every formatter must support."""
 
 __all__ = sorted(
     name

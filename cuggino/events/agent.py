@@ -1,4 +1,4 @@
-"""What an agent says while it works (CUG-020), without its markers."""
+"""Events of a running agent (CUG-020), without its markers."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ SessionOutcome = Literal["completed", "failed", "interrupted", "max_turns", "bud
 
 
 class LlmAgentEvent(Event, category=True):
-    """Category: said by a running agent."""
+    """Category: events of a running agent."""
 
 
 class SystemMessage(LlmAgentEvent):
-    """The agent program speaks about itself: started, retrying, ..."""
+    """The agent program reports on itself: started, retrying, ..."""
 
     text: str
 
 
 class AgentMessage(LlmAgentEvent):
-    """Text of the model. Only this text is searched for markers."""
+    """Text of the model. Markers are parsed only in this text."""
 
     text: str
     message_id: str | None = None
-    """Parts with the same id belong to one message, and are joined before markers are read."""
+    """Parts with the same id belong to one message and are joined before markers are parsed."""
     parent_tool_use_id: str | None = None
-    """Set when a sub-agent said it; a sub-agent's text never holds a marker."""
+    """Set for the text of a sub-agent, in which markers are ignored."""
 
 
 class MessageDelta(LlmAgentEvent):
-    """Text of the model while it is being written, as far as the agent tells it.
+    """Text of the model while it is being written, if the agent streams it.
 
-    The deltas of a part come before its `AgentMessage` and have its `message_id`; joined they are
-    its text. A message whose `AgentMessage` never comes was taken back, and may be written anew
-    with another id. They are no record: neither journal nor report keep them.
+    The deltas of a part precede its `AgentMessage` and have its `message_id`; joined, they are its
+    text. A message without an `AgentMessage` was retracted and may be written again with another
+    id. Neither journal nor report records deltas.
     """
 
     text: str
     message_id: str
     parent_tool_use_id: str | None = None
-    """Set when a sub-agent writes it."""
+    """Set for the text of a sub-agent."""
 
 
 class UserMessage(LlmAgentEvent):
-    """Text given to the model: a prompt echoed, or a message injected by the agent program."""
+    """Text given to the model: an echoed prompt, or a message injected by the agent program."""
 
     text: str
 
 
 class Thinking(LlmAgentEvent):
-    """Reasoning that the model shows."""
+    """Reasoning of the model, if shown."""
 
     text: str
 
@@ -64,11 +64,11 @@ class ToolCall(LlmAgentEvent):
     name: str
     input: JsonValue = None
     id: str = ""
-    """Pairs the call with its `ToolResult`, whose `name` it is."""
+    """Matches the `name` of its `ToolResult`."""
 
 
 class ToolResult(LlmAgentEvent):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     name: str
     """The `id` of the call (CUG-082), or `unknown`."""
@@ -77,16 +77,16 @@ class ToolResult(LlmAgentEvent):
 
 
 class GuardDenied(LlmAgentEvent):
-    """The guard kept a tool from running; once for each call. Its `ToolResult` follows."""
+    """The guard denied a tool call; emitted once per call, before its `ToolResult`."""
 
     tool: str
     """The tool that was called."""
     tool_use_id: str
     """The `id` of its `ToolCall`."""
     part: str
-    """What of it was denied first: a command, a redirection, a file."""
+    """The first part denied: a command, a redirection, a file."""
     reason: str
-    """Why, in the words that the agent was told."""
+    """The reason, as given to the agent."""
 
 
 class PingEvent(LlmAgentEvent):
@@ -97,16 +97,16 @@ class PingEvent(LlmAgentEvent):
 
 
 class RateLimited(LlmAgentEvent):
-    """The agent reports a usage limit: near (`allowed_warning`) or met (`rejected`)."""
+    """The agent reports a usage limit: near (`allowed_warning`) or reached (`rejected`)."""
 
     status: str
     resets_at: datetime | None = None
     limit: str | None = None
-    """Which limit, in the agent's words, such as `five_hour`."""
+    """The agent's name of the limit, such as `five_hour`."""
 
 
 class Usage(BaseModel):
-    """Tokens of a session, as the provider counts them. A value, not an event."""
+    """Tokens of a session, as counted by the provider. A value, not an event."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -117,22 +117,22 @@ class Usage(BaseModel):
 
 
 class UsageUpdate(LlmAgentEvent):
-    """What the running session has used so far, as far as the agent says while it works."""
+    """The usage of the running session so far, if the agent reports it while it works."""
 
     usage: Usage
     cost_usd: float | None = None
-    """US dollars so far, None when the agent tells them only at its end."""
+    """US dollars so far; None if the agent reports cost only at the end."""
 
 
 class SessionEnded(LlmAgentEvent):
-    """The last event of an agent's stream: how the session ended and what it took."""
+    """The last event of an agent's stream: the outcome, cost and duration of the session."""
 
     outcome: SessionOutcome
     cost_usd: float | None = None
-    """US dollars spent by this session alone, None when the agent did not say."""
+    """US dollars spent by this session alone; None if the agent does not report it."""
     usage: Usage | None = None
     duration: float | None = None
     """Seconds from the start of the program to its end."""
     num_turns: int | None = None
     session_id: str | None = None
-    """With it the session can be resumed."""
+    """The id with which the session can be resumed."""

@@ -1,4 +1,4 @@
-"""The root of the event vocabulary: one frozen model, tagged with its class name."""
+"""The base of all events: one frozen model, tagged with its class name."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    """One thing that was said. Frozen, compared by value, tagged with its class name.
+    """Base of all events. Frozen, compared by value, tagged with its class name.
 
-    Fields that a newer version added are ignored on reading, so that an older reader keeps
-    working. The category of an event is its base class (CUG-023).
+    Unknown fields, written by a newer version, are ignored. The category of an event is its base
+    class (CUG-023).
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
     registry: ClassVar[dict[str, type[Event]]] = {}
-    """Every event that can be emitted, by its tag; categories are not in it."""
+    """Every event class by its tag, without the categories."""
 
     def __init_subclass__(cls, *, category: bool = False) -> None:
         super().__init_subclass__()
@@ -26,16 +26,16 @@ class Event(BaseModel):
 
     @property
     def tag(self) -> str:
-        """The literal `_tag` of the wire format: the name of the class."""
+        """Return the `_tag` of the wire format: the name of the class."""
         return type(self).__name__
 
 
 class UnknownEvent(Event, category=True):
-    """An event with a tag that this version does not know; `raw` is the whole JSON object."""
+    """An event with a tag unknown to this version; `raw` is the whole JSON object."""
 
     raw: dict[str, object]
 
     @property
     def tag(self) -> str:
-        """The `_tag` that was read, not the name of this class."""
+        """Return the `_tag` that was read, not the name of this class."""
         return str(self.raw.get("_tag", ""))

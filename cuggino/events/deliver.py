@@ -1,22 +1,25 @@
-"""What the deliverables loop says about its own course (requirements AUT-030 to AUT-039)."""
+"""Events of the deliverables loop (requirements AUT-030 to AUT-039)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from cuggino.events.base import Event
+from cuggino.events.result import RunOutcome, RunResult
 
 DeliverInstruction = Literal["initializer", "coding", "sync", "verify"]
-"""What a session of the loop is told: plan deliverables, work, compare with the spec, verify."""
+"""The instruction of a session: plan deliverables, implement, compare with the specification,
+verify."""
 
 DeliverStatus = Literal["pending", "passed", "blocked"]
 
 DeliverOutcome = Literal[
     "completed", "execution_error", "max_turns", "interrupted", "budget", "quota", "error"
 ]
-"""How a session ended. `error` is one that ended without a result of its agent (AUT-011)."""
+"""The outcome of a session. `error`: the agent ended without a result (AUT-011)."""
 
 DeliverExit = Literal[
     "all_passed",
@@ -30,15 +33,29 @@ DeliverExit = Literal[
     "interrupted",
     "failed",
 ]
-"""Why the loop ended (AUT-036). `failed`: what every further session would meet too."""
+"""The reason for the end of the loop (AUT-036). `failed`: an error that every further session would
+have, too."""
+
+_OUTCOMES: Mapping[DeliverExit, RunOutcome] = {
+    "all_passed": "approved",
+    "all_verified": "approved",
+    "all_blocked": "blocked",
+    "max_iterations": "max_iterations",
+    "quota_exceeded": "quota",
+    "budget_exceeded": "budget",
+    "max_retries_exceeded": "stalled",
+    "stalled": "stalled",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
 
 
 class DeliverEvent(Event, category=True):
-    """Category: the deliverables loop moved."""
+    """Category: progress of the deliverables loop."""
 
 
 class DeliverWarning(DeliverEvent):
-    """Something of the project cannot be used as it is; the loop goes on without it."""
+    """Something in the project is unusable and is ignored."""
 
     message: str
 
@@ -47,34 +64,34 @@ class DeliverSessionStarted(DeliverEvent):
     """A session is about to start."""
 
     session: int
-    """From 1."""
+    """Counted from 1."""
     instruction: DeliverInstruction
     model: str | None = None
 
 
 class DeliverSessionEnded(DeliverEvent):
-    """A session has ended, well or not; an outcome of `error` or `execution_error` is a failure."""
+    """A session has ended; the outcomes `error` and `execution_error` are failures."""
 
     session: int
     outcome: DeliverOutcome
     message: str = ""
-    """What the agent said last, or what went wrong."""
+    """The agent's last message, or the error."""
     cost_usd: float | None = None
     duration: float = 0.0
     """Seconds."""
 
 
 class DeliverSessionRetry(DeliverEvent):
-    """The session failed, and another one follows."""
+    """The session failed and is followed by another one."""
 
     attempt: int
-    """How many have failed in a row."""
+    """Failed sessions in a row."""
     max_retries: int
     message: str
 
 
 class DeliverableStatusChanged(DeliverEvent):
-    """The status of a deliverable was set; also to what it was, when its tool tells."""
+    """The status of a deliverable was set, possibly to the same value."""
 
     deliverable_id: str
     description: str
@@ -94,28 +111,28 @@ class DeliverableState(BaseModel):
 
 
 class DeliverablesListed(DeliverEvent):
-    """All deliverables that are wanted, in their order: as they stand, and when they change."""
+    """All active deliverables in order; emitted at the start and after each change."""
 
     deliverables: tuple[DeliverableState, ...] = ()
 
     @property
     def passed(self) -> int:
-        """How many are passed."""
+        """Return the number of passed deliverables."""
         return sum(item.status == "passed" for item in self.deliverables)
 
     @property
     def blocked(self) -> int:
-        """How many are blocked."""
+        """Return the number of blocked deliverables."""
         return sum(item.status == "blocked" for item in self.deliverables)
 
     @property
     def verified(self) -> int:
-        """How many were verified."""
+        """Return the number of verified deliverables."""
         return sum(item.verified for item in self.deliverables)
 
 
-class DeliverEnded(DeliverEvent):
-    """The last event of a deliverables loop, whatever ended it (AUT-035, AUT-036)."""
+class DeliverEnded(DeliverEvent, RunResult):
+    """The last event of a deliverables loop, however it ended (AUT-035, AUT-036)."""
 
     reason: DeliverExit
     sessions: int = 0
@@ -123,21 +140,29 @@ class DeliverEnded(DeliverEvent):
     total: int = 0
     blocked: int = 0
     verified: int | None = None
-    """How many were verified, None when the loop verifies none."""
+    """The number of verified deliverables; None if the loop verifies none."""
     to_verify: int = 0
-    """How many were to be verified."""
+    """The number of deliverables to verify."""
     cost_usd: float = 0.0
-    """US dollars of all sessions that told what they cost."""
+    """US dollars of all sessions that reported a cost."""
     duration: float = 0.0
     """Seconds of the whole run."""
     max_iterations: int | None = None
     max_retries: int = 0
     sync: bool = False
-    """Whether deliverables were compared with the specification and verified, not made."""
+    """True if deliverables were compared with the specification and verified, not implemented."""
     error: str = ""
-    """What ended it, when an error did."""
+    """The error that ended the loop, if any."""
+
+    @property
+    def outcome(self) -> RunOutcome:
+        return _OUTCOMES[self.reason]
+
+    @property
+    def message(self) -> str:
+        return self.error
 
     @property
     def success(self) -> bool:
-        """Whether the loop has reached what it is for."""
-        return self.reason in ("all_passed", "all_verified")
+        """Return whether every deliverable has passed or was verified."""
+        return self.outcome == "approved"

@@ -1,4 +1,4 @@
-"""What only a run's journal says: how it began, its stages, how it ended."""
+"""Journal entries that are never emitted: start, stages and end of a run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from cuggino.events.base import Event
-
-RunState = Literal[
-    "approved",
-    "spec_issue",
-    "max_iterations",
-    "stalled",
-    "ended",
-    "failed",
-    "quota",
-    "budget",
-    "interrupted",
-]
-"""How a run ended. The last four can be resumed, as can a run that was killed (no `RunEnded`)."""
+from cuggino.events.result import RunState
 
 
 class JournalEvent(Event, category=True):
@@ -34,35 +22,35 @@ class RunStarted(JournalEvent):
     command: str
     focus: str = ""
     item: str | None = None
-    """The backlog item, with the digest of its content behind a space."""
+    """The backlog item, a space, and the digest of its content."""
     agent: str = ""
-    """The agent's name, as it can be given to `--agent`."""
+    """The agent's name, as accepted by `--agent`."""
     options: dict[str, JsonValue] = Field(default_factory=dict)
     """The options of the run."""
 
 
 class RunContinued(JournalEvent):
-    """Another process goes on with the run."""
+    """Another process resumes the run."""
 
     command: str = ""
 
 
 class StageStarted(JournalEvent):
-    """A stage begins, or begins again in another process."""
+    """A stage starts, or starts again in another process."""
 
     name: str
 
 
 class StageFinished(JournalEvent):
-    """A stage has ended with this outcome: on resume it is not run again."""
+    """A stage has ended with this outcome; a resumed run does not repeat it."""
 
     outcome: JsonValue = None
     """An event with its `_tag`, a time as `{"time": ...}`, or a value as `{"value": ...}`."""
 
 
 class RunEnded(JournalEvent):
-    """The last entry of a process that could say how it ended."""
+    """The last entry of a process, unless it was killed."""
 
     state: RunState
     message: str = ""
-    """What went wrong, if anything did."""
+    """The error, if any."""

@@ -1,24 +1,25 @@
-"""What the coding loop says about its own course (CUG-021)."""
+"""Events of the coding loop (CUG-021)."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from cuggino.events.base import Event
+from cuggino.events.result import RunOutcome, RunResult
 
 
 class LoopPhaseEvent(Event, category=True):
-    """Category: the coding loop moved. `iteration` counts plan-to-review rounds from 1."""
+    """Category: progress of the coding loop. `iteration` counts from planning to review, from 1."""
 
     iteration: int
 
 
-class LoopTerminalEvent(LoopPhaseEvent, category=True):
+class LoopTerminalEvent(LoopPhaseEvent, RunResult, category=True):
     """Category: the last event of a coding loop that ended without an error."""
 
 
 class IterationStart(LoopPhaseEvent):
-    """A new round begins."""
+    """An iteration begins."""
 
     max_iterations: int
 
@@ -41,11 +42,11 @@ class CommandOutputEvent(LoopPhaseEvent, category=True):
     output: str = ""
     """Standard output and error together; only the end of a long output."""
     exit_code: int | None = None
-    """127 when the command could not be started, 124 when its time ran out."""
+    """127 if the command could not be started, 124 if it timed out."""
     file_path: str | None = None
     """The file with the whole output; it is removed with the session."""
     truncated: bool = False
-    """True when `output` is not the whole output."""
+    """True if `output` is not the whole output."""
 
 
 class SetupCommandOutput(CommandOutputEvent):
@@ -60,12 +61,12 @@ class CommitPerformed(LoopPhaseEvent):
     """The work of one task was committed."""
 
     commit_hash: str
-    """Abbreviated, as `git rev-parse --short` gives it."""
+    """Abbreviated, as by `git rev-parse --short`."""
     message: str
 
 
 class CommitFailed(LoopPhaseEvent):
-    """A commit failed; the loop goes on."""
+    """A commit failed; the loop continues."""
 
     message: str
 
@@ -75,23 +76,23 @@ class PushPerformed(LoopPhaseEvent):
 
     commit_hash: str
     remote: str
-    """Where to, as `remote/branch`."""
+    """The destination, as `remote/branch`."""
 
 
 class PushFailed(LoopPhaseEvent):
-    """A push failed; the loop goes on, and the next push brings the commit along."""
+    """A push failed; the loop continues, and the next push includes the commit."""
 
     message: str
 
 
 class TaskLimitReached(LoopPhaseEvent):
-    """`maxTasksPerPlan` agents worked on one plan without declaring it done: review comes now."""
+    """`maxTasksPerPlan` agents worked on one plan without completing it; the review follows."""
 
     max_tasks: int
 
 
 class ApprovalBlocked(LoopPhaseEvent):
-    """With `gate: block`, an approval did not count since the check before it had failed."""
+    """With `gate: block`, an approval was rejected because the check before it had failed."""
 
     exit_code: int | None
 
@@ -99,25 +100,53 @@ class ApprovalBlocked(LoopPhaseEvent):
 class LoopApproved(LoopTerminalEvent):
     """The reviewer approved: the work matches the specification."""
 
+    @property
+    def outcome(self) -> RunOutcome:
+        return "approved"
+
+    @property
+    def message(self) -> str:
+        return ""
+
 
 class LoopSpecIssue(LoopTerminalEvent):
-    """An agent found a problem in the specification; it is stored for a person."""
+    """An agent found a problem in the specification; it is stored for a person to resolve."""
 
     content: str
     filename: str
     """Name of the file in `.cuggino/spec-issues/`."""
 
+    @property
+    def outcome(self) -> RunOutcome:
+        return "spec_issue"
+
+    @property
+    def message(self) -> str:
+        return f"spec issue {self.filename}"
+
 
 class LoopMaxIterations(LoopTerminalEvent):
-    """The rounds are used up without an approval."""
+    """The iterations are used up without an approval."""
 
     max_iterations: int
 
+    @property
+    def outcome(self) -> RunOutcome:
+        return "max_iterations"
+
+    @property
+    def message(self) -> str:
+        return f"not approved within {self.max_iterations} iterations"
+
 
 class LoopStalled(LoopTerminalEvent):
-    """The loop goes round without getting anywhere, and stops rather than burning on."""
+    """The loop makes no progress and stops to save money."""
 
     reason: Literal["no_progress", "same_findings"]
     message: str
     filenames: tuple[str, ...] = ()
-    """Names of the files in `.cuggino/tbd/` with the findings that nobody could settle."""
+    """Names of the files in `.cuggino/tbd/` with the findings that no agent resolved."""
+
+    @property
+    def outcome(self) -> RunOutcome:
+        return "stalled"

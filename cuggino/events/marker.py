@@ -1,4 +1,4 @@
-"""What an agent declares with a tag in its text (CUG-010, CUG-016)."""
+"""Markers: tags with which an agent declares something in its text (CUG-010, CUG-016)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LlmMarkerEvent(Event, category=True):
 
     @classmethod
     def tag_name(cls) -> str:
-        """The tag as an agent writes it: `SpecIssue` is `SPEC_ISSUE`."""
+        """Return the tag as an agent writes it: `SpecIssue` is `SPEC_ISSUE`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).upper()
 
 
@@ -26,7 +26,7 @@ class LlmTerminalMarkerEvent(LlmMarkerEvent, category=True):
 
 
 class Note(LlmMarkerEvent):
-    """Something worth remembering for the next agent."""
+    """A note for the agents that follow."""
 
 
 class ToBeDiscussed(LlmMarkerEvent):
@@ -38,7 +38,7 @@ class SpecIssue(LlmTerminalMarkerEvent):
 
 
 class PlanComplete(LlmTerminalMarkerEvent):
-    """The plan is written."""
+    """The plan is complete."""
 
 
 class Progress(LlmTerminalMarkerEvent):
@@ -50,12 +50,12 @@ class Done(LlmTerminalMarkerEvent):
 
 
 class NoMoreWork(LlmTerminalMarkerEvent):
-    """There was nothing left to do; taken as `Done` without a commit."""
+    """There is nothing left to do; treated as `Done` without a commit."""
 
 
 class Approved(LlmTerminalMarkerEvent):
-    """The reviewer found the work to match the specification."""
+    """The reviewer approves: the work matches the specification."""
 
 
 class RequestChanges(LlmTerminalMarkerEvent):
-    """The reviewer sends the work back."""
+    """The reviewer requests changes."""

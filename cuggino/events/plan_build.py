@@ -1,13 +1,15 @@
-"""What the plan/build loop says about its own course (requirements LOP-050 to LOP-099)."""
+"""Events of the plan/build loop (requirements LOP-050 to LOP-099)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from cuggino.events.base import Event
 from cuggino.events.deliver import DeliverOutcome
+from cuggino.events.result import RunOutcome, RunResult
 
 PlanBuildPhase = Literal["plan", "build", "verify"]
 
@@ -23,12 +25,26 @@ PlanBuildExit = Literal[
     "interrupted",
     "failed",
 ]
-"""Why the loop ended. `complete`: the done file is there, and nothing contradicts it. `blocked`:
-every open job is blocked. `failed`: what every further session would meet too."""
+"""The reason for the end of the loop. `complete`: the done file exists and nothing contradicts it.
+`blocked`: every open job is blocked. `failed`: an error that every further session would have, too.
+"""
+
+_OUTCOMES: Mapping[PlanBuildExit, RunOutcome] = {
+    "complete": "approved",
+    "planned": "planned",
+    "blocked": "blocked",
+    "max_iterations": "max_iterations",
+    "quota_exceeded": "quota",
+    "budget_exceeded": "budget",
+    "max_retries_exceeded": "stalled",
+    "stalled": "stalled",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
 
 
 class PlanBuildEvent(Event, category=True):
-    """Category: the plan/build loop moved."""
+    """Category: progress of the plan/build loop."""
 
 
 class PlanBuildPhaseStarted(PlanBuildEvent):
@@ -36,11 +52,11 @@ class PlanBuildPhaseStarted(PlanBuildEvent):
 
     phase: PlanBuildPhase
     iteration: int
-    """One counter runs through plan and build, from 1 (LOP-009)."""
+    """Counted from 1 through plan and build (LOP-009)."""
 
 
 class PlanBuildIterationEnded(PlanBuildEvent):
-    """A session of plan or build has ended, with all that belongs to it."""
+    """A plan or build session and its verification have ended."""
 
     iteration: int
     cost_usd: float | None = None
@@ -49,71 +65,71 @@ class PlanBuildIterationEnded(PlanBuildEvent):
 
 
 class PlanBuildSessionEnded(PlanBuildEvent):
-    """A session of plan or build has ended, well or not."""
+    """A plan or build session has ended."""
 
     iteration: int
     phase: PlanBuildPhase
     outcome: DeliverOutcome
     message: str = ""
-    """What the agent said last, or what went wrong."""
+    """The agent's last message, or the error."""
     cost_usd: float | None = None
     duration: float = 0.0
     """Seconds."""
 
 
 class PlanBuildSessionRetry(PlanBuildEvent):
-    """The session failed, and another one follows."""
+    """The session failed and is followed by another one."""
 
     attempt: int
-    """How many have failed in a row."""
+    """Failed sessions in a row."""
     max_retries: int
     message: str
 
 
 class PlanBuildWarning(PlanBuildEvent):
-    """Something cannot be used as it is, or should be otherwise; the loop goes on."""
+    """Something is unusable or questionable; the loop continues."""
 
     message: str
 
 
 class JobsCounted(PlanBuildEvent):
-    """How far the jobs are: at the start, and after each iteration."""
+    """The counts of jobs; emitted at the start and after each iteration."""
 
     open: int
-    """Those which are neither done nor blocked."""
+    """Jobs that are neither done nor blocked."""
     done: int
     blocked: int = 0
     next_job: str | None = None
-    """The open one of the highest priority, as `id: description`."""
+    """The open job with the highest priority, as `id: description`."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the number of all jobs."""
         return self.open + self.done + self.blocked
 
 
 class SubAgentStarted(PlanBuildEvent):
-    """The agent has given a part of its work to another one (LOP-082)."""
+    """The agent delegated work to a sub-agent (LOP-082)."""
 
     name: str
     description: str = ""
 
 
 class SubAgentEnded(PlanBuildEvent):
-    """That one has ended."""
+    """A sub-agent has ended."""
 
     name: str = ""
 
 
 class FileTouched(PlanBuildEvent):
-    """The agent has written a file; once for each in an iteration (LOP-083)."""
+    """The agent wrote a file; emitted once per file and iteration (LOP-083)."""
 
     path: str
-    """Relative to the project, where it is in it."""
+    """Relative to the project for files in it."""
 
 
 class CommitSeen(PlanBuildEvent):
-    """There is a commit that was not there before (LOP-083)."""
+    """A new commit was found (LOP-083)."""
 
     commit_hash: str
     """Abbreviated."""
@@ -121,24 +137,24 @@ class CommitSeen(PlanBuildEvent):
 
 
 class BuildVerified(PlanBuildEvent):
-    """What was found when the build was verified after an iteration (LOP-095)."""
+    """The result of verifying the build after an iteration (LOP-095)."""
 
     passed: bool
     issues: tuple[str, ...] = ()
 
 
 class JobVerified(PlanBuildEvent):
-    """Whether a job that was said to be done is done (LOP-096)."""
+    """The result of verifying a job that was reported as done (LOP-096)."""
 
     job_id: str
     description: str
     passed: bool
     issues: tuple[str, ...] = ()
-    """Why it goes back."""
+    """The reasons why the job is reopened."""
 
 
 class JobBlocked(PlanBuildEvent):
-    """A job has failed its verification too often: the loop leaves it to a person (LOP-097)."""
+    """A job failed its verification too often and is left to a person (LOP-097)."""
 
     job_id: str
     description: str
@@ -146,22 +162,22 @@ class JobBlocked(PlanBuildEvent):
 
 
 class VerificationEnded(PlanBuildEvent):
-    """What the verification after an iteration came to."""
+    """The result of the verification after an iteration."""
 
     findings: tuple[str, ...] = ()
-    """What the next session is told."""
+    """The findings given to the next session."""
     failures: dict[str, int] = Field(default_factory=dict)
-    """How often in a row each job has failed its verification, by its id."""
+    """Failed verifications in a row, by job id."""
 
 
 class DoneFileRejected(PlanBuildEvent):
-    """The done file was there though something contradicts it; it was removed."""
+    """The done file existed, but something contradicts it; it was removed."""
 
     reason: str
 
 
-class PlanBuildEnded(PlanBuildEvent):
-    """The last event of a plan/build loop, whatever ended it."""
+class PlanBuildEnded(PlanBuildEvent, RunResult):
+    """The last event of a plan/build loop, however it ended."""
 
     reason: PlanBuildExit
     iterations: int = 0
@@ -169,13 +185,21 @@ class PlanBuildEnded(PlanBuildEvent):
     done: int = 0
     blocked: int = 0
     cost_usd: float = 0.0
-    """US dollars of all sessions that told what they cost."""
+    """US dollars of all sessions that reported a cost."""
     duration: float = 0.0
     """Seconds of the whole run."""
     error: str = ""
-    """What ended it, when an error did; the blocked jobs when these did."""
+    """The error that ended the loop, or the blocked jobs."""
+
+    @property
+    def outcome(self) -> RunOutcome:
+        return _OUTCOMES[self.reason]
+
+    @property
+    def message(self) -> str:
+        return self.error
 
     @property
     def success(self) -> bool:
-        """Whether the loop has reached what it is for."""
-        return self.reason in ("complete", "planned")
+        """Return whether every job is built and verified, or planned with `plan_only`."""
+        return self.outcome in ("approved", "planned")

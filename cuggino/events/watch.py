@@ -1,4 +1,4 @@
-"""What the watch says about its own course (CUG-022)."""
+"""Events of the watch (CUG-022)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cuggino.events.base import Event
 
 
 class WatchLoopEvent(Event, category=True):
-    """Category: the watch moved."""
+    """Category: progress of the watch."""
 
 
 class WatchSpecIssueWaiting(WatchLoopEvent):
@@ -18,78 +18,78 @@ class WatchBacklogWaiting(WatchLoopEvent):
 
 
 class WatchProcessingItem(WatchLoopEvent):
-    """A backlog item is taken; the coding loop runs on it."""
+    """The coding loop starts on a backlog item."""
 
     filename: str
 
 
 class WatchItemCompleted(WatchLoopEvent):
-    """A backlog item is finished and has left the backlog."""
+    """A backlog item is finished and was archived."""
 
     filename: str
 
 
 class WatchItemRetained(WatchLoopEvent):
-    """A backlog item was changed while it was worked on, and stays in the backlog."""
+    """A backlog item was changed while it was processed, and stays in the backlog."""
 
     filename: str
 
 
 class WatchItemRetry(WatchLoopEvent):
-    """Work on a backlog item failed; it is tried again after a pause."""
+    """Work on a backlog item failed; it is retried after a pause."""
 
     filename: str
     message: str
     attempt: int
-    """The attempt that failed, from 1."""
+    """The failed attempt, from 1."""
     max_attempts: int
     retry_in: float
     """Seconds until the next attempt."""
     counted: bool = True
-    """False after a usage limit, which costs no attempt."""
+    """False after a usage limit, which does not count as an attempt."""
 
 
 class WatchItemParked(WatchLoopEvent):
-    """A backlog item was given up for now: it is in `.cuggino/parked/`, with the reason."""
+    """A backlog item was moved to `.cuggino/parked/`, with the reason."""
 
     filename: str
     reason: str
 
 
 class WatchItemSkipped(WatchLoopEvent):
-    """Something in the backlog folder is no item that could be worked on; it stays there."""
+    """A file in the backlog is not a usable item; it is left there."""
 
     filename: str
     reason: str
 
 
 class WatchAuditStarted(WatchLoopEvent):
-    """The audit agent starts, in idle time."""
+    """The audit agent starts while the watch is idle."""
 
 
 class WatchAuditEnded(WatchLoopEvent):
-    """The audit agent ended by itself."""
+    """The audit agent has ended."""
 
 
 class WatchAuditInterrupted(WatchLoopEvent):
-    """Work arrived: the audit agent was ended."""
+    """The audit agent was terminated because work arrived."""
 
 
 class WatchAuditFailed(WatchLoopEvent):
-    """The audit agent failed; the watch goes on."""
+    """The audit agent failed; the watch continues."""
 
     message: str
 
 
 class WatchPolling(WatchLoopEvent):
-    """A folder tells nothing of its changes: it is looked at now and then instead."""
+    """A folder does not report changes and is polled instead."""
 
     folder: str
     reason: str
 
 
 class NotificationFailed(WatchLoopEvent):
-    """A person could not be notified; said once, the watch goes on."""
+    """A notification failed; reported once, the watch continues."""
 
     message: str
 

@@ -12,20 +12,20 @@ from cuggino.events.base import Event, UnknownEvent
 
 
 def event_types() -> dict[str, type[Event]]:
-    """Every event that can be emitted, by its tag."""
+    """Return every event class by its tag."""
     return dict(Event.registry)
 
 
 def dump_event(event: Event) -> str:
-    """The event as one line of JSON: its `_tag`, then its fields in snake_case, no newline.
+    """Return the event as one line of JSON: its `_tag`, then its fields in snake_case, no newline.
 
-    The line can always be written as UTF-8: half a surrogate pair is escaped.
+    The line is always valid UTF-8: half a surrogate pair is escaped.
     """
     return dump_event_bytes(event).decode()
 
 
 def dump_event_bytes(event: Event) -> bytes:
-    """What `dump_event` gives, as UTF-8."""
+    """Return the line of `dump_event` as UTF-8."""
     try:
         if isinstance(event, UnknownEvent):
             return to_json({"_tag": event.tag, **event.raw}, inf_nan_mode="constants")
@@ -45,10 +45,10 @@ def _plain(value: object) -> str:
 
 
 def parse_event(line: str | bytes) -> Event:
-    """The event that `dump_event` wrote; an unknown tag gives `UnknownEvent`, never an error.
+    """Return the event in a line of JSON; an unknown tag gives an `UnknownEvent`.
 
     Raises:
-        ValueError: the line is not a JSON object with a `_tag`, or its fields do not fit the tag.
+        ValueError: the line is not a JSON object with a `_tag`, or its fields are invalid.
     """
     raw = json.loads(line)
     if not isinstance(raw, dict) or not isinstance(raw.get("_tag"), str):

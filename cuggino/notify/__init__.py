@@ -1,15 +1,13 @@
-"""Calling a person: what is said when the watch needs one, and the ways that it is sent.
+"""Notifications for a person when the watch needs one.
 
     events = runtime.watch().pipe(with_notifications(make_notifier(config)))
 
-Apprise URLs hold passwords and tokens: no message and no error shows more of one than its scheme.
+Apprise URLs contain passwords and tokens: messages and errors show only their scheme.
 """
 
 from cuggino.notify.apprise import AppriseNotifier
-from cuggino.notify.messages import message_for
-from cuggino.notify.notifier import Notifier, SilentNotifier
-from cuggino.notify.operator import with_notifications
-from cuggino.notify.ways import make_notifier, rings
+from cuggino.notify.notifier import Notifier, SilentNotifier, make_notifier, rings
+from cuggino.notify.operator import message_for, with_notifications
 
 __all__ = [
     "AppriseNotifier",

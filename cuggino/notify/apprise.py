@@ -18,24 +18,24 @@ from cuggino.errors import ConfigError, CugginoError
 from cuggino.operators import serial
 
 TIMEOUT = 30.0
-"""Seconds that the sending of one notification may take."""
+"""Seconds that sending one notification may take."""
 
 JOIN_LIMIT = 0.5
-"""Seconds that a disposal waits for what is being sent."""
+"""Seconds that a disposal waits for notifications being sent."""
 
 Send = Callable[[str, str], str | None]
-"""Sends title and body on the calling thread; gives what is wrong, None when it was sent."""
+"""Send title and body on the calling thread; return the error, or None."""
 
 
 class AppriseNotifier:
-    """Sends to Apprise URLs (desktop, ntfy, Slack, mail, ...), all of them at once.
+    """A notifier for Apprise URLs (desktop, ntfy, Slack, mail, ...), all of them at once.
 
-    Each URL is sent to on a helper thread of its own, at most `timeout` seconds long: one that
-    hangs keeps no other from being sent, and is left behind (a daemon thread) when the time is
-    over. Errors of `notify`: `CugginoError`, naming the schemes that were not sent to.
+    Each URL has its own helper thread for at most `timeout` seconds: one that hangs does not block
+    the others and is left behind (a daemon thread). Errors of `notify`: `CugginoError`, naming the
+    schemes that failed.
 
     Raises:
-        ConfigError: Apprise is not installed, or does not know one of the URLs.
+        ConfigError: Apprise is not installed, or a URL is invalid.
     """
 
     def __init__(self, urls: Iterable[str], *, timeout: float = TIMEOUT) -> None:
@@ -43,7 +43,7 @@ class AppriseNotifier:
         self._sends = [(_scheme(url), _apprise(url)) for url in urls]
 
     def notify(self, title: str, body: str) -> Observable[Any]:
-        """Send to all URLs; completes when each was sent to, fails with those that were not."""
+        """Send to all URLs; complete when each was sent, or fail with those that were not."""
 
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
@@ -56,7 +56,7 @@ class AppriseNotifier:
 
 
 class _Sending:
-    """One notification on its way to all places: a thread for each, one lane for the outcome."""
+    """One notification being sent: one thread per URL, one lane for the outcome."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class _Sending:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self, number: int, send: Send, title: str, body: str) -> None:
-        """On a helper thread: send, and post how it went."""
+        """Send on a helper thread, and post the outcome."""
         try:
             problem = send(title, body)
-        except Exception as error:  # its words may hold the URL
+        except Exception as error:  # its message may contain the URL
             problem = type(error).__name__
 
         def told(*_: Any) -> None:
@@ -112,7 +112,7 @@ class _Sending:
             if len(self._outcomes) == len(self._sends):
                 self._finish()
 
-        with suppress(DisposedException):  # the lane has ended: nobody is left to be told
+        with suppress(DisposedException):  # the lane has ended
             self._lane.schedule(told)
 
     def _finish(self) -> None:
@@ -132,15 +132,15 @@ class _Sending:
 
 
 def _scheme(url: str) -> str:
-    """All of a URL that may be shown: the rest may be a password."""
+    """Return the only part of a URL that may be shown; the rest may be a password."""
     return url.partition("://")[0]
 
 
 def _apprise(url: str) -> Send:
-    """What sends to the URL.
+    """Return the function that sends to the URL.
 
     Raises:
-        ConfigError: Apprise is not installed, or does not know the URL.
+        ConfigError: Apprise is not installed, or the URL is invalid.
     """
     try:
         import apprise
@@ -149,13 +149,13 @@ def _apprise(url: str) -> Send:
             '"notify" has Apprise URLs, but Apprise is not installed',
             hint="pip install 'cuggino[notify]'",
         ) from error
-    # It runs on our thread; Apprise's own ones would keep the interpreter from exiting.
+    # Run on our thread: Apprise's own threads would keep the interpreter from exiting.
     asset = apprise.AppriseAsset(async_mode=False, service_timeout=0)
     place = apprise.Apprise(asset=asset)
     if not place.add(url):
         raise ConfigError(
             f'{CONFIG_FILE}: "notify": Apprise cannot use the {_scheme(url)}:// URL',
-            hint="see https://appriseit.com for how the URL of a service is written",
+            hint="see https://appriseit.com for the URLs of services",
         )
 
     def send(title: str, body: str) -> str | None:
@@ -166,6 +166,6 @@ def _apprise(url: str) -> Send:
 
 
 def _reason(logs: Iterable[Any]) -> str:
-    """Only the number of an HTTP error: the words of a service may hold its URL."""
+    """Return only the number of an HTTP error; a service's message may contain its URL."""
     found = re.search(r"\berror=(\d{3})\b", " ".join(str(entry.message) for entry in logs))
     return f"HTTP {found[1]}" if found else "failed"

@@ -1,4 +1,4 @@
-"""The operator that calls a person while a watch passes."""
+"""The operator that notifies a person about the events of a watch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.errors import CugginoError
-from cuggino.events import NotificationFailed, RateLimited, WatchEvent
-from cuggino.notify.messages import message_for, plain
+from cuggino.events import (
+    Event,
+    NotificationFailed,
+    RateLimited,
+    WatchBacklogWaiting,
+    WatchEvent,
+    WatchItemParked,
+    WatchSpecIssueWaiting,
+)
 from cuggino.notify.notifier import Notifier
 
 WAITING_LIMIT = 20
-"""Messages that are kept while one is being sent; of more only the number is told."""
+"""Messages kept while one is being sent; of more, only the number is reported."""
 
 
 def with_notifications(
@@ -24,15 +31,15 @@ def with_notifications(
     ::
 
         source:                 a--W----P--|       W, P need a person
-        notifier:                  ---|            its second sending fails after one second
-                                        -#
+        first call:             ---|
+        second call:            -#
         with_notifications:     a--W----PX-|       X: NotificationFailed
 
     Every event is passed on unchanged and at once, completion and error too. One notification is
     sent at a time; those that come meanwhile are sent together afterwards. A usage limit that is
     reported again is sent once. The first failure adds one `NotificationFailed`, later ones
     nothing; the next notifications are tried all the same. The end of the stream and disposal
-    cancel what is being sent.
+    cancel the one being sent.
     """
 
     def operator(source: Observable[WatchEvent]) -> Observable[WatchEvent]:
@@ -105,7 +112,7 @@ class _Calls:
         self._send()
 
     def _send(self) -> None:
-        # A loop, not a recursion: a notifier may be done within `subscribe`.
+        # A loop, not recursion: a notifier may complete within `subscribe`.
         while self._waiting and not self._sending and not self._disposed:
             title, body = self._next()
             self._sending = True
@@ -118,7 +125,7 @@ class _Calls:
                 self._fail(error)
 
     def _next(self) -> tuple[str, str]:
-        """The message that waits, or all that wait as one."""
+        """Return the waiting message, or all of them as one."""
         waiting, self._waiting = self._waiting, []
         dropped, self._dropped = self._dropped, 0
         if len(waiting) == 1:
@@ -146,3 +153,33 @@ class _Calls:
     def dispose(self) -> None:
         self._disposed = True
         self._running.dispose()
+
+
+BODY_LIMIT = 500
+"""Characters of a message; an agent's error can be long."""
+
+
+def message_for(event: Event) -> tuple[str, str] | None:
+    """Return title and body of the notification about the event, or None if it needs no person."""
+    match event:
+        case WatchSpecIssueWaiting():
+            return (
+                "A spec issue waits for you",
+                "The work goes on when .cuggino/spec-issues/ is empty.",
+            )
+        case WatchBacklogWaiting():
+            return "The backlog is empty", "The work goes on with the next item in the backlog."
+        case WatchItemParked(filename=filename, reason=reason):
+            return f"Parked: {filename}", f"{reason}\nIt is in .cuggino/parked/ now."
+        case RateLimited(status="rejected", limit=limit, resets_at=resets_at):
+            resets = f"It resets at {resets_at:%Y-%m-%d %H:%M %Z}".rstrip() if resets_at else ""
+            words = [f"Limit: {limit}." if limit else "", f"{resets}." if resets else ""]
+            return "The agent's usage limit is reached", " ".join(filter(None, words)) or "Wait."
+        case _:
+            return None
+
+
+def plain(text: str) -> str:
+    """Return the text without control characters except newlines, cut to the limit."""
+    kept = "".join(c for c in text if c == "\n" or c.isprintable())
+    return kept if len(kept) <= BODY_LIMIT else f"{kept[: BODY_LIMIT - 2]} …"

@@ -1,30 +1,51 @@
-"""Observable to Observable: what RxPY's own operators cannot serve.
+"""Operators that RxPY does not have.
 
-A loop is written with `flow`; an agent's text becomes markers with `extract_markers`. The policies
-(`idle_timeout`, `stage_timeout`, `retry_session`, `wait_for_quota`, `within_budget`) go around any
-stream of events, in the order in which they are composed. The others are the few building blocks
-that these need. Time comes from the scheduler given to `subscribe`.
+A loop is written with `flow`; `extract_markers` turns an agent's text into markers; the operators
+of `supervision` go around the stream of an agent's events. The rest are general building blocks.
+
+All of them keep one contract, beyond the Rx grammar:
+
+- Time comes from the scheduler given to `subscribe`, which is passed on to every source.
+- Everything that a stream holds (processes, timers, subscriptions) is released before its
+  `on_completed` or `on_error` is called, and when `dispose` returns.
+- An exception raised by the subscriber's `on_next` releases everything and reaches the
+  subscriber's `on_error`. It is never raised into the source, and never taken for a failure of
+  the source: it is not retried, waited for or handled by `catch_tag`.
+- Nothing is emitted after the end or after disposal.
+
+`managed` makes an operator that keeps it. RxPY's own operators do not, but a chain of them does
+when it ends in one of these, as every stream of a loop ends in `on_loop`.
 """
 
-from cuggino.operators.acquire_release import acquire_release
+from cuggino.domain.schedule import Schedule, parse_duration
+from cuggino.operators.acquire_release import Scope, acquire_release, scoped
 from cuggino.operators.alongside import alongside
-from cuggino.operators.extract_markers import MarkerTags, extract_markers, marker_tags
-from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward
-from cuggino.operators.idle_timeout import idle_timeout
+from cuggino.operators.catch_tag import catch_tag
+from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
+from cuggino.operators.managed import managed
 from cuggino.operators.mapcat import mapcat
+from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_now import merge_now
-from cuggino.operators.on_loop import on_loop
-from cuggino.operators.quota_gate import QuotaGate
-from cuggino.operators.remedies import Remedies
-from cuggino.operators.retry_session import is_outage, is_transient, retry_session
-from cuggino.operators.scheduler import LoopScheduler, default_scheduler, serial
-from cuggino.operators.stage_timeout import stage_timeout
+from cuggino.operators.on_loop import on_loop, within_loop
+from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
+from cuggino.operators.supervision import (
+    RETRIES,
+    Ledger,
+    QuotaGate,
+    Remedies,
+    idle_timeout,
+    is_outage,
+    is_transient,
+    retry_session,
+    stage_timeout,
+    wait_for_quota,
+    within_budget,
+)
 from cuggino.operators.until_terminal import until_terminal
-from cuggino.operators.wait_for_quota import wait_for_quota
-from cuggino.operators.within_budget import Ledger, within_budget
 
 __all__ = [
+    "RETRIES",
     "Flow",
     "Ledger",
     "LoopScheduler",
@@ -33,9 +54,12 @@ __all__ = [
     "Recorded",
     "Recorder",
     "Remedies",
+    "Schedule",
+    "Scope",
     "acquire_release",
     "alongside",
     "ask",
+    "catch_tag",
     "default_scheduler",
     "emit",
     "extract_markers",
@@ -45,14 +69,20 @@ __all__ = [
     "interrupt_when",
     "is_outage",
     "is_transient",
+    "lane_of",
+    "managed",
     "mapcat",
     "marker_tags",
     "merge_now",
     "on_loop",
+    "parse_duration",
+    "pause",
     "retry_session",
+    "scoped",
     "serial",
     "stage_timeout",
     "until_terminal",
     "wait_for_quota",
     "within_budget",
+    "within_loop",
 ]

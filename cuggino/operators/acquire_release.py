@@ -1,15 +1,87 @@
-"""`acquire_release`: a resource that lives as long as a subscription."""
+"""`acquire_release` and `Scope`: resources that live as long as a subscription."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import TracebackType
 from typing import TypeVar
 
 from reactivex import Observable, abc, using
 from reactivex.disposable import Disposable
 
+from cuggino.operators.managed import managed
+
 T = TypeVar("T")
 Resource = TypeVar("Resource")
+
+
+class Scope:
+    """Several resources that are released together, the last acquired first.
+
+    Use it as a context manager, such as in a `flow`, whose disposal closes the generator and with
+    it the scope::
+
+        def story():
+            with Scope() as scope:
+                lock = scope.acquire(take_lock, release_lock)
+                folder = scope.acquire(make_folder, remove_folder)
+                yield from forward(work_in(folder))
+
+    or with `scoped`, for a stream. Every resource is released even when releasing another one
+    fails; the first such error is raised at the end.
+    """
+
+    def __init__(self) -> None:
+        self._releases: list[Callable[[], object]] = []
+
+    def acquire(
+        self, acquire: Callable[[], Resource], release: Callable[[Resource], object]
+    ) -> Resource:
+        """Acquire a resource; it is released when the scope closes."""
+        resource = acquire()
+        self.defer(lambda: release(resource))
+        return resource
+
+    def defer(self, release: Callable[[], object]) -> None:
+        """Call `release` when the scope closes."""
+        self._releases.append(release)
+
+    def close(self) -> None:
+        """Release everything, in reverse order; any number of times."""
+        failure: Exception | None = None
+        while self._releases:
+            try:
+                self._releases.pop()()
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def scoped(use: Callable[[Scope], Observable[T]]) -> Observable[T]:
+    """Return the stream `use(scope)`, with a scope of its own for each subscription.
+
+    ::
+
+        inner:      -a-b|
+        scoped:     -a-b|
+
+    The scope is closed once: when the stream completes or fails, before that is passed on, when
+    it is disposed, or when `use` raises, whose exception is the stream's error.
+    (RxPY's `using` holds one resource.)
+    """
+    return acquire_release(Scope, use, Scope.close)
 
 
 def acquire_release(
@@ -17,10 +89,17 @@ def acquire_release(
     use: Callable[[Resource], Observable[T]],
     release: Callable[[Resource], None],
 ) -> Observable[T]:
-    """The stream `use(resource)`, with a resource of its own for each subscription.
+    """Return the stream `use(resource)`, with a resource of its own for each subscription.
 
-    `release` is called exactly once: when the stream completes, fails, is disposed, or when `use`
-    or the subscription raises. An exception in `acquire` is the stream's error.
+    ::
+
+        inner:              -a-b|
+        acquire_release:    -a-b|
+
+    `release` is called exactly once: when the stream completes or fails, before that is passed
+    on, when it is disposed, or when `use` or the subscription raises. An exception of `acquire` is
+    the stream's error. (RxPY's `using` needs a disposable as its resource, and releases it after
+    the end.)
     """
 
     def subscribe_with(held: abc.DisposableBase | None) -> Observable[T]:
@@ -32,4 +111,5 @@ def acquire_release(
             super().__init__(lambda: release(resource))
             self.resource = resource
 
-    return using(lambda: _Held(acquire()), subscribe_with)
+    stream = using(lambda: _Held(acquire()), subscribe_with)
+    return managed(lambda observer, scheduler: stream.subscribe(observer, scheduler=scheduler))

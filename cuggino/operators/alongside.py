@@ -1,4 +1,4 @@
-"""`alongside`: hear others while a stream lasts."""
+"""`alongside`: merge other streams for as long as the source lasts."""
 
 from __future__ import annotations
 
@@ -8,56 +8,39 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
+from cuggino.operators.managed import Subscription, managed
+
 T = TypeVar("T")
 
 
 def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]]:
-    """Emit what the source emits and what the `others` emit, for as long as the source lasts.
+    """Emit the events of the source and of the `others` until the source completes.
 
     ::
 
-        source:               -a--b--|
-        other:                --x--y--z--
-        alongside(other):     -ax-by-|
+        source:             -a--b-|
+        other:              --x--y--z
+        alongside(other):   -ax-by|
 
-    The others are subscribed first, and all are released before the end of the source is passed
-    on. That another one completes changes nothing; its error is the stream's error. All must be on
-    one thread.
+    The others are subscribed first. The completion of another changes nothing; its error is the
+    stream's error. All must be on one thread. (RxPY's `merge` waits for all of them.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+            observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             subscriptions = CompositeDisposable()
-            ended = False
-
-            def fail(error: Exception) -> None:
-                nonlocal ended
-                if not ended:
-                    ended = True
-                    subscriptions.dispose()
-                    observer.on_error(error)
-
-            def complete() -> None:
-                nonlocal ended
-                if not ended:
-                    ended = True
-                    subscriptions.dispose()
-                    observer.on_completed()
-
-            def on_next(event: T) -> None:
-                if not ended:
-                    observer.on_next(event)
-
             for other in others:
-                if ended:
+                if observer.closed:
                     break
-                subscriptions.add(other.subscribe(on_next, fail, lambda: None, scheduler=scheduler))
-            if not ended:
-                subscriptions.add(source.subscribe(on_next, fail, complete, scheduler=scheduler))
+                subscriptions.add(
+                    other.subscribe(observer.on_next, observer.on_error, scheduler=scheduler)
+                )
+            if not observer.closed:
+                subscriptions.add(source.subscribe(observer, scheduler=scheduler))
             return subscriptions
 
-        return Observable(subscribe)
+        return managed(subscribe)
 
     return operator

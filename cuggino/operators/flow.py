@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from reactivex import Observable, abc
+from reactivex import Observable, abc, defer, timer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
+from cuggino.domain.schedule import Duration, parse_duration
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Stage(Generic[T]):
-    """What a generator yields to run a stream; made by `forward` and `ask`."""
+    """A stream to run, yielded by `forward` and `ask`."""
 
     stream: Observable[T]
     forwarded: bool
@@ -27,13 +28,13 @@ class Stage(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """What a generator yields to send events; made by `emit`."""
+    """Events to emit, yielded by `emit`."""
 
     events: tuple[Any, ...]
 
 
 Flow: TypeAlias = Generator[Stage[Any] | Emit, Any, R]
-"""A generator that `flow` can run; `R` is what `yield from` gives to a caller."""
+"""A generator that `flow` can run; `R` is the value of `yield from`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,85 +45,94 @@ class Recorded:
 
 
 class Recorder(Protocol):
-    """Where a durable flow writes what happens, and finds what has happened.
+    """The journal of a durable flow: written as it runs, replayed when it is resumed.
 
-    An exception of any of them ends the stream with it: what cannot be written down is not done.
+    An exception of any method is the stream's error: what cannot be recorded is not done.
     """
 
     def replay(self, name: str) -> Recorded | None:
-        """The outcome of the next stage, if it has ended before; None when it is to be run.
+        """Return the recorded outcome of the next stage; None when it must run.
 
-        Raises when the stage that was recorded in its place has another name.
+        Raises when the recorded stage has another name.
         """
 
     def started(self, name: str, *, at: datetime) -> None:
-        """The stage is about to run."""
+        """Record that the stage is about to run."""
 
     def event(self, event: Any, *, staged: bool, at: datetime) -> bool:
-        """The event is about to be sent, by the running stage or by the generator itself.
+        """Record an event about to be emitted, by the running stage or the generator itself.
 
-        False when it need not be: an earlier process has sent it.
+        Returns False when an earlier process has emitted it.
         """
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
-        """The running stage has ended without an error, with this last event."""
+        """Record that the running stage has completed with this last event."""
 
     def failed(self, error: Exception) -> None:
-        """The running stage has ended with an error, which is thrown into the generator."""
+        """Record that the running stage has failed; the error is thrown into the generator."""
 
 
 def forward(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
-    """Run the stream, send its events downstream; gives its last event (None if it had none).
+    """Run the stream and emit its events; return its last one, or None without any.
 
-    `name` is the stage's in the journal of a durable flow.
+    `name` is the stage's name in the journal of a durable flow.
     """
     return cast("T | None", (yield Stage(stream, forwarded=True, name=name)))
 
 
 def ask(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
-    """Run the stream and keep its events here; gives its last event (None if it had none)."""
+    """Run the stream without emitting its events; return its last one, or None without any."""
     return cast("T | None", (yield Stage(stream, forwarded=False, name=name)))
 
 
+def pause(duration: Duration, *, name: str = "pause") -> Flow[None]:
+    """Wait on the scheduler of the flow."""
+    seconds = parse_duration(duration)
+    yield from ask(defer(lambda scheduler: timer(seconds, scheduler=serial(scheduler))), name=name)
+
+
 def emit(*events: Any) -> Flow[None]:
-    """Send the events downstream."""
+    """Emit the events."""
     yield Emit(events)
 
 
 def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> Observable[Any]:
-    """A stream that is told by a generator: its stages run one after the other.
+    """Run a generator whose stages are streams, one after the other.
 
     ::
 
-        def story():                            a:      -x-y|
-            last = yield from forward(a)        b:           --z|
-            yield from emit(last)               flow:   -x-y(y)--z|
+        def story():
+            last = yield from forward(a)
+            yield from emit(last)
             yield from forward(b)
 
-    Events are forwarded in order, with no queue. A finished stage is released (its process
-    reaped, its `finally_action` run) before the generator goes on. A stage's error is thrown into
-    the generator at its `yield`, so `try`, `except`, `finally` and `with` work; one that is not
-    caught ends the stream with that error. Disposal disposes the running stage first and then
-    closes the generator, also when it arrives while the generator's body runs; a `finally` block
-    can therefore not run another stream. The stack stays constant over any number of stages.
+        a:          -x-y|
+        b:              --z|
+        flow:       -x-y(y)-z|
 
-    A subscription makes a new generator. The scheduler given to `subscribe` is passed to every
-    stage. It runs on one thread: put `on_loop` after it where stages use others.
+    Events are emitted in order, without a queue. A finished stage is released (its process reaped,
+    its `finally_action` run) before the generator continues. A stage's error is thrown into the
+    generator at its `yield`, so `try`, `except`, `finally` and `with` work; an uncaught one is the
+    stream's error. Disposal disposes the running stage and then closes the generator, also while
+    the generator's body runs; a `finally` block can therefore not run another stream. The stack
+    stays constant over any number of stages.
 
-    With a `recorder` the flow is durable: each stage's start and outcome and each event is given
-    to it before anybody acts on it, and a stage whose outcome it knows is not run, but its
-    outcome fed back at once. The generator must then be a pure function of its stages' outcomes:
-    clocks, random values and file reads that steer it are stages too. A stage that failed has no
-    outcome: it is where a resumed run goes on.
-    A recorder serves one subscription.
+    Each subscription makes a new generator. The scheduler given to `subscribe` is passed to every
+    stage. A flow runs on one thread: put `on_loop` after it where stages use others.
+
+    With a `recorder` the flow is durable: each stage's start, events and outcome are recorded
+    before anything acts on them, and a stage with a recorded outcome is not run again but returns
+    that outcome. The generator must then be a pure function of its stages' outcomes: clocks,
+    random values and file reads that steer it are stages too. A failed stage has no outcome: a
+    resumed run continues with it. A recorder serves one subscription.
 
     ::
 
-        flow, killed in a:   -x-                    recorded: x
-        flow, resumed:       -x-y(y)--z|            a runs again
+        killed in a:        -x-             recorded: x
+        resumed:            -x-y(y)-z|      a runs again
 
-        flow, killed in b:   -x-y(y)--              recorded: x y, the outcome of a, y
-        flow, resumed:       --z|                   only b runs
+        killed in b:        -x-y(y)-        recorded: x y, the outcome of a, y
+        resumed:            --z|            only b runs
     """
 
     def subscribe(
@@ -136,7 +146,7 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
 
 
 class _Driver:
-    """Drives one generator. A trampoline: whoever ends a stage only leaves a note for the loop."""
+    """The driver of one generator. A trampoline: the end of a stage only leaves a note for it."""
 
     def __init__(
         self,
@@ -149,7 +159,7 @@ class _Driver:
         self._observer = observer
         self._scheduler = scheduler
         self._lane: abc.SchedulerBase | None = None
-        """Whose time is written down; asked for at every event."""
+        """The lane whose time is recorded with every event."""
         self._recorder = recorder
         self._stage: SingleAssignmentDisposable | None = None
         self._note: tuple[Any, Exception | None] | None = None
@@ -182,7 +192,7 @@ class _Driver:
                 self._generator.close()
 
     def _step(self, value: Any, error: Exception | None) -> Stage[Any] | Emit | None:
-        """Let the generator run up to its next yield; None when it has ended."""
+        """Run the generator to its next yield; return None at its end."""
         try:
             if error is not None:
                 return self._generator.throw(error)
@@ -199,7 +209,7 @@ class _Driver:
         return None
 
     def _begin(self, step: Stage[Any]) -> None:
-        """Run the stage, or feed back what is recorded of it."""
+        """Run the stage, or return its recorded outcome."""
         if self._recorder is not None:
             try:
                 recorded = self._recorder.replay(step.name)
@@ -234,7 +244,7 @@ class _Driver:
         )
 
     def _recorded(self, outcome: Any, error: Exception | None) -> bool:
-        """Note how the stage ended; False when that could not be written down."""
+        """Record the end of the stage; return False when that fails."""
         if self._recorder is None:
             return True
         try:
@@ -253,7 +263,7 @@ class _Driver:
         try:
             if self._recorder is None or self._recorder.event(event, staged=staged, at=self._now()):
                 self._observer.on_next(event)
-        except Exception as error:  # the subscriber's failure is no stage's failure
+        except Exception as error:  # the subscriber failed, not the stage
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:

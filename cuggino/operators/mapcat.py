@@ -1,4 +1,4 @@
-"""`mapcat`: one value in, any number out."""
+"""`mapcat`: map each value to any number of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable
+
+from cuggino.operators.managed import Subscription, managed
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -17,41 +18,30 @@ def mapcat(fn: Callable[[A], Iterable[B]]) -> Callable[[Observable[A]], Observab
 
     ::
 
-        source:             -1---2---|
-        mapcat(range):      -0---(01)|
+        source:             -2-3-|
+        mapcat(range):      -(01)-(012)-|
 
-    What `concat_map(from_iterable)` does, a hundred times faster (no inner subscription).
-    An exception in `fn` is the stream's error. After disposal no further item is emitted.
+    An exception of `fn` is the stream's error. (RxPY's `concat_map` does the same a hundred times
+    slower, with an inner subscription for each value.)
     """
 
     def operator(source: Observable[A]) -> Observable[B]:
         def subscribe(
-            observer: abc.ObserverBase[B], scheduler: abc.SchedulerBase | None = None
+            observer: Subscription[B], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            stopped = False
-
-            def stop() -> None:
-                nonlocal stopped
-                stopped = True
-
             def on_next(value: A) -> None:
                 try:
-                    items = iter(fn(value))
+                    for item in fn(value):
+                        observer.on_next(item)
+                        if observer.closed:
+                            return
                 except Exception as error:
                     observer.on_error(error)
-                    return
-                for item in items:
-                    if stopped:
-                        return
-                    observer.on_next(item)
 
-            return CompositeDisposable(
-                Disposable(stop),
-                source.subscribe(
-                    on_next, observer.on_error, observer.on_completed, scheduler=scheduler
-                ),
+            return source.subscribe(
+                on_next, observer.on_error, observer.on_completed, scheduler=scheduler
             )
 
-        return Observable(subscribe)
+        return managed(subscribe)
 
     return operator

@@ -7,50 +7,45 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
+from cuggino.operators.managed import Subscription, managed
+
 T = TypeVar("T")
 
 
 def merge_now(*sources: Observable[T]) -> Observable[T]:
-    """Emit what any source emits; complete when all have, fail with the first that fails.
+    """Emit the events of all sources; complete with the last, fail with the first that fails.
 
     ::
 
         a:              a---b--|
         b:              (c|)
-        merge_now:      (ac)b--|
+        merge_now:      (ac)---b--|
 
-    Sources are subscribed in order, within `subscribe` itself. (`reactivex.merge` subscribes one
-    scheduler hop later, which loses the first value inside `publish`, and holds a lock during
-    `on_next`.) All sources must be on one thread.
+    The sources are subscribed in order, within `subscribe` itself, and must be on one thread.
+    (RxPY's `merge` subscribes one scheduler hop later, which loses the first value inside
+    `publish`, and holds a lock during `on_next`.)
     """
 
     def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+        observer: Subscription[T], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
         subscriptions = CompositeDisposable()
-        waiting = len(sources)
-        ended = False
+        running = len(sources)
 
-        def on_completed() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if waiting == 0:
+        def complete() -> None:
+            nonlocal running
+            running -= 1
+            if running == 0:
                 observer.on_completed()
-
-        def on_error(error: Exception) -> None:
-            nonlocal ended
-            ended = True
-            subscriptions.dispose()
-            observer.on_error(error)
 
         if not sources:
             observer.on_completed()
         for source in sources:
-            if ended:
+            if observer.closed:
                 break
             subscriptions.add(
-                source.subscribe(observer.on_next, on_error, on_completed, scheduler=scheduler)
+                source.subscribe(observer.on_next, observer.on_error, complete, scheduler=scheduler)
             )
         return subscriptions
 
-    return Observable(subscribe)
+    return managed(subscribe)

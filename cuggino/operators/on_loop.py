@@ -1,4 +1,4 @@
-"""The boundary that every stream of a service crosses."""
+"""`on_loop`: the boundary of every stream that a service returns."""
 
 from __future__ import annotations
 
@@ -15,24 +15,40 @@ T = TypeVar("T")
 
 
 def on_loop(source: Observable[T]) -> Observable[T]:
-    """The same stream, subscribed, delivered and disposed on one serial scheduler.
+    """Subscribe, deliver and dispose the stream on one serial scheduler.
 
-    The scheduler is the one given to `subscribe`, made serial (`serial`). What this adds:
+    The scheduler is the one given to `subscribe`, made serial by `serial`. Guarantees, whatever
+    threads and operators are upstream:
 
     - every `on_next`, `on_error` and `on_completed` runs on that scheduler's thread;
     - upstream is released *before* `on_completed` or `on_error` is delivered;
     - an exception in the subscriber's `on_next` releases upstream and reaches its `on_error`;
     - `dispose()` from any thread returns when upstream is released.
-    """
 
-    def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    A stream that has crossed already is returned unchanged: an event crosses once.
+    """
+    return source if isinstance(source, _OnLoop) else _OnLoop(source)
+
+
+def within_loop(source: Observable[T]) -> Observable[T]:
+    """Return the stream without its crossing, for a subscriber that is on its scheduler already.
+
+    A loop that runs another one as a stage uses it, as its own stream crosses for both.
+    """
+    return source.uncrossed if isinstance(source, _OnLoop) else source
+
+
+class _OnLoop(Observable[T]):
+    def __init__(self, source: Observable[T]) -> None:
+        super().__init__(self._cross)
+        self.uncrossed = source
+
+    def _cross(
+        self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        crossing = _Crossing(source, observer, serial(scheduler))
+        crossing = _Crossing(self.uncrossed, observer, serial(scheduler))
         crossing.begin()
         return Disposable(crossing.dispose)
-
-    return Observable(subscribe)
 
 
 class _Crossing(abc.ObserverBase[T]):
@@ -96,7 +112,7 @@ class _Crossing(abc.ObserverBase[T]):
 
         try:
             self._lane.schedule(release)
-        except DisposedException:  # the lane has ended: nothing can run beside us any more
+        except DisposedException:  # the lane has ended: nothing else runs
             release()
         released.wait()
 
@@ -104,7 +120,7 @@ class _Crossing(abc.ObserverBase[T]):
         return threading.get_ident() != self._thread
 
     def _close(self) -> bool:
-        """True for the one caller that ends the crossing."""
+        """Return True to the one caller that ends the crossing."""
         with self._gate:
             first, self._closed = not self._closed, True
             return first

@@ -1,7 +1,7 @@
-"""The one lane on which a run happens.
+"""The serial scheduler on which a run happens.
 
-All operators, timers and `on_next` calls of a run happen on one serial scheduler, so that there
-are no locks outside the sources and the Rx grammar holds without them.
+All operators, timers and `on_next` calls of a run happen on one serial scheduler, its lane. The Rx
+grammar then holds without locks; only sources, which have threads of their own, need them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import heapq
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -37,38 +38,37 @@ _NOT_SERIAL = (
     ThreadPoolScheduler,
     TimeoutScheduler,
 )
-"""Schedulers on which two actions can run at once, or on no thread of their own."""
+"""Schedulers that run actions concurrently, or on the thread that schedules them."""
 
 _FEW_CANCELLED = 64
-"""So many cancelled timers may stay in the queue of a lane before it is looked through."""
+"""Cancelled timers that may stay in the queue of a lane before it is pruned."""
 
 
 class LoopScheduler(EventLoopScheduler):
-    """RxPY's event loop on one daemon thread, that outlives an exception in an action.
+    """An event loop on one daemon thread.
 
-    The stock one ends for ever with the first exception; here it is reported to
-    `threading.excepthook`, and the next action runs. The stock one also keeps a cancelled timer,
-    with the whole run that it belonged to, until it is due, which may be hours later; here at most
-    as many are kept as there are others. And where the stock one waits longer when the clock is set
-    back, this one's time goes on (see `now`).
+    RxPY's `EventLoopScheduler` differs in three ways. It ends with the first exception of an
+    action; here that is reported to `threading.excepthook`, and the next action runs. It keeps a
+    cancelled timer, with the whole run that it belonged to, until it is due; here the queue is
+    pruned. And it waits longer when the clock is set back; here time never goes back (see `now`).
     """
 
     def __init__(self) -> None:
         super().__init__(self._name_thread)
         self._cancelled = 0
-        """At least the number of cancelled timers in the queue."""
+        """Upper bound of the number of cancelled timers in the queue."""
         self._ahead = 0.0
-        """Seconds that the clock was ahead of the one that nobody can set, at most."""
+        """The most by which the wall clock was ahead of the monotonic one, in seconds."""
 
     @property
     def now(self) -> datetime:
         """The time in UTC, which never goes back.
 
-        It follows the clock of the machine, also when that is set forward or has slept. When that
-        is set back by an hour, no timer is due an hour later: the lane's time is an hour ahead.
+        It follows the wall clock forward, also after a suspend. When that is set back by an hour,
+        the lane stays an hour ahead, so that no timer is late.
         """
         ahead = time.time() - (passed := time.monotonic())
-        if ahead > self._ahead:  # asked at every event: `max` takes as long as all the rest
+        if ahead > self._ahead:  # on every event: `max` would double the time
             self._ahead = ahead
         return datetime.fromtimestamp(passed + self._ahead, UTC)
 
@@ -90,7 +90,7 @@ class LoopScheduler(EventLoopScheduler):
         with self._condition:
             self._cancelled += 1
             queue = self._queue
-            before = queue.items  # not let go within the lock: who knows what that ends
+            before = queue.items  # released after the lock: that may run arbitrary code
             if self._cancelled > max(_FEW_CANCELLED, len(before) // 2):
                 queue.items = [entry for entry in before if not entry[0].is_cancelled()]
                 heapq.heapify(queue.items)
@@ -110,22 +110,22 @@ class LoopScheduler(EventLoopScheduler):
             return Disposable()
 
     def run(self) -> None:
-        """What the thread does; that `dispose` ends it is nothing that should be reported."""
+        """Run the thread until `dispose` ends it."""
         with suppress(SystemExit):
             super().run()
 
     def dispose(self) -> None:
-        """Abandon what is scheduled and end the thread, from whichever thread.
+        """Drop what is scheduled and end the thread; safe to call from any thread.
 
-        The stock one only wakes a thread that waits: disposed while an action runs, it would wait
-        for ever afterwards. The last action therefore ends the thread itself.
+        RxPY's only wakes a waiting thread: disposed while an action runs, it would wait
+        indefinitely. The last action therefore ends the thread itself.
         """
         with suppress(DisposedException):
             self.schedule(_end_thread)
         super().dispose()
 
     def close(self) -> None:
-        """`dispose`, and wait until the thread has ended (unless it is the present one)."""
+        """Dispose and wait until the thread has ended, unless it is the current one."""
         self.dispose()
         thread = self._thread
         if isinstance(thread, threading.Thread) and thread is not threading.current_thread():
@@ -138,19 +138,35 @@ def _end_thread(_scheduler: abc.SchedulerBase, _state: object = None) -> NoRetur
 
 @cache
 def default_scheduler() -> LoopScheduler:
-    """The lane of those who bring none: one for the process, made at first use."""
+    """Return the default lane, one for the process."""
     return LoopScheduler()
 
 
 def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
-    """The scheduler itself when it is serial and thread-safe, else one that is.
+    """Return the scheduler if it is serial and thread-safe, else one that is.
 
-    `None` and the thread-per-action kinds become the default lane; an `AsyncIOScheduler` becomes
+    `None` and schedulers that are not serial become the default lane; an `AsyncIOScheduler` becomes
     the thread-safe one of the same event loop.
     """
     if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
         return default_scheduler()
-    # asyncio is imported only where somebody else has already done so.
+    return _thread_safe(scheduler)
+
+
+def lane_of(scheduler: abc.SchedulerBase | None) -> tuple[abc.SchedulerBase, Callable[[], None]]:
+    """Return a lane for one subscription of a source, and what releases it.
+
+    As `serial`, but a private lane stands in for the default one: a subscriber that blocks it
+    delays nobody else. Releasing never waits, so it may happen on the lane itself.
+    """
+    if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
+        private = LoopScheduler()
+        return private, private.dispose
+    return _thread_safe(scheduler), lambda: None
+
+
+def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:
+    # Import asyncio only where something else has already done so.
     if "reactivex.scheduler.eventloop.asyncioscheduler" in sys.modules:
         from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
 

@@ -1,4 +1,4 @@
-"""`until_terminal`: a stage ends with its terminal event, after a short time to settle."""
+"""`until_terminal`: end a stage with its terminal event, after a short time to settle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, timer
 from reactivex.disposable import CompositeDisposable, SerialDisposable
+
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 
@@ -21,22 +23,22 @@ def until_terminal(
 
     ::
 
-        source:             a--T--s---|             s: an event that `settle` accepts
-        until_terminal:     a-----s---(T|)
+        source:             a--T--s-|               s: accepted by `settle`
+        until_terminal:     a-----s-(T|)
 
-        source:             a--T----------------    linger = 5 s
-        until_terminal:     a-------(T|)            the source is ended first
+        source:             a--T---------           linger=5
+        until_terminal:     a-------(T|)            the source is released first
 
-    After the terminal event the source has `linger` seconds to end by itself, in which only the
+    After the terminal event the source has `linger` seconds to end by itself, in which only
     events that `settle` accepts are passed on (an agent's `SessionEnded`, with its cost). Then it
-    is released, and the terminal event is emitted last: it is the outcome of the stage. What the
-    source does after its terminal event, errors included, is not seen (CUG-018). A source that
-    ends without a terminal event ends the stream the same way.
+    is released, and the terminal event is emitted last: it is the outcome of the stage. Errors
+    after the terminal event are ignored (CUG-018). A source without a terminal event ends the
+    stream as it ends. (RxPY's `take_while` cannot wait for what follows the terminal event.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+            observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             running = SerialDisposable()
             lingering = SerialDisposable()
@@ -70,6 +72,6 @@ def until_terminal(
             running.disposable = source.subscribe(on_next, on_error, finish, scheduler=scheduler)
             return CompositeDisposable(lingering, running)
 
-        return Observable(subscribe)
+        return managed(subscribe)
 
     return operator

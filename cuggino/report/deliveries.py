@@ -1,4 +1,4 @@
-"""The sections of a report on the deliverables loop: deliverables and sessions."""
+"""The report's sections on the deliverables loop: deliverables and sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cuggino.report.model import RunReport, Tone
 from cuggino.report.sections import badge, first_rows, section, table
 from cuggino.report.times import Times
 from cuggino.report.wording import counted, duration, first_line, money, number
-from cuggino.storage.journal_delivery import DeliverableCourse, DeliveredSession, StatusChange
+from cuggino.storage.journal import DeliverableCourse, DeliveredSession, StatusChange
 
 _STATUSES: Final[Mapping[DeliverStatus, Tone]] = {
     "passed": "good",
@@ -31,7 +31,7 @@ _LONGEST_MESSAGE = 20_000
 
 
 def deliverables(report: RunReport, times: Times) -> Html | None:
-    """Each deliverable: how it stands, since when, and how it came to that."""
+    """Render each deliverable with its status and the changes of it."""
     if report.delivery is None or not report.delivery.deliverables:
         return None
     shown, note = first_rows(report.delivery.deliverables)
@@ -68,7 +68,7 @@ def _when(change: StatusChange, times: Times) -> Html:
 
 
 def _course(item: DeliverableCourse, times: Times) -> Html | None:
-    """The statuses between the first and the present one."""
+    """Return the statuses between the first and the current one."""
     before = item.changes[:-1]
     if not before:
         return None
@@ -79,7 +79,7 @@ def _course(item: DeliverableCourse, times: Times) -> Html | None:
 
 
 def sessions(report: RunReport, times: Times) -> Html | None:
-    """Each session: what it was told, what it took, how it ended and what it said last."""
+    """Render each session: instruction, cost, outcome and last message."""
     if report.delivery is None or not report.delivery.sessions:
         return None
     shown, note = first_rows(report.delivery.sessions)
@@ -123,10 +123,10 @@ def _outcome(session: DeliveredSession, *, is_running: bool) -> Html:
 
 
 def _said(session: DeliveredSession) -> Html:
-    """The message: its first line, and whole behind it."""
+    """Render the message: its first line, expandable to the whole."""
     ended = session.ended
     message = ended.message.strip() if ended is not None else ""
-    if ended is not None and message == ended.outcome:  # as of one that was interrupted
+    if ended is not None and message == ended.outcome:  # as of an interrupted one
         message = ""
     title = first_line(message)
     whole = None

@@ -17,7 +17,7 @@ from cuggino.events import (
     MessageDelta,
     PingEvent,
     PlanBuildEvent,
-    PolicyEvent,
+    SupervisionEvent,
     ToolCall,
     ToolResult,
     UsageUpdate,
@@ -30,11 +30,11 @@ from cuggino.report.times import Times
 from cuggino.storage.journal import Entry
 
 MOST_EVENTS: Final = 200_000
-"""Events in a page; of a longer run the first are left out."""
+"""Events in a page; the first events of a longer run are left out."""
 
 _PAGE_CHARACTERS = 24_000_000
 _LEAST, _MOST = 200, 20_000
-"""Characters of one event, for many events and for few."""
+"""Characters per event, for many events and for few."""
 
 CATEGORIES: Final[dict[str, str]] = {
     "agent": "Agent",
@@ -49,13 +49,13 @@ CATEGORIES: Final[dict[str, str]] = {
     "journal": "Journal",
     "other": "Other",
 }
-"""What the check boxes are called, by category."""
+"""The labels of the check boxes, by category."""
 
 QUIET: Final = frozenset({"sign"})
-"""Categories that are not shown until they are asked for."""
+"""Categories that are hidden by default."""
 
 _UNREADABLE = ("NaN", "Infinity", "\\ud")
-"""What a line may hold that JSON does not know, or no browser can show: half a surrogate pair."""
+"""Text that JSON or browsers cannot represent: half a surrogate pair."""
 
 _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
     ((PingEvent, MessageDelta, UsageUpdate), "sign"),
@@ -63,7 +63,7 @@ _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
     (LlmAgentEvent, "agent"),
     (LlmMarkerEvent, "marker"),
     (LoopPhaseEvent, "loop"),
-    (PolicyEvent, "policy"),
+    (SupervisionEvent, "policy"),
     (WatchLoopEvent, "watch"),
     (DeliverEvent, "deliver"),
     (PlanBuildEvent, "jobs"),
@@ -72,27 +72,27 @@ _BY_CLASS: tuple[tuple[type[Event] | tuple[type[Event], ...], str], ...] = (
 
 
 def category_of(event: Event) -> str:
-    """The key of the event's category in `CATEGORIES`."""
+    """Return the event's category, a key of `CATEGORIES`."""
     return next((name for classes, name in _BY_CLASS if isinstance(event, classes)), "other")
 
 
 class EventsTable(NamedTuple):
-    """The rows as JSON, and what was left out of them."""
+    """The rows as JSON, and the number of omitted events."""
 
     json: str
     shown: int
     left_out: int
-    """Events at the beginning that are not among the rows."""
+    """Events at the start that are not among the rows."""
     cut: int
-    """Events of which only a part is among the rows."""
+    """Events that are shortened."""
     counts: dict[str, int]
-    """Rows by category, in the order of `CATEGORIES`; only those with any."""
+    """Rows by category, in the order of `CATEGORIES`, without empty ones."""
 
 
 def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) -> EventsTable:
-    """The rows `[seq, local time in ms, stage, kind, event]`; stage and kind are indices.
+    """Return the rows `[seq, local time in ms, stage, kind, event]`; stage and kind are indices.
 
-    Every event has its share of the page, so that it stays usable whatever the run was.
+    Every event gets an equal share of the page's size, so that it stays usable.
     """
     entries = report.entries[-most:]
     share = min(max(_PAGE_CHARACTERS // max(len(entries), 1), _LEAST), _MOST)
@@ -123,7 +123,7 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
 
 
 def shorten(value: JsonValue, budget: int) -> JsonValue:
-    """The value with about `budget` characters of text: what goes beyond is counted, not shown."""
+    """Return the value with about `budget` characters of text; the rest is counted."""
     return _Shortener(budget).shorten(value)
 
 

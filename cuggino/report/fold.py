@@ -1,11 +1,13 @@
-"""A run's journal, folded into what a report says of it."""
+"""Folding a run's journal into a `RunReport`."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from cuggino.domain.spending import Spending
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -19,28 +21,31 @@ from cuggino.events import (
     Note,
     PushPerformed,
     RequestChanges,
+    RunResumed,
     RunStarted,
     SetupCommandOutput,
     SpecIssue,
     StageFinished,
+    StageStarted,
     ToBeDiscussed,
+    ToolCall,
+    ToolResult,
+    Usage,
     WatchItemCompleted,
 )
-from cuggino.report.building import finding_of_building
 from cuggino.report.model import (
     CommandRun,
     CommitMade,
     DiffStats,
     Finding,
     RunReport,
+    Spent,
     Tone,
+    ToolUse,
 )
-from cuggino.report.notices import Notices
-from cuggino.report.spending import SpentOverTime
+from cuggino.report.notices import Notices, finding_of_building
 from cuggino.report.stages import Processes, Stages
-from cuggino.report.tools import Tools
-from cuggino.storage.journal import Entry, fold_totals
-from cuggino.storage.journal_delivery import fold_delivery
+from cuggino.storage.journal import Entry, fold_delivery, fold_totals
 
 
 def build_report(
@@ -54,10 +59,10 @@ def build_report(
 
     Args:
         entries: the first is `RunStarted`.
-        torn: the journal ends in mid-line.
-        running_at: the present time, when a process works on the run; without it a run that did
-            not say how it ended was killed.
-        diffs: the changed files of its commits, as far as they were looked up.
+        torn: the journal ends in a partial line.
+        running_at: the current time if a process works on the run; without it, a run without
+            an end was killed.
+        diffs: the changed files of its commits, as far as known.
 
     Raises:
         ValueError: there is no entry, or the first is not `RunStarted`.
@@ -103,7 +108,7 @@ def build_report(
 class _Results:
     """Items, commits, commands and findings.
 
-    A stage that was cut off and done again may tell of its commit twice; it is one commit.
+    A stage that was cut off and repeated may report its commit twice; it is one commit.
     """
 
     def __init__(self) -> None:
@@ -113,11 +118,11 @@ class _Results:
         self._commits: dict[str, CommitMade] = {}
 
     def add(self, entry: Entry) -> None:
-        """Take in an entry of the journal."""
+        """Add an entry of the journal."""
         event = entry.event
         match event:
             case StageFinished(outcome={"value": str(text)}) if _is_review(entry.stage, text):
-                # What the reviewer wrote down, which its marker may only sum up.
+                # The review file; the marker may only summarize it.
                 if not self.findings or self.findings[-1].text.strip() != text.strip():
                     self._find(entry, "Review", "warning", text)
             case WatchItemCompleted():
@@ -158,7 +163,7 @@ class _Results:
         self.findings.append(finding)
 
     def commits(self, diffs: DiffStats) -> tuple[CommitMade, ...]:
-        """The commits, each with its changed files as far as they are known."""
+        """Return the commits, each with its changed files if known."""
         return tuple(
             replace(commit, changes=diffs.get(key), gone=key in diffs and diffs[key] is None)
             for key, commit in self._commits.items()
@@ -193,3 +198,90 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
         case _:
             return finding_of_building(event)
+
+
+class SpentOverTime:
+    """Cost and tokens of the whole run over time; the agents of several stages may overlap."""
+
+    def __init__(self) -> None:
+        self._stages: defaultdict[str | None, Spending] = defaultdict(Spending)
+        self._cost: float | None = None
+        self._usage = Usage()
+        self._points: list[Spent] = []
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry of the journal."""
+        if isinstance(entry.event, StageStarted):
+            # Earlier attempts at the stage are already in the sum.
+            self._stages.pop(entry.stage, None)
+            return
+        if isinstance(entry.event, RunResumed):  # repeats counted entries
+            return
+        before = self._stages[entry.stage]
+        after = self._stages[entry.stage] = before.add(entry.event)
+        if after is before:
+            return
+        if after.cost_usd is not None:
+            self._cost = (self._cost or 0.0) + after.cost_usd - (before.cost_usd or 0.0)
+        self._usage = _moved(self._usage, before.usage or Usage(), after.usage or Usage())
+        point = Spent(entry.at, self._cost, self._usage)
+        if not self._points or self._points[-1][1:] != point[1:]:
+            self._points.append(point)
+
+    def result(self) -> tuple[Spent, ...]:
+        """Return the moments of spending, in order, each with the sum so far."""
+        return tuple(self._points)
+
+
+def _moved(total: Usage, before: Usage, after: Usage) -> Usage:
+    return Usage(
+        **{name: count + getattr(after, name) - getattr(before, name) for name, count in total}
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    calls: int = 0
+    errors: int = 0
+    seconds: list[float] = field(default_factory=list)
+    answered: int = 0
+
+
+class Tools:
+    """Tool calls, paired with their results by id within a stage."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, _Tally] = {}
+        self._waiting: dict[tuple[str | None, str], tuple[str, datetime]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry of the journal."""
+        match entry.event:
+            case ToolCall(name=name, id=call):
+                self._tallies.setdefault(name, _Tally()).calls += 1
+                if call:
+                    self._waiting[entry.stage, call] = (name, entry.at)
+            case ToolResult(name=call, is_error=is_error):
+                known = self._waiting.pop((entry.stage, call), None)
+                if known is not None:
+                    name, since = known
+                    tally = self._tallies[name]
+                    tally.answered += 1
+                    tally.errors += is_error
+                    tally.seconds.append(max(0.0, (entry.at - since).total_seconds()))
+            case _:
+                pass
+
+    def result(self) -> tuple[ToolUse, ...]:
+        """Return one entry per tool, the most called first."""
+        uses = [
+            ToolUse(
+                name=name,
+                calls=tally.calls,
+                errors=tally.errors,
+                unanswered=tally.calls - tally.answered,
+                seconds=tuple(sorted(tally.seconds)),
+            )
+            for name, tally in self._tallies.items()
+        ]
+        return tuple(sorted(uses, key=lambda use: (-use.calls, use.name)))

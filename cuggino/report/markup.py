@@ -1,4 +1,4 @@
-"""HTML in which text cannot be anything but text: it is escaped where it is put in."""
+"""HTML whose text is escaped on insertion."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _VOID = frozenset({"meta", "link", "input", "br"})
 
 
 class Html(str):
-    """Text that is HTML already; made by this module alone."""
+    """Text that is already HTML; made only by this module."""
 
     __slots__ = ()
 
 
 Child: TypeAlias = str | Iterable["str | None"] | None
-"""Text, which is escaped unless it is `Html`; nothing; or several of both."""
+"""Text, which is escaped unless it is `Html`; None; or a sequence of both."""
 
 
 def visible(text: str) -> str:
-    """The text with characters that act or do not show replaced by some that do.
+    """Replace invisible and control characters by visible ones.
 
-    Controls but newline and tab become their pictures (ESC is `␛`), directional marks and C1
-    controls are written out, lone surrogates become U+FFFD.
+    Controls except newline and tab become their pictures (ESC is `␛`), directional marks and C1
+    controls are spelled out, lone surrogates become U+FFFD.
     """
     return _ACTIVE.sub(_picture, text.replace("\r\n", "\n"))
 
@@ -45,20 +45,20 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> Html:
-    """The text as HTML shows it, in an element or in a quoted attribute."""
+    """Escape the text for an element or a quoted attribute."""
     return Html(html.escape(visible(text)))
 
 
 def join(*children: Child) -> Html:
-    """The children, one after the other."""
+    """Join the children."""
     return Html("".join(_flat(children)))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | bool | None) -> Html:
-    """An element.
+    """Return an element.
 
     `class_` is `class`, `data_x` is `data-x`; True is an attribute without a value, None and False
-    are none.
+    omit it.
     """
     opening = name
     for key, value in attributes.items():
@@ -72,14 +72,14 @@ def tag(name: str, /, *children: Child, **attributes: str | bool | None) -> Html
 
 
 def island(name: str, text: str) -> Html:
-    """JSON in a script element that is never run; nothing in it can end the element."""
-    for character, written in _IN_SCRIPT:  # much quicker than `str.translate`
+    """Return JSON in a script element that is never run and cannot be closed by its content."""
+    for character, written in _IN_SCRIPT:  # much faster than `str.translate`
         text = text.replace(character, written)
     return Html(f'<script type="application/json" id="{escape(name)}">{text}</script>')
 
 
 def to_json(value: object) -> str:
-    """Compact JSON that can be written as UTF-8; a lone surrogate becomes U+FFFD."""
+    """Return compact JSON that is valid UTF-8; a lone surrogate becomes U+FFFD."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()

@@ -1,4 +1,4 @@
-"""What a report says of a run: frozen values, without a word of HTML."""
+"""The contents of a report as frozen values, without HTML."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from cuggino.events import DeliverExit, RunResumed, RunState, Usage
-from cuggino.storage.journal import Entry
-from cuggino.storage.journal_delivery import Delivery
+from cuggino.storage.journal import Delivery, Entry
 
 ReportState = RunState | Literal["running", "killed"]
-"""How the run ended, or that it has not (`running`), or that it could not say so (`killed`)."""
+"""The state of the run; `running` while in progress, `killed` without an end."""
 
 Ending = Literal["finished", "repeated", "unfinished", "running"]
-"""How a try of a stage ended: with its outcome; cut off and done again later; cut off; not yet."""
+"""The end of an attempt at a stage: finished, cut off and repeated later, cut off, or running."""
 
 Role = Literal[
     "planning",
@@ -34,7 +33,7 @@ Role = Literal[
     "verify",
     "other",
 ]
-"""What a stage is for, by its name; `other` are small deeds of the loop itself."""
+"""The role of a stage by its name; `other` are small acts of the loop itself."""
 
 Tone = Literal["good", "bad", "warning", "neutral"]
 
@@ -47,52 +46,52 @@ class Process:
     end: datetime
     state: ReportState
     reason: DeliverExit | None = None
-    """Why it ended the deliverables loop, if it did."""
+    """The reason for the end of the deliverables loop, if it ended."""
     message: str = ""
     command: str = ""
 
     @property
     def seconds(self) -> float:
-        """How long it worked."""
+        """Return its duration."""
         return (self.end - self.start).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTry:
-    """One time that a stage ran: the bar of the timeline."""
+    """One attempt at a stage: a bar of the timeline."""
 
     stage: str
-    """Its identity: name and ordinal, such as `planning#2`."""
+    """Name and ordinal, such as `planning#2`."""
     name: str
     role: Role
     start: datetime
     end: datetime
     ending: Ending
     attempt: int = 1
-    """Counts the tries of this stage from 1; later ones are in other processes."""
+    """The attempt at this stage, from 1; later ones are in other processes."""
     outcome: JsonValue = None
     cost_usd: float | None = None
     usage: Usage | None = None
     session: int | None = None
-    """The number of the session that it is, in the deliverables loop."""
+    """The number of its session, in the deliverables loop."""
 
     @property
     def title(self) -> str:
-        """What a person knows it by: its identity, or its session."""
+        """Return the title: the stage, or its session."""
         return self.stage if self.session is None else f"session {self.session}: {self.name}"
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Return its duration."""
         return (self.end - self.start).total_seconds()
 
 
 class Spent(NamedTuple):
-    """What the run has cost up to a moment."""
+    """The cost of the run up to a moment."""
 
     at: datetime
     cost_usd: float | None
-    """US dollars, None as long as no agent told any."""
+    """US dollars; None until an agent reports any."""
     usage: Usage
 
 
@@ -104,13 +103,13 @@ class ToolUse:
     calls: int = 0
     errors: int = 0
     unanswered: int = 0
-    """Calls without a result: the agent was ended, or is still waiting."""
+    """Calls without a result: the agent was terminated, or still waits."""
     seconds: tuple[float, ...] = ()
-    """How long each answered call took, in ascending order."""
+    """The duration of each answered call, ascending."""
 
 
 class FileChange(NamedTuple):
-    """A file of a commit; None for the lines of a binary file."""
+    """A file of a commit; the lines of a binary file are None."""
 
     path: str
     added: int | None
@@ -118,7 +117,7 @@ class FileChange(NamedTuple):
 
 
 DiffStats = Mapping[str, tuple[FileChange, ...] | None]
-"""The changed files of commits by hash; None for a commit that is not there any more."""
+"""The changed files of commits by hash; None for a commit that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +130,14 @@ class CommitMade:
     stage: str | None
     pushed_to: str | None = None
     changes: tuple[FileChange, ...] | None = None
-    """None when nothing is known of it."""
+    """None if unknown."""
     gone: bool = False
-    """The repository does not have it any more."""
+    """True if the repository no longer has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRun:
-    """A setup or check command that ended."""
+    """A setup or check command that has ended."""
 
     kind: Literal["setup", "check"]
     at: datetime
@@ -150,7 +149,7 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a reviewer or auditor said, or an agent found wrong with the specification."""
+    """A finding of a reviewer or the audit, or a problem in the specification."""
 
     at: datetime
     stage: str | None
@@ -161,11 +160,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something out of the ordinary: a wait, a retry, a budget, a stall, a failure."""
+    """An unusual event: a wait, a retry, a budget, a stall, a failure."""
 
     at: datetime
     until: datetime | None = None
-    """The end of what took time, such as a wait."""
+    """The end of a wait or another event with a duration."""
     stage: str | None = None
     kind: str
     tone: Tone
@@ -174,7 +173,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """Everything that a report shows of one run."""
+    """The whole contents of a report on one run."""
 
     run_id: str
     kind: Literal["run", "watch", "deliver", "loop"]
@@ -186,13 +185,13 @@ class RunReport:
     message: str = ""
     start: datetime
     end: datetime
-    """The last entry's time; now, for a run that goes on."""
+    """The time of the last entry, or now for a run in progress."""
     totals: RunResumed
-    """What it came to, all processes together: rounds, tasks, cost, seconds of work, ..."""
+    """The totals of all processes: iterations, tasks, cost, duration, ..."""
     items: int = 0
     """Backlog items completed, in a watch."""
     torn: bool = False
-    """The journal ended in mid-line, and that line is left out."""
+    """True if the journal ends in a partial line, which is left out."""
     processes: tuple[Process, ...] = ()
     stages: tuple[StageTry, ...] = ()
     spent: tuple[Spent, ...] = ()
@@ -203,20 +202,20 @@ class RunReport:
     findings: tuple[Finding, ...] = ()
     notices: tuple[Notice, ...] = ()
     delivery: Delivery | None = None
-    """What became of the deliverables; None unless it is a run of their loop."""
+    """The deliverables; None for the other loops."""
     entries: tuple[Entry, ...] = ()
 
     @property
     def reason(self) -> DeliverExit | None:
-        """Why the deliverables loop is over; None while it goes on, and for other runs."""
+        """The reason for the end of the deliverables loop; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
 
     @property
     def is_sync(self) -> bool:
-        """Whether deliverables were compared with the specification and verified, not made."""
+        """Return whether deliverables were verified against the specification, not implemented."""
         return self.options.get("workflow") == "sync"
 
     @property
     def worked(self) -> float:
-        """Seconds that processes worked on it; the gaps between them do not count."""
+        """Return the seconds that processes worked on it, without the gaps between them."""
         return sum(process.seconds for process in self.processes)

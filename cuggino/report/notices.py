@@ -1,4 +1,4 @@
-"""What was out of the ordinary in a run, each in a sentence."""
+"""Unusual events of a run, each as a sentence."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from cuggino.events import (
     AgentRetry,
     ApprovalBlocked,
     BudgetWarning,
+    BuildVerified,
     CommitFailed,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionRetry,
     DeliverWarning,
+    DoneFileRejected,
     Event,
+    JobBlocked,
+    JobVerified,
     LoopMaxIterations,
     LoopStalled,
     NoProgress,
     NotificationFailed,
+    PlanBuildEnded,
     PlanBuildEvent,
+    PlanBuildSessionRetry,
+    PlanBuildWarning,
     PushFailed,
     QuotaLifted,
     QuotaWaiting,
@@ -37,22 +44,21 @@ from cuggino.events import (
     WatchItemRetry,
     WatchItemSkipped,
 )
-from cuggino.report.building import of_building
 from cuggino.report.model import Notice, Tone
 from cuggino.report.wording import LONGEST, counted, duration, money, number
 from cuggino.storage.journal import Entry
 
 
 class Notices:
-    """Collects them; the many words about one wait for a usage limit become one notice."""
+    """The unusual events; all events about one wait for a usage limit become one notice."""
 
     def __init__(self) -> None:
         self._notices: list[Notice] = []
         self._waits: dict[str | None, int] = {}
-        """The place of the wait that a stage is in."""
+        """The index of each stage's current wait."""
 
     def add(self, entry: Entry) -> None:
-        """Take in an entry of the journal."""
+        """Add an entry of the journal."""
         match entry.event:
             case QuotaWaiting() as waiting:
                 self._wait(entry, waiting)
@@ -75,7 +81,7 @@ class Notices:
             )
 
     def result(self) -> tuple[Notice, ...]:
-        """All of them, in order."""
+        """Return all of them, in order."""
         return tuple(self._notices)
 
     def _wait(self, entry: Entry, waiting: QuotaWaiting) -> None:
@@ -105,7 +111,7 @@ def _end_of_pause(event: Event, at: datetime) -> datetime | None:
 
 
 def describe(event: Event) -> tuple[str, Tone, str] | None:
-    """What kind of thing it is, whether it is bad, and a sentence; None for ordinary events."""
+    """Return kind, tone and a sentence, or None for ordinary events."""
     match event:
         case AgentRetry():
             pause = duration(event.retry_in)
@@ -180,7 +186,7 @@ def _session(ended: DeliverSessionEnded) -> tuple[str, Tone, str] | None:
         case "budget":
             return "Session budget spent", "warning", said
         case "completed" | "interrupted" | "quota":
-            return None  # nothing to be told, or told by the end of the run, or by a wait
+            return None  # ordinary, or covered by the end of the run or a wait
         case _ as never:
             assert_never(never)
 
@@ -223,3 +229,32 @@ def _amount(kind: str, value: float) -> str:
             return duration(value)
         case _:
             return f"{value:,.0f} tokens"
+
+
+def of_building(event: Event) -> tuple[str, Tone, str] | None:
+    """Return kind, tone and a sentence, or None for ordinary events."""
+    match event:
+        case PlanBuildWarning(message=message):
+            return "Warning", "warning", message
+        case PlanBuildSessionRetry(attempt=attempt, max_retries=limit, message=message):
+            return "Session failed", "warning", f"{attempt} in a row, {limit} are borne: {message}"
+        case DoneFileRejected(reason=reason):
+            return "Done file removed", "warning", reason
+        case PlanBuildEnded(success=False, reason=reason, error=error):
+            return "Ended", "bad", f"{reason.replace('_', ' ')}: {error}".removesuffix(": ")
+        case _:
+            return None
+
+
+def finding_of_building(event: Event) -> tuple[str, Tone, str] | None:
+    """Return the finding of a verification, or None for other events."""
+    match event:
+        case BuildVerified(passed=False, issues=issues):
+            return "Build not verified", "warning", "\n".join(issues)
+        case JobVerified(passed=False, issues=issues):
+            return "Job sent back", "warning", "\n".join((f"{event.job_id}:", *issues))
+        case JobBlocked(failures=failures):
+            said = f"{event.description} ({event.job_id}), after {failures} verifications"
+            return "Job blocked", "bad", said
+        case _:
+            return None

@@ -1,4 +1,4 @@
-"""What `git log --numstat` says about commits."""
+"""Parsing the output of `git log --numstat`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cuggino.report.model import FileChange
 
 COMMIT_MARK = "\x01"
-"""Stands before the hash of a commit; no line of a change begins so."""
+"""The prefix of a commit's hash; no line of a change starts with it."""
 
 NUMSTAT = (
     "log",
@@ -20,11 +20,11 @@ NUMSTAT = (
     "--no-textconv",
     "--no-color",
 )
-"""The arguments for git; the hashes come on its standard input, a line each."""
+"""The arguments for git, which reads the hashes on standard input, one per line."""
 
 
 def parse_numstat(lines: Iterable[str]) -> dict[str, tuple[FileChange, ...]]:
-    """The changed files by full hash, in the order of the lines; other lines are passed over."""
+    """Return the changed files by full hash, in the order of the lines; ignore other lines."""
     commits: dict[str, list[FileChange]] = {}
     present: list[FileChange] = []
     for line in lines:

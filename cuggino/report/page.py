@@ -1,4 +1,4 @@
-"""The whole page: one HTML file that needs nothing but itself, and cannot ask for more."""
+"""The page: one self-contained HTML file that cannot load anything else."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from cuggino.report.times import Times
 from cuggino.report.wording import counted, first_line, number, standing
 
 GENERATOR = "cuggino report"
-"""What every page says to be made by, in its head."""
+"""The generator named in the head of every page."""
 
 
 def chart_library() -> str:
-    """The source of plotly.js.
+    """Return the source of plotly.js.
 
     Raises:
         ConfigError: it is not installed.
     """
     try:
-        # By its name: the package has no types, and costs time that only a report needs.
+        # By name: the package has no types, and is slow to import.
         plotly = importlib.import_module("plotly.offline")
     except ImportError as error:
         raise ConfigError(
@@ -41,16 +41,15 @@ def chart_library() -> str:
 
 
 def render_report(report: RunReport, *, zone: timezone, charts: str | None = None) -> str:
-    """The report as one HTML page.
+    """Render the report as one HTML page.
 
-    The page runs the scripts whose digests its Content-Security-Policy names and no other, and may
-    load nothing from anywhere. All foreign text is escaped. Without a stage it has no chart, and
-    needs no chart library.
+    Its Content-Security-Policy allows only the page's own scripts, by digest, and no loading. All
+    foreign text is escaped. Without a stage there is no chart, and no need for the chart library.
 
     Args:
         report: what to show.
-        zone: in which all times are given.
-        charts: the source of plotly.js; by default that of the installed package.
+        zone: the time zone of all times.
+        charts: the source of plotly.js; default: that of the installed package.
 
     Raises:
         ConfigError: the chart library is not installed.

@@ -13,7 +13,7 @@ _MOST_FILES = 200
 
 
 def commits(report: RunReport, times: Times) -> Html | None:
-    """Each commit with what it changed."""
+    """Render the commits with their changed files."""
     if not report.commits:
         return None
     shown, note = first_rows(report.commits)
@@ -81,7 +81,7 @@ def _lines(count: int | None, sign: str) -> str:
 
 
 def commands(report: RunReport, times: Times) -> Html | None:
-    """Setups and checks with their output."""
+    """Render the setup and check commands with their output."""
     if not report.commands:
         return None
     failed = sum(command.exit_code != 0 for command in report.commands)
@@ -113,7 +113,7 @@ def _command(command: CommandRun, times: Times) -> Html:
 
 
 def findings(report: RunReport, times: Times) -> Html | None:
-    """What reviewers and auditors said."""
+    """Render the findings of reviewers and the audit."""
     if not report.findings:
         return None
     shown, note = first_rows(report.findings)
@@ -132,7 +132,7 @@ def _finding(finding: Finding, times: Times) -> Html:
 
 
 def tools(report: RunReport) -> Html | None:
-    """Each tool with how often, how long and how often in vain it was called."""
+    """Render the tools with calls, durations and errors."""
     if not report.tools:
         return None
     most = max(use.calls for use in report.tools)
@@ -153,7 +153,7 @@ def tools(report: RunReport) -> Html | None:
 
 
 def _bar(use: ToolUse, most: int) -> Html:
-    """The calls as a bar, the errors among them at its end."""
+    """Render the calls as a bar that ends with the errors."""
     good = 100 * (use.calls - use.errors) / most
     bad = 100 * use.errors / most
     return tag(
@@ -165,7 +165,7 @@ def _bar(use: ToolUse, most: int) -> Html:
 
 
 def _times(seconds: tuple[float, ...]) -> tuple[str, str, str]:
-    """Median, longest and sum of the times, which are in ascending order."""
+    """Return median, longest and sum of the times, which are ascending."""
     if not seconds:
         return ("–", "–", "–")
     middle = len(seconds) // 2

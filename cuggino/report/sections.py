@@ -1,4 +1,4 @@
-"""The upper sections of a report: what the run is, came to, and met on its way."""
+"""The upper sections of a report: header, stages, notices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuggino.report.wording import (
     outcome,
     standing,
 )
-from cuggino.storage.journal_delivery import Delivery
+from cuggino.storage.journal import Delivery
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _NO_FOCUS = {
 }
 
 MOST_ROWS: Final = 1000
-"""Rows of a static table; the rest is among the events."""
+"""Rows of a static table; the rest is in the table of events."""
 
 _STATES: dict[ReportState, tuple[str, Tone]] = {
     "approved": ("approved", "good"),
@@ -53,17 +53,17 @@ _REASONS: dict[tuple[ReportState, DeliverExit | None], tuple[str, Tone]] = {
     ("ended", "all_blocked"): ("all blocked", "warning"),
     ("max_iterations", "max_iterations"): ("sessions used up", "warning"),
 }
-"""In place of the state, for ends of the deliverables loop."""
+"""Labels for reasons of the deliverables loop, shown instead of the state."""
 
 
 def section(title: str, *children: Child, name: str, note: str | None = None) -> Html:
-    """A section with a heading, and a quiet sentence beneath it."""
+    """Render a section with a heading and a subdued sentence below it."""
     said = tag("p", note, class_="note") if note else None
     return tag("section", tag("h2", title), said, *children, id=name)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], *, numeric: str = "") -> Html:
-    """A table; in `numeric`, `n` marks the columns that are aligned to the right."""
+    """Render a table; in `numeric`, `n` marks right-aligned columns."""
     classes = ["num" if mark == "n" else None for mark in numeric.ljust(len(heads))]
     head = tag("tr", [tag("th", text, class_=c) for text, c in zip(heads, classes, strict=True)])
     body = [
@@ -74,7 +74,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], *, numeric: str
 
 
 def first_rows(items: Sequence[T]) -> tuple[Sequence[T], Html | None]:
-    """As many as a page bears, and a note on how many are not shown."""
+    """Return the first rows, and a note on how many are not shown."""
     left_out = len(items) - MOST_ROWS
     if left_out <= 0:
         return items, None
@@ -83,7 +83,7 @@ def first_rows(items: Sequence[T]) -> tuple[Sequence[T], Html | None]:
 
 
 def badge(text: str, tone: Tone) -> Html:
-    """A short word in the colour of its tone."""
+    """Render a short word in the color of its tone."""
     return tag("span", text, class_=f"badge {tone}")
 
 
@@ -92,7 +92,7 @@ def _state(process: Process) -> Html:
 
 
 def header(report: RunReport, times: Times) -> Html:
-    """What the run is, and what it came to."""
+    """Render the run's identity and totals."""
     focus = report.focus or report.item or standing(report) or _NO_FOCUS[report.kind]
     title = first_line(focus, 160)
     whole = None
@@ -179,7 +179,7 @@ def _more(report: RunReport, times: Times) -> Html:
 
 
 def stages(report: RunReport, times: Times) -> Html | None:
-    """The bars of the timeline as a table."""
+    """Render the bars of the timeline as a table."""
     if not report.stages:
         return None
     shown, note = first_rows(report.stages)
@@ -211,7 +211,7 @@ def _ending(stage: StageTry) -> str:
 
 
 def notices(report: RunReport, times: Times) -> Html | None:
-    """Waits, retries, budgets, stalls and failures."""
+    """Render waits, retries, budgets, stalls and failures."""
     if not report.notices:
         return None
     shown, note = first_rows(report.notices)

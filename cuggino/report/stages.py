@@ -1,4 +1,4 @@
-"""Which stages ran when, which were cut off and done again, and which processes did so."""
+"""The stages and processes of a run, with stages that were cut off and repeated."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
 def role_of(name: str) -> Role:
-    """What a stage of this name is for."""
+    """Return the role of a stage by its name."""
     return _ROLES.get(name, "other")
 
 
 class Processes:
-    """The processes of the run, one after the other."""
+    """The processes of the run, in order."""
 
     def __init__(self, first: Entry) -> None:
         self._ended: list[Process] = []
@@ -39,7 +39,7 @@ class Processes:
         self._end = first.at
 
     def add(self, entry: Entry) -> None:
-        """Take in an entry of the journal."""
+        """Add an entry of the journal."""
         match entry.event:
             case RunContinued(command=command):
                 self._ended.append(replace(self._present, end=self._end))
@@ -56,7 +56,7 @@ class Processes:
         self._end = max(self._end, entry.at)
 
     def result(self, running_at: datetime | None) -> tuple[Process, ...]:
-        """All of them; `running_at` is the present time when the last one still works."""
+        """Return the processes; `running_at` is the current time if the last one still works."""
         last = replace(self._present, end=self._end)
         if running_at is not None and last.state == "killed":
             last = replace(last, state="running", end=max(last.end, running_at))
@@ -64,23 +64,23 @@ class Processes:
 
 
 def _begun(at: datetime, command: str) -> Process:
-    # Whoever cannot say how it ended was killed.
+    # A process without an end was killed.
     return Process(start=at, end=at, state="killed", command=command)
 
 
 class Stages:
-    """Every try of every stage, in the order of their beginnings."""
+    """Every attempt at every stage, in order of their start."""
 
     def __init__(self) -> None:
         self._tries: list[StageTry] = []
         self._latest: dict[str, int] = {}
-        """The place of each stage's latest try."""
+        """The index of each stage's latest attempt."""
         self._open: dict[str, Spending] = {}
         self._session: int | None = None
         self._last_at: datetime | None = None
 
     def add(self, entry: Entry) -> None:
-        """Take in an entry of the journal."""
+        """Add an entry of the journal."""
         match entry.event:
             case StageStarted(name=name):
                 self._begin(entry.stage or name, name, entry.at)
@@ -101,7 +101,7 @@ class Stages:
         self._last_at = entry.at
 
     def result(self, state: ReportState, end: datetime) -> tuple[StageTry, ...]:
-        """All of them; those that are open end with the run, at `end`."""
+        """Return all attempts; open ones end with the run, at `end`."""
         self._close_all(end, "running" if state == "running" else "unfinished")
         return tuple(self._tries)
 

@@ -1,18 +1,21 @@
 """The charts of a report, as figures for plotly.js: stages, cost and tokens on one time axis.
 
-A figure is plain data. Its texts are escaped, as plotly.js reads HTML in them; a colour is the
-name of a CSS variable, so that the page decides on it, in light and dark.
+A figure is plain data. Its texts are escaped, because plotly.js parses them as HTML; a color is the
+name of a CSS variable, so that the page sets it, for light and dark.
 """
 
 from __future__ import annotations
 
+import html
+import textwrap
+from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from cuggino.report.bars import NOTICES, notice_marks, stage_bars
-from cuggino.report.model import Role, RunReport, Spent
+from cuggino.report.markup import visible
+from cuggino.report.model import Notice, Role, RunReport, Spent, StageTry
 from cuggino.report.times import Times
-from cuggino.report.wording import duration
+from cuggino.report.wording import all_tokens, duration, money, number, outcome
 
 Figure: TypeAlias = dict[str, Any]
 
@@ -36,7 +39,7 @@ LANES: Final[tuple[Role, ...]] = (
 _LANE_HEIGHT, _LINES_HEIGHT, _GAP, _MARGIN = 30, 130, 46, 46
 _MOST_POINTS = 2000
 _LABELLED_GAP = 0.12
-"""The part of the time axis that a gap must take for its label to fit in."""
+"""The share of the time axis from which a gap gets a label."""
 
 _TOKENS = (
     ("output", "output_tokens", "var(--reviewing)"),
@@ -47,9 +50,9 @@ _TOKENS = (
 
 
 def timeline(report: RunReport, times: Times) -> Figure | None:
-    """A bar for each try of a stage, above the lines of cost and tokens; None without a stage.
+    """Return a bar per attempt at a stage above the lines of cost and tokens, or None.
 
-    Bars of tries that were cut off are hatched; times in which no process worked are shaded.
+    Bars of attempts that were cut off are hatched; times without a process are shaded.
     """
     if not report.stages:
         return None
@@ -139,7 +142,7 @@ def _range(report: RunReport, times: Times) -> list[str]:
 
 
 def _lines(report: RunReport, times: Times) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """The charts below the bars: title, prefix of the numbers, traces."""
+    """Return the charts below the bars: title, prefix of the numbers, traces."""
     points = _thinned(report.spent)
     moments = [report.start, *(point.at for point in points), report.end]
     charts: list[tuple[str, str, list[dict[str, Any]]]] = []
@@ -163,7 +166,7 @@ def _lines(report: RunReport, times: Times) -> list[tuple[str, str, list[dict[st
 
 
 def _hide_what_dwarfs(traces: list[dict[str, Any]]) -> None:
-    """Reads from the cache can be so many that the other lines lie flat: a click brings them."""
+    """Hide cache reads if they flatten the other lines; a click shows them."""
     if len(traces) > 1:
         *others, last = traces
         if last["name"] == "cache read" and last["y"][-1] > 5 * max(t["y"][-1] for t in others):
@@ -184,7 +187,7 @@ def _line(
 
 
 def _thinned(points: tuple[Spent, ...]) -> list[Spent]:
-    """At most `_MOST_POINTS`, more than a screen can tell apart; the last is among them."""
+    """Return at most `_MOST_POINTS` points, including the last."""
     step = -(-len(points) // _MOST_POINTS) or 1
     return list(points[::-1][::step][::-1])
 
@@ -223,3 +226,123 @@ def _shade_gaps(report: RunReport, times: Times, layout: dict[str, Any]) -> None
                     "font": {"color": "var(--muted)", "size": 11},
                 }
             )
+
+
+NOTICES = "notices"
+"""The lane of the notices."""
+
+_WIDEST = 72
+_LONGEST_HOVER = 400
+
+
+def stage_bars(report: RunReport, times: Times) -> list[dict[str, Any]]:
+    """Return a trace per role and ending, because a pattern belongs to a trace."""
+    groups: defaultdict[tuple[Role, bool], list[StageTry]] = defaultdict(list)
+    for stage in report.stages:
+        groups[stage.role, stage.ending in ("repeated", "unfinished")].append(stage)
+    traces = []
+    for (role, cut_off), stages in sorted(groups.items(), key=lambda group: group[0][1]):
+        color = f"var(--{role})"
+        marker: dict[str, Any] = {"color": color, "line": {"color": color, "width": 1}}
+        if cut_off:
+            marker["pattern"] = {
+                "shape": "/",
+                "size": 5,
+                "fgcolor": color,
+                "bgcolor": "var(--page)",
+            }
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": role,
+                "y": [role] * len(stages),
+                "base": [times.chart(stage.start) for stage in stages],
+                "x": [stage.seconds * 1000 for stage in stages],
+                "customdata": [_hover_of_stage(stage, times) for stage in stages],
+                "hovertemplate": "%{customdata}",
+                "marker": marker,
+                "showlegend": False,
+            }
+        )
+    return traces
+
+
+_ENDINGS = {
+    "finished": "",
+    "repeated": "cut off, done again later",
+    "unfinished": "cut off",
+    "running": "running",
+}
+
+
+def _hover_of_stage(stage: StageTry, times: Times) -> str:
+    head = f"<b>{_label(stage.title)}</b>"
+    if stage.attempt > 1:
+        head += f", try {stage.attempt}"
+    lasted = f"{times.short(stage.start)} to {times.short(stage.end)}, {duration(stage.seconds)}"
+    lines = [head, lasted]
+    if _ENDINGS[stage.ending]:
+        lines.append(_ENDINGS[stage.ending])
+    if stage.cost_usd is not None or stage.usage is not None:
+        tokens = f", {number(all_tokens(stage.usage))} tokens" if stage.usage else ""
+        lines.append(f"{money(stage.cost_usd)}{tokens}")
+    said = outcome(stage.outcome)
+    return "<br>".join([*lines, _label(said)] if said else lines)
+
+
+def notice_marks(report: RunReport, times: Times) -> list[dict[str, Any]]:
+    """Return bars for notices with a duration, and a mark at the start of each."""
+    if not report.notices:
+        return []
+    waits = [notice for notice in report.notices if notice.until is not None]
+    traces: list[dict[str, Any]] = []
+    if waits:
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": [NOTICES] * len(waits),
+                "base": [times.chart(wait.at) for wait in waits],
+                "x": [_length(wait) * 1000 for wait in waits],
+                "customdata": [_hover_of_notice(wait, times) for wait in waits],
+                "hovertemplate": "%{customdata}",
+                "marker": {"color": "var(--wait)"},
+                "showlegend": False,
+            }
+        )
+    marks = report.notices
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "y": [NOTICES] * len(marks),
+            "x": [times.chart(mark.at) for mark in marks],
+            "customdata": [_hover_of_notice(mark, times) for mark in marks],
+            "hovertemplate": "%{customdata}",
+            "marker": {
+                "symbol": "diamond",
+                "size": 9,
+                "color": [f"var(--{mark.tone})" for mark in marks],
+                "line": {"color": "var(--page)", "width": 1},
+            },
+            "showlegend": False,
+        }
+    )
+    return traces
+
+
+def _length(wait: Notice) -> float:
+    return (wait.until - wait.at).total_seconds() if wait.until else 0.0
+
+
+def _hover_of_notice(notice: Notice, times: Times) -> str:
+    return f"<b>{_label(notice.kind)}</b>, {times.short(notice.at)}<br>{_label(notice.text)}"
+
+
+def _label(text: str) -> str:
+    """Return foreign text for a hover label: a few lines without markup."""
+    shown = visible(text)
+    if len(shown) > _LONGEST_HOVER:
+        shown = f"{shown[:_LONGEST_HOVER]}…"
+    return "<br>".join(html.escape(line) for line in textwrap.wrap(shown, _WIDEST))

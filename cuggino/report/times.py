@@ -1,4 +1,4 @@
-"""Moments as a report writes them, all in one zone."""
+"""The times in a report, all in one zone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Writes the moments of a run that lasted from `start` to `end`."""
+    """The formats for the times of a run from `start` to `end`."""
 
     zone: timezone
     start: datetime
@@ -16,38 +16,38 @@ class Times:
 
     @property
     def on_one_day(self) -> bool:
-        """Whether the run began and ended on the same day."""
+        """Return whether the run began and ended on the same day."""
         return self.local(self.start).date() == self.local(self.end).date()
 
     @property
     def name(self) -> str:
-        """The zone, as `UTC+01:00`."""
+        """Return the zone, as `UTC+01:00`."""
         return str(self.zone) if self.zone.utcoffset(None) else "UTC"
 
     def local(self, at: datetime) -> datetime:
-        """The moment in the zone."""
+        """Return the time in the zone."""
         return at.astimezone(self.zone)
 
     def full(self, at: datetime) -> str:
-        """Date and time to the second."""
+        """Return date and time to the second."""
         return f"{self.local(at):%Y-%m-%d %H:%M:%S}"
 
     def short(self, at: datetime) -> str:
-        """The time to the second, with month and day in a run of more than one day."""
+        """Return the time to the second, with month and day in a run of several days."""
         return f"{self.local(at):{'%H:%M:%S' if self.on_one_day else '%m-%d %H:%M:%S'}}"
 
     def chart(self, at: datetime) -> str:
-        """As charts take it: local, without a zone."""
+        """Return the time for charts: local, without a zone."""
         return f"{self.local(at):%Y-%m-%d %H:%M:%S.%f}"
 
     def milliseconds(self, at: datetime) -> int:
-        """Milliseconds since the epoch, as if the local time were UTC: the page knows no zone."""
+        """Return milliseconds since the epoch, treating local time as UTC, for the page."""
         return round(self.local(at).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def zone_at(at: datetime) -> timezone:
-    """The offset of this machine's local time at that moment, for a whole report.
+    """Return the offset of this machine's local time at that moment, for a whole report.
 
-    One offset for all times, so that a change to or from summer time makes no hour come twice.
+    One offset for all times avoids that an hour occurs twice at a clock change.
     """
     return timezone(at.astimezone().utcoffset() or timedelta())

@@ -1,4 +1,4 @@
-"""Numbers, times and outcomes as a person reads them."""
+"""Numbers, times and outcomes in human-readable form."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cuggino.report.model import RunReport
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 LONGEST = 1e9
-"""Seconds; nothing is told to last longer."""
+"""Seconds; the longest duration shown."""
 
 _UNITS = ((3600.0, "m", "s"), (86400.0, "h", "m"), (math.inf, "d", "h"))
-"""Up to which length which two units tell it."""
+"""The two units of durations up to each length."""
 
 
 def duration(seconds: float) -> str:
-    """`40 ms`, `2.4 s`, `42 s`, `1 m 30 s`, `2 h 5 m`, `3 d 4 h`, rounded; never below zero."""
+    """Return a rounded duration of two units: `2.4 s`, `42 s`, `1 m 30 s`, `2 h 5 m`, `3 d 4 h`."""
     seconds = min(max(0.0, seconds), LONGEST)
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
@@ -35,24 +35,24 @@ def duration(seconds: float) -> str:
 
 
 def money(usd: float | None) -> str:
-    """US dollars: `$1,234.50`, with four digits below one dollar; a dash when nobody told them."""
+    """Return US dollars: `$1,234.50`, four digits below one dollar, a dash if unknown."""
     if usd is None:
         return "–"
     return f"${usd:,.4f}" if 0 < abs(usd) < 1 else f"${usd:,.2f}"
 
 
 def number(value: int) -> str:
-    """With separators of thousands."""
+    """Return the number with thousands separators."""
     return f"{value:,}"
 
 
 def counted(value: int, noun: str, plural: str | None = None) -> str:
-    """`1 file`, `2 files`."""
+    """Return `1 file`, `2 files`."""
     return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
 def standing(report: RunReport) -> str:
-    """How many of its deliverables are done; empty when there are none, or none are known."""
+    """Return the number of done deliverables, or "" if there are none."""
     listed = report.delivery.listed if report.delivery is not None else None
     if listed is None or not listed.deliverables:
         return ""
@@ -62,7 +62,7 @@ def standing(report: RunReport) -> str:
 
 
 def all_tokens(usage: Usage) -> int:
-    """Every token of the usage, those of the cache included."""
+    """Return all tokens of the usage, including cache reads."""
     return (
         usage.input_tokens
         + usage.output_tokens
@@ -72,13 +72,13 @@ def all_tokens(usage: Usage) -> int:
 
 
 def first_line(text: str, limit: int = 120) -> str:
-    """The first line that says something, cut to `limit` characters."""
+    """Return the first line that is not blank, cut to `limit` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f"{line[: limit - 1]}…" if len(line) > limit else line
 
 
 def outcome(value: JsonValue) -> str:
-    """What a stage came to in one line: an event by its tag and text, else the value itself."""
+    """Return the outcome of a stage in one line: an event by tag and text, else the value."""
     if not isinstance(value, dict):
         return "" if value is None else first_line(str(value))
     tag = value.get("_tag")

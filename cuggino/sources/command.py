@@ -1,4 +1,4 @@
-"""A command line with all that is needed to start it, and the child that it becomes."""
+"""A command line with everything needed to start it, and the child process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REAP_LIMIT = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What `process_lines` was asked for; see there."""
+    """The arguments of `process_lines`."""
 
     argv: tuple[str, ...]
     cwd: str | None
@@ -41,7 +41,7 @@ class Command:
         return self.argv[0]
 
     def spawn(self) -> Child:
-        """Start the process, leader of a session and group of its own.
+        """Start the process as the leader of its own session and group.
 
         Raises SpawnFailed if the program, the folder or the input cannot be used.
         """
@@ -70,7 +70,7 @@ class Command:
         return Child(process, ProcessTree([process.pid], cookie if self.sweep else None))
 
     def _input(self) -> IO[bytes]:
-        """Standard input as a file: a child that does not read it can block nobody."""
+        """Return standard input as a file, so that a child that does not read it blocks nothing."""
         if self.stdin is None:
             return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
         source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
@@ -86,34 +86,33 @@ class Command:
 class Child:
     """A started process: its pipes, its tree, its exit.
 
-    It stays a zombie until `close`: as long as it is not reaped, its id, which is also that of its
-    group, cannot be given to a stranger.
+    It stays a zombie until `close`: until it is reaped, its process and group id are not reused.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree) -> None:
         self._process = process
         self._tree = tree
         self.pid = process.pid
-        # A SIGKILL of this Python process between start and this line leaves the guardian with
-        # the cookie only, which is all that it needs unless `sweep` is off.
+        # If this Python process is killed before this line, the guardian finds the child by its
+        # cookie, unless `sweep` is off.
         GUARDIAN.add(self.pid)
         self.pidfd = _pidfd(self.pid)
         self.stdout = _descriptor(process.stdout)
         self.stderr = _descriptor(process.stderr)
 
     def exited(self) -> bool:
-        """Whether the process itself has ended, asked without reaping it."""
+        """Return True when the process itself has ended, without reaping it."""
         try:
             return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:  # somebody else in this process has reaped it
+        except psutil.NoSuchProcess:  # reaped by other code in this process
             return True
 
     def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
-        """End the whole tree, see `ProcessTree.end`."""
+        """Terminate the whole tree, see `ProcessTree.end`."""
         self._tree.end(ladder, pause)
 
     def close(self) -> int | None:
-        """Reap the process and release all descriptors: its exit code, None if it is stuck."""
+        """Reap the process, close all descriptors and return the exit code, None if it is stuck."""
         GUARDIAN.remove(self.pid)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
@@ -131,7 +130,7 @@ def _descriptor(stream: IO[bytes] | None) -> int | None:
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when `pid` ends; Linux only, and not in every sandbox."""
+    """Return a descriptor that becomes readable when `pid` ends; None outside Linux."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

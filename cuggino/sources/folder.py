@@ -1,6 +1,6 @@
-"""`folder_changes`: something in a folder has changed, as a cold Observable.
+"""`folder_changes`: changes of a folder's files as a cold Observable.
 
-The threads that watch only *post* to the subscription's scheduler; what they share with it is in
+The watching threads only *post* to the subscription's scheduler; what they share with it is in
 `_Subscription`, behind one lock.
 """
 
@@ -18,7 +18,7 @@ import psutil
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.sources.lane import serial_lane
+from cuggino.operators.scheduler import lane_of
 
 if TYPE_CHECKING:
     from cuggino.sources.folder_watches import FolderWatches
@@ -55,12 +55,12 @@ REMOTE = frozenset(
         "webdav",
     }
 )
-"""File systems that others change without this machine's kernel being told."""
+"""File systems whose remote changes this machine's kernel does not report."""
 
 
 @dataclass(frozen=True)
 class PollingStarted:
-    """From now on the folder is looked at regularly, as the system does not report its changes."""
+    """The folder is polled from now on, because the system does not report its changes."""
 
     folder: Path
     reason: str
@@ -69,25 +69,23 @@ class PollingStarted:
 def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[object]:
     """Emit `folder` whenever the files in it may have changed.
 
-    That is when a visible entry was created, deleted, moved in, out or within, or written to, and
-    when the folder itself was removed, moved away or made again, which it survives (as it
-    survives the same of the folder above it, or of two at once). Names that start with `.`, what
-    happens inside of subfolders, and reading are no changes. A burst of changes is one item: at
-    most one is on its way to the subscriber at any time, and it is posted after the change, so
-    that whoever looks at the folder on receiving it sees the change.
+    A change is a visible entry created, deleted, moved or written to, and the folder itself
+    removed, moved or created again, which the watch survives (as it survives the same of the
+    folder above). Names that start with `.`, the content of subfolders, and reading do not count.
+    A burst of changes is one item: at most one is in flight, posted after the change, so that a
+    subscriber that reads the folder on receiving it sees the change.
 
-    Cold: every subscription makes the folder if it is missing and watches it when `subscribe`
-    returns. Items come on the scheduler given to `subscribe`, which must be serial; without one,
-    and instead of one that is not serial, on a private thread of the subscription.
+    Cold: every subscription creates the folder if it is missing and watches it when `subscribe`
+    returns. Items are emitted on the scheduler given to `subscribe` if it is serial, otherwise on
+    a private thread.
 
-    Where the system cannot watch (no more inotify watches or instances, a folder that may not be
-    read) and on network file systems, whose changes by others are not reported, the folder is
-    looked at every `poll_every` seconds instead, and a `PollingStarted` is emitted once. An
-    unknown file system that swallows notifications cannot be told from a quiet folder.
+    Where the system cannot watch (no more inotify watches, an unreadable folder) and on network
+    file systems, whose remote changes are not reported, the folder is polled every `poll_every`
+    seconds, and a `PollingStarted` is emitted once. An unknown file system that drops
+    notifications looks like a quiet folder.
 
-    Never completes; its only error is what the subscriber's `on_next` raises. Disposal, from any
-    thread, returns when all threads have ended (just after a file was moved away that takes up to
-    half a second).
+    Never completes and never fails by itself. Disposal, from any thread, returns when all threads
+    have ended (up to half a second right after a file was moved away).
     """
     if poll_every <= 0:
         raise ValueError("poll_every must be positive")
@@ -108,7 +106,7 @@ class _Stoppable(Protocol):
 
 
 class _Subscription:
-    """One subscriber: what watches for it, what is posted to it, the disposal."""
+    """One subscriber and its watch."""
 
     def __init__(
         self,
@@ -122,9 +120,9 @@ class _Subscription:
         self._absolute = absolute
         self._poll_every = poll_every
         self._observer = observer
-        self._lane, self._close_lane = serial_lane(scheduler)
+        self._lane, self._close_lane = lane_of(scheduler)
         self._watching = threading.Lock()
-        """Held while watches are set or removed; never by a thread that watches."""
+        """Held while watches are set or removed; never by a watching thread."""
         self._watches: FolderWatches | None = None
         self._poller: _Poller | None = None
         self._flags = threading.Lock()
@@ -133,7 +131,7 @@ class _Subscription:
 
     def start(self) -> None:
         try:
-            with suppress(OSError):  # then it is missing, and awaited
+            with suppress(OSError):  # then it is missing, and waited for
                 self._absolute.mkdir(parents=True, exist_ok=True)
             with self._watching:
                 if kind := _remote_file_system(self._absolute):
@@ -156,7 +154,7 @@ class _Subscription:
         self._close_lane()
 
     def _watch(self) -> None:
-        # Imported where it is needed: that takes as long as the start of Python.
+        # Imported late: it takes as long as the start of Python.
         from cuggino.sources.folder_watches import FolderWatches
 
         try:
@@ -174,7 +172,7 @@ class _Subscription:
         self._notice = PollingStarted(self._folder, reason)
         self._post()
 
-    # -- on the threads that watch
+    # -- on the watching threads
 
     def _on_change(self, stale: bool) -> None:
         with self._flags:
@@ -189,7 +187,7 @@ class _Subscription:
             self._posted = True
         try:
             self._lane.schedule(self._deliver)
-        except Exception:  # the scheduler is closed: nobody is left to be told
+        except Exception:  # the scheduler is closed
             self._cancelled = True
 
     # -- on the scheduler
@@ -226,7 +224,7 @@ class _Subscription:
 
 
 class _Poller:
-    """A thread that compares what is in the folder with what was."""
+    """A thread that compares the folder with its last state."""
 
     def __init__(self, folder: Path, every: float, on_change: Callable[[], None]) -> None:
         self._folder = folder
@@ -234,7 +232,7 @@ class _Poller:
         self._on_change = on_change
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cuggino-poll", daemon=True)
-        self._last = _signature(folder)  # here and not in the thread: from now on nothing is lost
+        self._last = _signature(folder)  # read before the thread starts: no change is missed
 
     def start(self) -> None:
         self._thread.start()
@@ -252,7 +250,7 @@ class _Poller:
 
 
 def _signature(folder: Path) -> dict[str, tuple[int, ...]] | None:
-    """What tells whether the files have changed; None for a folder that cannot be read."""
+    """Return the state of the folder's files; None for a folder that cannot be read."""
     found: dict[str, tuple[int, ...]] = {}
     try:
         with os.scandir(folder) as entries:
@@ -269,13 +267,13 @@ def _entry_signature(entry: os.DirEntry[str]) -> tuple[int, ...]:
         if entry.is_dir():
             return ()
         stat = entry.stat()
-    except OSError:  # it is gone, or a link to nothing
+    except OSError:  # deleted, or a broken link
         return (0,)
     return (stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns)
 
 
 def _remote_file_system(folder: Path) -> str | None:
-    """The type of the file system that `folder` is on, if it is one of `REMOTE`."""
+    """Return the type of the folder's file system if it is one of `REMOTE`."""
     real = Path(os.path.realpath(folder))
     try:
         mounted = {p.mountpoint: p.fstype for p in psutil.disk_partitions(all=True)}

@@ -1,6 +1,6 @@
-"""The operating system's own watches on a folder: set, renewed and removed as a whole.
+"""The operating system's watches on a folder: set, renewed and removed as a whole.
 
-Kept apart from `folder` because watchdog is slow to import and not always needed.
+Apart from `folder` because watchdog is slow to import and not always needed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 
-# Its threads say on standard error that they are being stopped if nobody listens to its log.
+# Without a log handler its threads report on standard error that they stop.
 logging.getLogger("watchdog").addHandler(logging.NullHandler())
 
 WATCHED_ABOVE = 2
-"""Folders watched above the folder itself: that it, or its parent, is moved is seen from there."""
+"""Folders watched above the folder itself, to see it or its parent being moved."""
 
 ATTEMPTS = 20
-"""Renewals in a row that may find that the folders have changed meanwhile."""
+"""Renewals in a row during which the folders may change."""
 
 _PLACES: list[type[FileSystemEvent]] = [
     DirCreatedEvent,
@@ -43,27 +43,27 @@ _PLACES: list[type[FileSystemEvent]] = [
     FileMovedEvent,
 ]
 _CONTENT: list[type[FileSystemEvent]] = [*_PLACES, FileModifiedEvent, FileClosedEvent]
-"""Asked of the kernel. Reading (opened, closed without writing) does not even wake us."""
+"""Requested from the kernel; reading (opened, closed without writing) wakes nothing."""
 
 _PLACE_EVENTS = frozenset({"created", "deleted", "moved"})
 _CONTENT_EVENTS = _PLACE_EVENTS | {"modified", "closed"}
 
 
 class _Scope(NamedTuple):
-    """What is watched, all as real paths."""
+    """The watched folders, as real paths."""
 
     folder: str
     places: tuple[str, ...]
     """The watched folders that exist, from the top down."""
     links: frozenset[str]
-    """Names whose coming and going changes what must be watched."""
+    """Names whose creation or removal changes what must be watched."""
 
 
 class FolderWatches(FileSystemEventHandler):
-    """Watches `folder` and the folders above it.
+    """The watches on `folder` and the folders above it.
 
-    `on_change` is called by a thread of watchdog: with True if the folder, or one above it, came,
-    went or was moved, after which the watches are dead or in the wrong place until `renew`.
+    A thread of watchdog calls `on_change`, with True if the folder, or one above it, was created,
+    removed or moved: the watches are then dead or in the wrong place until `renew`.
     """
 
     def __init__(self, folder: Path, on_change: Callable[[bool], None]) -> None:
@@ -73,7 +73,7 @@ class FolderWatches(FileSystemEventHandler):
         self._scope = _scope(folder)
 
     def start(self) -> None:
-        """Start to watch. Raises OSError if that is impossible; nothing is left then."""
+        """Start watching. Raises OSError if that is impossible, and leaves nothing behind."""
         try:
             self._observer.start()
             self.renew()
@@ -82,10 +82,10 @@ class FolderWatches(FileSystemEventHandler):
             raise
 
     def renew(self) -> None:
-        """Watch what is there now.
+        """Watch the folders that exist now.
 
-        From the top down, so that what comes or goes meanwhile is reported from above. Raises
-        OSError if the system refuses, or the folders do not come to rest.
+        From the top down, so that changes meanwhile are reported from above. Raises OSError if the
+        system refuses, or the folders keep changing.
         """
         vanished: OSError | None = None
         for _ in range(ATTEMPTS):
@@ -98,7 +98,7 @@ class FolderWatches(FileSystemEventHandler):
                 continue
             if scope == _scope(self._folder):
                 return
-        raise vanished or OSError("the folder comes and goes")
+        raise vanished or OSError("the folder keeps being created and removed")
 
     def stop(self) -> None:
         """Stop, and wait for the threads."""
@@ -110,7 +110,7 @@ class FolderWatches(FileSystemEventHandler):
         nearest = scope.places[-2:]
         for place in scope.places:
             if _is_forbidden(place):
-                # watchdog would be deaf without a word.
+                # watchdog would silently report nothing.
                 if place in nearest:
                     raise PermissionError(f"{place} cannot be read")
                 continue
@@ -118,14 +118,14 @@ class FolderWatches(FileSystemEventHandler):
             self._observer.schedule(self, place, event_filter=wanted)
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Judge one event; called by watchdog."""
+        """Handle one event; called by watchdog."""
         kind, scope = event.event_type, self._scope
         if kind not in _CONTENT_EVENTS or (event.is_directory and kind == "modified"):
             return
         paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
         places = scope.links.intersection(paths) if kind in _PLACE_EVENTS else ()
         if places:
-            # What was created and is watched already, is watched since after its creation.
+            # A created folder that is watched already was watched after its creation.
             self._on_change(kind != "created" or not places <= set(scope.places))
         elif any(_visible_in(scope.folder, path) for path in paths):
             self._on_change(False)
@@ -137,7 +137,7 @@ def _visible_in(folder: str, path: str) -> bool:
 
 
 def _scope(folder: Path) -> _Scope:
-    """The folder and those above it as they are now; the nearest that exists if none does."""
+    """Return the folder and those above it as they are now; the nearest existing one if none is."""
     lineage = [folder, *folder.parents]
     existing = [i for i, place in enumerate(lineage) if os.path.isdir(place)]  # noqa: PTH112
     near = [i for i in existing if i <= WATCHED_ABOVE] or existing[:1]
@@ -151,7 +151,7 @@ def _scope(folder: Path) -> _Scope:
 
 
 def _is_forbidden(place: str) -> bool:
-    """Whether the folder is there and may not be read; asked in one step, as it may come and go."""
+    """Return whether the folder exists and is unreadable; in one step, as it may vanish."""
     try:
         os.close(os.open(place, os.O_RDONLY | os.O_DIRECTORY))
     except PermissionError:

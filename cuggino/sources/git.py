@@ -1,8 +1,7 @@
-"""git as a source: its commands as streams, its state through GitPython.
+"""git: its commands as streams, the state of a repository through GitPython.
 
-Commands that may take long, run hooks or ask something go through `process_lines`, so that they
-are bounded, disposable and end with everything they started. What is only read goes through
-GitPython.
+Commands that may take long, run hooks or prompt go through `process_lines`, so that they can be
+disposed with every process they started.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
-"""No editor, no password question, no other language: nobody is there to answer."""
+"""No editor, no password prompt, English output: nobody is there to answer."""
 
 _ELSEWHERE = (
     "GIT_DIR",
@@ -39,7 +38,7 @@ _ELSEWHERE = (
     "GIT_NAMESPACE",
     "GPG_TTY",
 )
-"""Where somebody else's git works, such as the one whose hook or alias has started this program."""
+"""Settings of another git, such as the one whose hook or alias started this program."""
 
 
 def git_lines(
@@ -49,9 +48,9 @@ def git_lines(
     merge_stderr: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> Observable[bytes]:
-    """Run `git args...`; emits its output lines, standard error among them if it is merged.
+    """Run `git args...` and emit its output lines, with `merge_stderr` standard error too.
 
-    It has no terminal, so that a question fails instead of waiting. `env` is added to the
+    Without a terminal, so that a prompt fails instead of waiting. `env` is added to the
     environment of this process.
     """
     whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
@@ -60,13 +59,13 @@ def git_lines(
 
 
 def has_own_ssh() -> bool:
-    """Whether the environment says how git is to call ssh."""
+    """Return whether the environment configures how git calls ssh."""
     return bool(os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH"))
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """What `git` knows of a folder."""
+    """The state of a git repository."""
 
     root: Path
     branch: str | None
@@ -74,11 +73,11 @@ class RepositoryState:
     head: str | None
     """None before the first commit."""
     dirty: bool
-    """Tracked files are changed."""
+    """Tracked files are modified."""
 
 
 def repository_state(folder: Path) -> RepositoryState | None:
-    """The state of the repository that `folder` is in; None when it is in none, or a bare one.
+    """Return the state of the repository around `folder`; None without one, or in a bare one.
 
     Raises:
         FileNotFoundError: git itself is not installed.

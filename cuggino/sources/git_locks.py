@@ -1,4 +1,4 @@
-"""Locks that a killed git has left behind, and whether a living one may still need them."""
+"""Stale lock files of a killed git."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import psutil
 
 
 def remove_stale_locks(locks: Iterable[Path], top: Path, *, since: datetime) -> list[Path]:
-    """Remove those of the lock files that nobody holds any more; gives what was removed.
+    """Remove the stale ones of these lock files; return them.
 
-    One is stale when it was made after `since` and no process on this machine can be its owner:
-    none named git works in or below the folder `top`, is told of it in its arguments, or hides
-    where it works, and none has the file open. In doubt it stays: git itself then says what is to
-    be done.
+    A lock is stale when it was created after `since` and no process on this machine can own it:
+    none has the file open, and none named git works in or below `top`, names it in its arguments,
+    or hides where it works. In doubt the lock stays, and git itself explains what to do.
     """
     found = [lock for lock in locks if _made_after(lock, since)]
     if not found or any(_may_hold(process, found, top) for process in psutil.process_iter()):
@@ -50,7 +49,7 @@ def _may_hold(process: psutil.Process, locks: list[Path], top: Path) -> bool:
 
 
 def _open_files(process: psutil.Process) -> Iterator[Path]:
-    with suppress(psutil.AccessDenied):  # of another user, who has no business here but by git
+    with suppress(psutil.AccessDenied):  # another user's process could hold it only through git
         yield from (Path(file.path) for file in process.open_files())
 
 

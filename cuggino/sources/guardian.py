@@ -1,10 +1,10 @@
-"""The program that ends the children of a process that died without doing so itself.
+"""The program that terminates the children of a process that was killed.
 
 Run as `python -I -S guardian.py COOKIE FOLDER...` with a pipe as standard input whose only writer
-is the guarded process. Lines: `+ PGID` and `- PGID` for process groups that live and end, `quit`
+is the guarded process. Lines: `+ PGID` and `- PGID` when a process group starts and ends, `quit`
 when nothing is left. The end of the input without `quit` means that the guarded process is gone:
-its groups, their descendants and all processes whose cookie starts with COOKIE are ended. FOLDERs
-are where `cuggino` and `psutil` are found; nothing is imported from them before that.
+its groups, their descendants and all processes whose cookie starts with COOKIE are terminated.
+`cuggino` and `psutil` are imported from the FOLDERs, and only then.
 """
 
 import os
@@ -16,7 +16,7 @@ GRACE = 2.0
 
 
 def guarded_groups() -> set[int] | None:
-    """Read until the guarded process ends: the groups it leaves, None if it has said `quit`."""
+    """Read until the guarded process ends; return its remaining groups, None after `quit`."""
     groups: set[int] = set()
     rest = b""
     while chunk := os.read(0, 4096):
@@ -33,10 +33,7 @@ def guarded_groups() -> set[int] | None:
 
 
 def main(cookie: str, folders: list[str]) -> None:
-    """End what the process beside this one has left, when it dies before it could do so itself.
-
-    `cookie` marks its processes; `folders` are where this package is found.
-    """
+    """Wait for the guarded process to die, then terminate the processes it left behind."""
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sign, signal.SIG_IGN)
     groups = guarded_groups()

@@ -1,4 +1,4 @@
-"""The guarded side of `guardian.py`: one guardian a Python process, started at the first child."""
+"""The client of `guardian.py`: one guardian per Python process, started with the first child."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cuggino.sources.process_tree import COOKIE
 
 
 class GuardianClient:
-    """Hands out cookies and tells the guardian which process groups are alive.
+    """Issues cookies and reports living process groups to the guardian.
 
-    A guardian that cannot be started, or was killed, is no reason not to work: dispose and the
-    exit handler remain, and the next child tries again.
+    Work continues without a guardian that cannot be started or was killed: disposal and the exit
+    handler remain, and the next child tries again.
     """
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class GuardianClient:
         self._hooked = False
 
     def cookie(self) -> str:
-        """A new cookie, and a running guardian that knows its beginning.
+        """Return a new cookie; a guardian that knows its prefix is running.
 
-        It continues the cookie that this process itself was started with, so that whoever ends
-        this process finds its children too. The closing slash keeps `x.1/` apart from `x.12/`.
+        The cookie continues the one of this process, so that terminating this process's tree
+        finds its children too. The closing slash keeps `x.1/` apart from `x.12/`.
         """
         with self._lock:
             if not self._run:
@@ -48,19 +48,19 @@ class GuardianClient:
             return f"{self._run}{self._count}/"
 
     def add(self, group: int) -> None:
-        """The process group `group` is alive."""
+        """Report a new process group."""
         with self._lock:
             self._groups.add(group)
-            self._tell(f"+ {group}\n")
+            self._report(f"+ {group}\n")
 
     def remove(self, group: int) -> None:
-        """`group` is done with; to be called before its leader is reaped and its id is free."""
+        """Report the end of a group; call it before its leader is reaped and the id reused."""
         with self._lock:
             self._groups.discard(group)
-            self._tell(f"- {group}\n")
+            self._report(f"- {group}\n")
 
     def close(self) -> None:
-        """Nothing is left to guard: send the guardian home and wait for it."""
+        """Stop the guardian and wait for it."""
         with self._lock:
             process, self._process = self._process, None
             if process is None or process.stdin is None:
@@ -72,7 +72,7 @@ class GuardianClient:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1.0)
 
-    def _tell(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):  # it was killed; `_ensure` starts another one
                 self._process.stdin.write(line.encode())
@@ -84,7 +84,7 @@ class GuardianClient:
             if self._process.stdin is not None:
                 self._process.stdin.close()
             self._process = None
-        if not sys.executable:  # an embedded interpreter does not know its program
+        if not sys.executable:  # an embedded interpreter
             return
         if not self._hooked:
             self._hooked = True
@@ -101,10 +101,10 @@ class GuardianClient:
                 start_new_session=True,
             )
         for group in self._groups:
-            self._tell(f"+ {group}\n")
+            self._report(f"+ {group}\n")
 
     def _forked(self) -> None:
-        """In a forked copy of this process: the guardian is the original's, and stays that."""
+        """Forget the guardian in a forked copy of this process: it belongs to the original."""
         if self._process is not None:
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -115,4 +115,4 @@ class GuardianClient:
 
 
 GUARDIAN = GuardianClient()
-"""The guardian of this process; nothing is started before the first cookie is asked for."""
+"""The guardian of this process, started with the first cookie."""

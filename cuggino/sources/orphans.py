@@ -1,4 +1,4 @@
-"""What a killed process left behind, until its guardian has ended it."""
+"""Wait for the guardian of a killed process to terminate its orphans."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _LOOK_EVERY = 0.1
 
 
 def orphans_gone(pid: int, *, limit: float = 30.0) -> Observable[bool]:
-    """Emit True as soon as no guardian of the dead process `pid` is at work any more.
+    """Emit True as soon as no guardian of the dead process `pid` is running.
 
-    A guardian ends when everything that its process had started is gone, so nothing of an earlier
-    run writes into the folder any longer. Emits False when that has not come about within `limit`
-    seconds. A process is no orphan of itself.
+    A guardian exits when every process that its own process started is gone, so nothing of an
+    earlier run writes into the folder any more. Emits False after `limit` seconds.
     """
 
     def look(_scheduler: object) -> Observable[bool]:
@@ -50,7 +49,7 @@ def _is_gone(seen: _Look) -> bool:
 
 
 def guardians_of(pid: int) -> Iterator[psutil.Process]:
-    """The guardians that were started by the process `pid`, which may be gone."""
+    """Yield the guardians that the process `pid` started; `pid` may be gone."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             words = process.cmdline()

@@ -1,7 +1,7 @@
-"""`process_lines`: a child process as a cold Observable of the lines that it prints.
+"""A child process as a cold Observable of the lines that it prints.
 
 One thread per process reads its pipes and only *posts* to the subscription's scheduler. Everything
-the thread and the scheduler share is in `_Subscription`, behind one lock.
+the two share is in `_Subscription`, behind one lock.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
+from cuggino.operators.scheduler import lane_of
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
-from cuggino.sources.lane import serial_lane
 from cuggino.sources.process_reader import ProcessReader
 
 IN_FLIGHT = 2
-"""Chunks posted to the scheduler and not yet delivered, at most."""
+"""Most chunks posted to the scheduler and not yet delivered."""
 
 
 def process_lines(
@@ -39,36 +40,33 @@ def process_lines(
     stderr_tail: int = 64 * 1024,
     grace: float = 2.0,
 ) -> Observable[bytes]:
-    r"""Run `argv` and emit each line of its standard output, in order, as soon as it is there.
+    r"""Run `argv` and emit each line of its standard output, in order, as it is printed.
 
     Cold: every subscription starts a process of its own, in its own session and process group. A
-    line is emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays); an
-    unterminated last line is emitted too. All notifications come on the scheduler given to
-    `subscribe`, which must be serial; without one, and instead of one that is not serial, on a
-    private thread of the subscription. A slow subscriber slows the process down (two chunks of
-    64 KiB are on their way to it at most), it neither fills memory nor loses lines.
+    line is emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays),
+    an unterminated last line too. Everything is emitted on the scheduler given to `subscribe` if
+    it is serial, otherwise on a private thread. A slow subscriber slows the process down, as at
+    most two chunks of 64 KiB are in flight.
 
-    Completes when the process has exited with 0 and its output has ended. Where others still hold
+    Completes when the process has exited with 0 and its output has ended. If other processes hold
     the pipe open after the exit, their output is read for one more second.
 
     Errors: `SpawnFailed` if it cannot be started, `ProcessFailed` with the last `stderr_tail`
     bytes of standard error for any other exit code (CUG-083), `LineTooLong` for a line above
-    `max_line` bytes, and whatever the subscriber's `on_next` raises. In all of these cases nothing
-    of the process is left when the error arrives.
+    `max_line` bytes. The whole process tree is gone when the error is emitted.
 
-    Disposal ends the whole tree, and returns only when all of it is gone and the process is
-    reaped (AUT-021): SIGINT to the group, after at most `grace` seconds SIGTERM to all that is
-    left, after at most `grace` more SIGKILL. If the Python process dies, even by SIGKILL, a
-    guardian process does the same.
+    Disposal terminates the process tree and returns when all of it is gone and the process is
+    reaped (AUT-021): SIGINT to the group, after at most `grace` seconds SIGTERM to the rest, after
+    at most `grace` more SIGKILL. If the Python process dies, even by SIGKILL, a guardian process
+    does the same.
 
-    Options: `cwd` the working directory; `env` the whole environment instead of this process's;
-    `stdin` text (as UTF-8) or bytes of any size, otherwise standard input is empty;
-    `merge_stderr` reads standard error as part of the output; with `keep_ends` lines keep their
-    `\n`, so that it is known whether the last one had it; `sweep=False` for commands that
-    start a daemon which is to stay: a normal exit then ends nothing, while with `sweep` whatever
-    the process leaves behind is ended before completion.
+    Options: `cwd` is the working directory; `env` the whole environment instead of this process's;
+    `stdin` text (as UTF-8) or bytes of any size, empty by default; `merge_stderr` reads standard
+    error as part of the output; with `keep_ends` lines keep their `\n`; with `sweep=False`,
+    for commands that start a daemon, a normal exit terminates nothing, while with `sweep` every
+    process left behind is terminated before completion.
 
-    POSIX is needed.
+    Requires POSIX.
     """
     if not argv:
         raise ValueError("argv is empty")
@@ -85,14 +83,7 @@ def process_lines(
         grace=grace,
     )
 
-    def subscribe(
-        observer: abc.ObserverBase[bytes], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        subscription = _Subscription(command, observer, scheduler)
-        subscription.start()
-        return Disposable(subscription.dispose)
-
-    return Observable(subscribe)
+    return _stream(command)
 
 
 def process_batches(
@@ -102,11 +93,7 @@ def process_batches(
     env: Mapping[str, str],
     stdin: bytes,
 ) -> Observable[list[bytes]]:
-    """As `process_lines`, but emit the lines that came at once together: one or more, in order.
-
-    For whoever can say less about many lines than about each. When they come one by one, so are
-    they emitted.
-    """
+    """Run `argv` like `process_lines`, but emit lines that arrive together as one list."""
     command = Command(
         argv=tuple(os.fspath(word) for word in argv),
         cwd=os.fspath(cwd),
@@ -114,18 +101,112 @@ def process_batches(
         stdin=stdin,
     )
 
+    return _stream(command, batches=True)
+
+
+def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
     def subscribe(
-        observer: abc.ObserverBase[list[bytes]], scheduler: abc.SchedulerBase | None = None
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        subscription = _Subscription(command, observer, scheduler, batches=True)
+        subscription = _Subscription(command, observer, scheduler, batches=batches)
         subscription.start()
         return Disposable(subscription.dispose)
 
     return Observable(subscribe)
 
 
+class InputPipe:
+    """The standard input of one process, written to while it runs.
+
+    Closing it ends the process's input; a process that starts after that has none. One thread at
+    a time may use it, while another starts the process.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+
+    def fileno(self) -> int:
+        """Return the descriptor to poll for writing; -1 when it is closed."""
+        return self._write_end
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Write as much as there is room for; return the number of bytes, perhaps 0.
+
+        Raises:
+            BrokenPipeError: the process has ended or closed its input, or this was closed.
+        """
+        if self._write_end < 0:
+            raise BrokenPipeError("the input is closed")
+        try:
+            return os.write(self._write_end, data)
+        except BlockingIOError:
+            return 0
+
+    def close(self) -> None:
+        """End the input; any number of times."""
+        write_end, self._write_end = self._write_end, -1
+        for end in (write_end, self._untaken()):
+            if end >= 0:
+                os.close(end)
+
+    def take(self) -> IO[bytes]:
+        """Return the end that the process reads, once."""
+        end = self._untaken()
+        if end < 0:
+            return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
+        return os.fdopen(end, "rb", buffering=0)
+
+    def _untaken(self) -> int:
+        """Return the process's end to the first caller, -1 to all others."""
+        with self._lock:
+            end, self._read_end = self._read_end, -1
+        return end
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Duplex(Command):
+    pipe: InputPipe
+
+    def _input(self) -> IO[bytes]:
+        return self.pipe.take()
+
+
+def process_duplex(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    stdin: InputPipe,
+    max_line: int = 64 * 1024 * 1024,
+    stderr_tail: int = 64 * 1024,
+    grace: float = 2.0,
+) -> Observable[bytes]:
+    """Run `argv` like `process_lines`, with a standard input that is written to while it runs.
+
+    For one subscription, as the pipe belongs to one process. The caller closes the pipe, even if
+    the process was never started.
+    """
+    command = _Duplex(
+        argv=tuple(os.fspath(word) for word in argv),
+        cwd=os.fspath(cwd),
+        env=dict(env),
+        stdin=None,
+        merge_stderr=False,
+        keep_ends=False,
+        sweep=True,
+        max_line=max_line,
+        stderr_tail=stderr_tail,
+        grace=grace,
+        pipe=stdin,
+    )
+
+    return _stream(command)
+
+
 class _Subscription:
-    """One subscriber, one process: the reader's port, the scheduler's actions, the disposal."""
+    """One subscriber and its process."""
 
     def __init__(
         self,
@@ -137,7 +218,7 @@ class _Subscription:
     ) -> None:
         self._observer = observer
         self._batches = batches
-        self._lane, self._close_lane = serial_lane(scheduler)
+        self._lane, self._close_lane = lane_of(scheduler)
         self._reader = ProcessReader(command, self)
         self._thread = threading.Thread(
             target=self._run, name=f"cuggino-{Path(command.argv0).name}", daemon=True
@@ -158,7 +239,7 @@ class _Subscription:
             raise
 
     def dispose(self) -> None:
-        """End the process tree and wait for that; from any thread, any number of times."""
+        """Terminate the process tree and wait for that; from any thread, any number of times."""
         self.cancel()
         self.join()
         self._close_lane()
@@ -190,7 +271,7 @@ class _Subscription:
     def _run(self) -> None:
         try:
             failure = self._reader.run()
-        except Exception as error:  # a defect: say so rather than stay silent for ever
+        except Exception as error:  # a defect: report it rather than hang
             failure = error
         self._release()
         self._schedule(lambda: self._finish(failure))
@@ -207,7 +288,7 @@ class _Subscription:
             return
         try:
             self._lane.schedule(lambda *_: action())
-        except Exception:  # the scheduler is closed: nobody is left to be told
+        except Exception:  # the scheduler is closed
             self.cancel()
 
     # -- on the scheduler
@@ -249,12 +330,12 @@ class _Subscription:
 
     def _wake(self) -> None:
         if self._wake_end >= 0:
-            with suppress(BlockingIOError):  # full: the reader will wake up anyway
+            with suppress(BlockingIOError):  # full: the reader wakes up anyway
                 os.write(self._wake_end, b"!")
 
 
 class _LiveSubscriptions:
-    """The net for an interpreter that exits without disposing."""
+    """All running subscriptions, terminated when the interpreter exits without disposing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -274,7 +355,7 @@ class _LiveSubscriptions:
             self._live.discard(subscription)
 
     def end(self) -> None:
-        """End all processes, side by side, and send the guardian home."""
+        """Terminate all processes in parallel, then the guardian."""
         with self._lock:
             live = list(self._live)
         for subscription in live:
@@ -284,7 +365,7 @@ class _LiveSubscriptions:
         GUARDIAN.close()
 
     def _forked(self) -> None:
-        """In a forked copy: the processes are the original's."""
+        """Forget the processes in a forked copy: they belong to the original."""
         self._lock = threading.Lock()
         self._live = set()
 

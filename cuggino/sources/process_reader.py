@@ -1,7 +1,7 @@
-"""The thread beside a process: it starts it, reads its pipes, ends its tree, and never waits.
+"""The reader thread of a process: starts it, reads its pipes, terminates its tree.
 
-All waiting is one poll over stdout, stderr, a wake pipe and the process itself, so that disposal
-is noticed at once and the pipes are read while the process is being ended.
+It waits only in one poll over stdout, stderr, a wake pipe and the process itself, so that it
+notices disposal at once and keeps reading while the process is being terminated.
 """
 
 from __future__ import annotations
@@ -17,36 +17,35 @@ from typing import Protocol
 
 from cuggino.errors import LineTooLong, ProcessFailed
 from cuggino.sources.command import Child, Command
-from cuggino.sources.line_splitter import LineSplitter
 
 CHUNK = 1 << 16
-"""Bytes per read: what a pipe holds."""
+"""Bytes per read: the capacity of a pipe."""
 
 DRAIN = 1.0
-"""Seconds that others may hold the pipes open after the process has ended."""
+"""Seconds that other processes may hold the pipes open after the process has ended."""
 
 LEFTOVER_GRACE = 0.5
-"""Seconds of SIGTERM for what a process leaves behind when it ends by itself."""
+"""Seconds after SIGTERM for processes left behind by one that ended by itself."""
 
 TICK = 0.05
-"""Seconds between two looks at a process that cannot be polled (no pidfd: macOS)."""
+"""Seconds between two checks of a process that cannot be polled (no pidfd: macOS)."""
 
 FIRST_TICK = 0.0005
-"""The same for the first look after its pipes have ended; doubled up to TICK."""
+"""Seconds before the first check after the pipes have ended; doubled up to TICK."""
 
 
 class Port(Protocol):
-    """What a reader needs from its subscription; all of it is safe to call from the thread."""
+    """The subscription as its reader sees it; safe to call from the thread."""
 
     wake_fd: int
     """Becomes readable when `cancelled` or `has_room` has changed."""
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants any more lines."""
+        """True when the subscription has ended."""
 
     def has_room(self) -> bool:
-        """Whether another chunk may be posted; if not, a wake-up follows when it may."""
+        """Return whether another chunk may be posted; if not, a wake-up follows when it may."""
 
     def post(self, lines: list[bytes]) -> None:
         """Send `lines` to the subscriber."""
@@ -60,7 +59,7 @@ class ProcessReader:
         self._port = port
 
     def run(self) -> Exception | None:
-        """Run it to its end: None for exit code 0 and for disposal, otherwise the error."""
+        """Run it to its end; return the error, None for exit code 0 and for disposal."""
         if self._port.cancelled:
             return None
         try:
@@ -81,7 +80,7 @@ class _Reading:
         self._tick = FIRST_TICK
         self._open = {fd for fd in (child.stdout, child.stderr) if fd is not None}
         self._owed = dict.fromkeys(self._open, 0)
-        """Bytes per pipe that were in it when the process ended: its own, not to be lost."""
+        """Bytes in each pipe when the process ended: its own output, to be read."""
 
     def run(self) -> Exception | None:
         failure: Exception | None = None
@@ -90,7 +89,7 @@ class _Reading:
             finished = self._read()
             if self._splitter.overflow:
                 failure = LineTooLong(self._command.argv0, self._command.max_line)
-        except Exception as error:  # the tree must not outlive a defect in here
+        except Exception as error:  # the tree must not survive a defect here
             failure = error
         try:
             self._end_tree(finished)
@@ -118,7 +117,7 @@ class _Reading:
             self._child.end(((signal.SIGTERM, min(grace, LEFTOVER_GRACE)),), self._drain)
 
     def _read(self) -> bool:
-        """Post lines until the process has ended and its pipes are empty: True; else False."""
+        """Post lines until the process has ended and its pipes are empty; False if cut short."""
         while self._open or self._exited_at is None:
             if self._port.cancelled:
                 return False
@@ -148,7 +147,7 @@ class _Reading:
     def _timeout(self) -> float | None:
         if self._exited_at is not None:
             left = self._exited_at + DRAIN - time.monotonic()
-            return left if left > 0 else None  # then it is room that is waited for
+            return left if left > 0 else None  # then it waits for room
         if self._child.pidfd is not None:
             return None
         if self._open:
@@ -157,7 +156,7 @@ class _Reading:
         return self._tick
 
     def _drained(self) -> bool:
-        """Whether the process has ended, its own output is read, and others had their time."""
+        """Return whether the process has ended, its output is read, and the drain time is over."""
         return (
             self._exited_at is not None
             and time.monotonic() >= self._exited_at + DRAIN
@@ -176,7 +175,7 @@ class _Reading:
         return {fd for fd, _ in poll.poll(None if timeout is None else timeout * 1000)}
 
     def _take(self, fd: int) -> bytes:
-        """What there is to read; nothing means that the pipe has ended."""
+        """Read what is available; nothing means the end of the pipe."""
         chunk = os.read(fd, CHUNK)
         self._owed[fd] -= len(chunk)
         if not chunk:
@@ -192,7 +191,7 @@ class _Reading:
         del self._tail[: max(0, len(self._tail) - self._command.stderr_tail)]
 
     def _drain(self, seconds: float) -> None:
-        """Keep the pipes of the dying empty for `seconds`, at most until the leader has ended.
+        """Keep the pipes empty for `seconds`, or until the leader has ended.
 
         Programs that write synchronously (node) cannot handle a signal while a pipe is full.
         """
@@ -210,6 +209,50 @@ class _Reading:
 
 
 def _pending(fd: int) -> int:
-    """Bytes in a pipe."""
+    """Return the number of bytes in a pipe."""
     size: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
     return size
+
+
+class LineSplitter:
+    """Splits chunks at newlines, in linear time; `overflow` is set by a line above `limit` bytes.
+
+    With `keep_ends` each line keeps its newline, which is not counted.
+    """
+
+    def __init__(self, limit: int, *, keep_ends: bool = False) -> None:
+        self.limit = limit
+        self._end = b"\n" if keep_ends else b""
+        self.overflow = False
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes; none from an overlong line on."""
+        first, *lines = chunk.split(b"\n")
+        self._parts.append(first)
+        self._size += len(first)
+        if self._size > self.limit:
+            self.overflow = True
+            return []
+        if not lines:
+            return []
+        last = lines.pop()
+        lines.insert(0, b"".join(self._parts))
+        self._parts = [last]
+        self._size = len(last)
+        if self.limit < len(chunk):
+            for index, line in enumerate(lines):
+                if len(line) > self.limit:
+                    self.overflow = True
+                    return self._ended(lines[:index])
+        self.overflow = self._size > self.limit
+        return self._ended(lines)
+
+    def _ended(self, lines: list[bytes]) -> list[bytes]:
+        return [line + self._end for line in lines] if self._end else lines
+
+    def rest(self) -> list[bytes]:
+        """Return the unterminated last line, if there is one."""
+        parts, self._parts = self._parts, []
+        return [b"".join(parts)] if self._size else []

@@ -1,13 +1,12 @@
-"""A tree of processes, found in full and ended politely.
+"""The whole process tree of a child, found and terminated.
 
 A child's tree is more than its process group: coding agents start every tool in a session of its
-own, and whatever such a tool leaves behind loses its parent too. So a member is whoever is in the
-group, descends from a member, or carries the cookie that was put into the child's environment
-(AUT-021). A member is a process id *and* its start time: an id that was given out again is never
-signalled.
+own, and processes left behind by a tool lose their parent. A member is therefore a process in the
+group, a descendant of a member, or one with the cookie of the child's environment (AUT-021). It
+is identified by id *and* start time, so a reused id is never signalled.
 
-The guardian imports this module after its parent's death: nothing but the standard library and
-psutil may be imported here.
+The guardian imports this module after its parent's death: import nothing here but the standard
+library and psutil.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ COOKIE = "CUGGINO_CHILD"
 """The environment variable that marks the processes of a tree."""
 
 SETTLE = 0.2
-"""Seconds that the rest of the group gets after its leader has ended on SIGINT."""
+"""Seconds for the rest of the group after its leader has ended on SIGINT."""
 
 KILL_LIMIT = 10.0
-"""Seconds after which a process that survives SIGKILL (stuck in the kernel) is given up."""
+"""Seconds until a process that survives SIGKILL (stuck in the kernel) is given up."""
 
 Ladder = Sequence[tuple[signal.Signals, float]]
-"""Signals to send before SIGKILL, each with the seconds it is given to work."""
+"""Signals to send before SIGKILL, each with the seconds to wait for its effect."""
 
 
 class ProcessTree:
@@ -47,7 +46,7 @@ class ProcessTree:
         self._untouchable: set[psutil.Process] = set()
 
     def members(self) -> set[psutil.Process]:
-        """All members alive now. Those seen once stay members when they lose their parent."""
+        """Return the living members. A member that loses its parent stays one."""
         for pid in _search(self.groups, self.cookie):
             with suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
@@ -63,10 +62,10 @@ class ProcessTree:
         return living - self._untouchable
 
     def end(self, ladder: Ladder, pause: Callable[[float], object] = time.sleep) -> None:
-        """End all members; return when none is left.
+        """Terminate all members; return when none is left.
 
-        `pause` is called with the seconds to wait between two looks, so that the caller can keep
-        the pipes of the dying empty.
+        `pause` is called with the seconds to wait between two checks, so that the caller can read
+        the pipes meanwhile.
         """
         for sign, seconds in ladder:
             living = self.members()
@@ -83,9 +82,9 @@ class ProcessTree:
             _await(living, 0.1, pause)
 
     def _signal(self, living: set[psutil.Process], sign: signal.Signals) -> None:
-        """Signal groups as a whole, which no fork can slip through, and all others one by one.
+        """Signal groups as a whole, which no fork escapes, and all others one by one.
 
-        SIGINT goes to the groups only: it asks the leader to put its own house in order.
+        SIGINT goes to the groups only: the leader is asked to clean up by itself.
         """
         groups = self.groups & {_group(process.pid) for process in living}
         for group in groups:
@@ -100,15 +99,15 @@ class ProcessTree:
                 process.send_signal(sign)
             except psutil.NoSuchProcess:
                 pass
-            except psutil.AccessDenied:  # it changed its user; nobody here can end it
+            except psutil.AccessDenied:  # it changed its user
                 self._untouchable.add(process)
 
     def _await_groups(
         self, living: set[psutil.Process], seconds: float, pause: Callable[[float], object]
     ) -> None:
-        """Wait for the groups that got SIGINT, for their rest only shortly once leaders ended.
+        """Wait for the groups that got SIGINT; only briefly once their leaders have ended.
 
-        Shells start background jobs with SIGINT ignored: they need not be waited for in full.
+        Shells start background jobs with SIGINT ignored, so waiting longer is pointless.
         """
         members = {process for process in living if _group(process.pid) in self.groups}
         leaders = {process for process in members if process.pid in self.groups}
@@ -130,7 +129,7 @@ def _await(
 
 
 def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
-    """Those which still run; a zombie has ended, whether its parent has noticed or not."""
+    """Return the processes that still run; zombies have ended."""
     living = set()
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -141,7 +140,7 @@ def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 
 def _search(groups: frozenset[int], cookie: str | None) -> Iterator[int]:
-    """Ids of the processes that are in one of `groups` or carry the cookie."""
+    """Yield the ids of the processes in one of `groups` or with the cookie."""
     own = os.getpid()
     mark = None if cookie is None else f"\0{COOKIE}={cookie}".encode()
     for pid in psutil.pids():
@@ -159,7 +158,7 @@ def _group(pid: int) -> int | None:
 
 
 def _proc_environment(pid: int) -> bytes:
-    """The environment that `pid` was started with, each variable behind a NUL; empty if hidden."""
+    """Return the initial environment of `pid`, each variable after a NUL; empty if hidden."""
     parts = [b"\0"]
     try:
         descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
@@ -176,7 +175,7 @@ def _proc_environment(pid: int) -> bytes:
 
 
 def _psutil_environment(pid: int) -> bytes:
-    """The same where there is no /proc; macOS hides it for other users and system programs."""
+    """Return the same without /proc; macOS hides it for other users and system programs."""
     try:
         value = psutil.Process(pid).environ().get(COOKIE)
     except (psutil.Error, OSError):
@@ -184,5 +183,5 @@ def _psutil_environment(pid: int) -> bytes:
     return b"" if value is None else f"\0{COOKIE}={value}".encode()
 
 
-# Read directly, a look at all environments takes a fraction of the time (every run pays it).
+# Reading /proc directly takes a fraction of the time, which every run pays.
 _environment = _proc_environment if sys.platform == "linux" else _psutil_environment

@@ -1,17 +1,24 @@
-"""One act each: an Observable whose last event is its outcome."""
+"""Stages: one action each, as an Observable whose last event is its outcome.
 
+What a loop observes of the operating system (folders, orphaned processes) is exported here too.
+"""
+
+from cuggino.sources.file_count import count_files, watch_file_count
+from cuggino.sources.folder import PollingStarted, folder_changes
+from cuggino.sources.orphans import orphans_gone
 from cuggino.stages.act import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage
 from cuggino.stages.command import Shell, command_stage, must_succeed, shell_lines
-from cuggino.stages.fingerprint import apart_from, fingerprint_stage
-from cuggino.stages.orphans import orphans_gone
+from cuggino.stages.fingerprint import fingerprint_stage
 from cuggino.stages.repository import (
     Commit,
+    Commits,
     GitRepository,
     Recovers,
     Repository,
     commit_message,
     commit_stage,
+    commits_since,
     push_stage,
 )
 from cuggino.stages.sessions import Sessions
@@ -20,7 +27,9 @@ from cuggino.stages.supervision import Supervision
 __all__ = [
     "LINGER",
     "Commit",
+    "Commits",
     "GitRepository",
+    "PollingStarted",
     "Recovers",
     "Repository",
     "Sessions",
@@ -28,15 +37,18 @@ __all__ = [
     "Supervision",
     "act",
     "agent_stage",
-    "apart_from",
     "clock",
     "command_stage",
     "commit_message",
     "commit_stage",
+    "commits_since",
+    "count_files",
     "fingerprint_stage",
+    "folder_changes",
     "lane",
     "must_succeed",
     "orphans_gone",
     "push_stage",
     "shell_lines",
+    "watch_file_count",
 ]

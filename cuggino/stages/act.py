@@ -1,4 +1,4 @@
-"""A small deed of the loop itself as a stage: a file read, a file written."""
+"""Small actions of the loop itself as stages: read a file, read the clock."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def act(do: Callable[[], T]) -> Observable[T]:
-    """Do it at subscription, emit what it gave; its exception is the stream's error.
+    """Call `do` at subscription and emit its result; its exception is the stream's error.
 
-    A loop's generator is a function of its stages' outcomes alone: what it reads from the disk
-    it reads through a stage.
+    A loop's generator must be a function of its stages' outcomes alone, so it reads the disk
+    through a stage.
     """
 
     def subscribe(
@@ -31,7 +31,7 @@ def act(do: Callable[[], T]) -> Observable[T]:
 
 
 def clock() -> Observable[datetime]:
-    """Emit the scheduler's time at subscription: the only clock that a loop looks at."""
+    """Emit the scheduler's time at subscription: the only clock a loop may read."""
 
     def subscribe(
         observer: abc.ObserverBase[datetime], scheduler: abc.SchedulerBase | None = None
@@ -44,7 +44,7 @@ def clock() -> Observable[datetime]:
 
 
 def lane() -> Observable[abc.SchedulerBase]:
-    """Emit the scheduler of the subscription, for what must know the time when all has ended."""
+    """Emit the scheduler of the subscription, for reading its time after the flow has ended."""
 
     def subscribe(
         observer: abc.ObserverBase[abc.SchedulerBase],

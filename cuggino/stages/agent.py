@@ -1,4 +1,4 @@
-"""One agent session as a stage: it ends with the agent's terminal marker."""
+"""`agent_stage`: one agent session, which ends with the agent's terminal marker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from reactivex import Observable, operators as ops
 
-from cuggino.agents.protocol import LlmAgent, SpawnOptions
+from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain.spending import Spending
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
@@ -15,9 +15,9 @@ from cuggino.events import (
     LlmMarkerEvent,
     MessageDelta,
     PingEvent,
-    PolicyEvent,
     SessionEnded,
     StageCost,
+    SupervisionEvent,
     UsageUpdate,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
@@ -36,7 +36,7 @@ from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
 
 LINGER = 10.0
-"""Seconds that an agent gets after its terminal marker to deliver its result."""
+"""Seconds after the terminal marker in which an agent may deliver its result."""
 
 
 def agent_stage(
@@ -48,19 +48,18 @@ def agent_stage(
     on_marker: Callable[[LlmMarkerEvent], None],
     linger: float = LINGER,
     supervision: Supervision | None = None,
-) -> Observable[LlmAgentEvent | LlmMarkerEvent | PolicyEvent]:
+) -> Observable[LlmAgentEvent | LlmMarkerEvent | SupervisionEvent]:
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
-    Each marker is given to `on_marker` as it is emitted: of a message that comes in deltas as soon
-    as it is complete, a terminal one with its message. After the terminal marker the agent has
-    `linger` seconds to end by itself (its cost comes with its result), then its processes are
-    ended. An agent that ends without a terminal marker is asked once more, in the same session
-    if the agent can resume one, for exactly one of its terminal markers. `StageCost` comes before
-    the terminal marker, or before the error, when anything is known of it.
+    Each marker is passed to `on_marker` as it is emitted: as soon as it is complete, a terminal one
+    with its message. After the terminal marker the agent has `linger` seconds to end by itself (its
+    cost comes with its result), then its processes are terminated. An agent that ends without a
+    terminal marker is asked once more for one, if it can resume its session. `StageCost` is
+    emitted before the terminal marker or the error if the cost is known.
 
-    With a `supervision` the agent is retried, waited for, nudged and cut off as that says.
+    `supervision` adds retries, quota waits, timeouts and budgets.
 
-    Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or with the words
+    Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or with the message
     of CUG-034 when there was no terminal marker.
     """
     return flow(
@@ -100,7 +99,7 @@ class _AgentStage:
         except LlmSessionError as error:
             yield from emit(*self._cost())
             outcome = self._sessions.outcome
-            if is_llm_terminal_marker_event(outcome):  # cut off when only its end was waited for
+            if is_llm_terminal_marker_event(outcome):  # cut off after its terminal marker
                 self._on_marker(outcome)
                 return (yield from emit(outcome))
             raise LoopError(self._phase, error.message, cause=error) from error
@@ -118,8 +117,8 @@ class _AgentStage:
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
         )
-        # The last word counts when its message is complete: a message that is taken back, and
-        # written anew, was never said; and its end brings what the session took.
+        # A terminal marker counts when its message is complete, as a message may be discarded and
+        # written again.
         markers = extract_markers(self._tags, at_end=is_llm_terminal_marker_event)
         return session.pipe(markers, ops.do_action(self._note), ending)
 
@@ -133,14 +132,14 @@ class _AgentStage:
             self._on_marker(event)
         if isinstance(event, SessionEnded):
             self._duration += event.duration or 0.0
-        elif not isinstance(event, PingEvent | MessageDelta | UsageUpdate | PolicyEvent):
+        elif not isinstance(event, PingEvent | MessageDelta | UsageUpdate | SupervisionEvent):
             self._last = event
 
     def _with_cost(self, event: Event) -> Iterable[Event]:
         return (*self._cost(), event) if is_llm_terminal_marker_event(event) else (event,)
 
     def _cost(self) -> Iterable[Event]:
-        """What the stage took, when that is known."""
+        """Yield the cost of the stage, if known."""
         spent, total = self._spent, self._supervision.ledger.spent
         if spent.cost_usd is None and not spent.total_tokens:
             return

@@ -1,26 +1,26 @@
-"""The setup and check commands as stages (CUG-040 to CUG-044)."""
+"""Stages that run the setup and check commands (CUG-040 to CUG-044)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reactivex import Observable, abc, concat, empty, of, operators as ops, throw, timer
+from reactivex import Observable, concat, of, operators as ops, throw, timer
 
 from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
-from cuggino.operators import acquire_release, interrupt_when
+from cuggino.files import storing
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources.process import process_lines
-from cuggino.storage import storing
 
 Shell = Callable[[str, Path], Observable[bytes]]
-"""Runs a command line in a folder; emits its output lines with their ends, fails as
+"""Runs a command line in a folder; emits its output lines with their ends, and fails as
 `process_lines` does."""
 
 OUTPUT_LIMIT = 30_000
-"""Characters of a command's output that are kept in the event and given to an agent."""
+"""Characters of the output that the event keeps and an agent gets."""
 
 CANNOT_START = 127
 UNREADABLE = 126
@@ -30,7 +30,7 @@ Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
-    """Run the command line in `/bin/sh`; what it leaves running in the background stays."""
+    """Run the command line in `/bin/sh`; its background processes are left running."""
     return process_lines(
         ["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, sweep=False, keep_ends=True
     )
@@ -48,30 +48,30 @@ def command_stage(
 ) -> Observable[Output]:
     """Run the command to its end and emit one event: its output and exit code.
 
-    A command that exits with another code than 0, cannot be started (127), runs longer than
-    `timeout` seconds (124, and its processes are ended) or prints a line without end (126, and the
-    same) is no error: the event tells it. The whole output goes to `output_file`, the event
-    carries its last 30,000 characters.
+    A failing command is no error but an exit code of the event: its own, 127 when it cannot be
+    started, 124 when it exceeds `timeout` seconds, 126 when it prints an endless line; in the last
+    two cases its processes are terminated. The whole output is written to `output_file`, the event
+    carries the last 30,000 characters.
 
     Errors: `StorageError` when `output_file` cannot be written.
     """
 
-    def collect(output: _Output) -> Observable[Output]:
+    def run() -> Flow[None]:
         lines: Observable[Any] = shell(command, cwd)
         if timeout is not None:
             lines = lines.pipe(interrupt_when(timer(timeout), TIMED_OUT))
-        return lines.pipe(
-            ops.do_action(output.add),
-            ops.ignore_elements(),
-            ops.catch(output.failed),
-            _then(lambda: output.event(kind, iteration=iteration, timeout=timeout)),
-        )
+        with closing(_Output(output_file)) as output:
+            try:
+                yield from ask(lines.pipe(ops.do_action(output.add)))
+            except (ProcessFailed, SpawnFailed, LineTooLong) as error:
+                output.failed(error)
+            yield from emit(output.event(kind, iteration=iteration, timeout=timeout))
 
-    return acquire_release(lambda: _Output(output_file), collect, lambda output: output.close())
+    return flow(run)
 
 
 def must_succeed(command: Observable[Output]) -> Observable[Output]:
-    """The command's event, then an error if it tells of another exit code than 0.
+    """Pass the command's event on, then fail unless its exit code is 0.
 
     Errors: `LoopError` of the setup or check phase.
     """
@@ -86,26 +86,8 @@ def must_succeed(command: Observable[Output]) -> Observable[Output]:
     return command.pipe(ops.concat_map(judge))
 
 
-def _then(make: Callable[[], Output]) -> Callable[[Observable[Any]], Observable[Output]]:
-    """Emit `make()` when the source has completed."""
-
-    def operator(source: Observable[Any]) -> Observable[Output]:
-        def subscribe(
-            observer: abc.ObserverBase[Output], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            def complete() -> None:
-                observer.on_next(make())
-                observer.on_completed()
-
-            return source.subscribe(None, observer.on_error, complete, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    return operator
-
-
 class _Output:
-    """The whole output in a file, its end in memory."""
+    """The output of a command: all of it in a file, the end in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -128,19 +110,12 @@ class _Output:
         if len(self._tail) > 8 * OUTPUT_LIMIT:
             del self._tail[: -4 * OUTPUT_LIMIT]
 
-    def failed(self, error: Exception, _source: Observable[Any]) -> Observable[Any]:
-        match error:
-            case ProcessFailed():
-                self._exit_code = error.child_exit_code
-            case SpawnFailed():
-                self._exit_code = CANNOT_START
-                self._problem = error.message
-            case LineTooLong():
-                self._exit_code = UNREADABLE
-                self._problem = error.message
-            case _:
-                return throw(error)
-        return empty()
+    def failed(self, error: ProcessFailed | SpawnFailed | LineTooLong) -> None:
+        if isinstance(error, ProcessFailed):
+            self._exit_code = error.child_exit_code
+            return
+        self._exit_code = CANNOT_START if isinstance(error, SpawnFailed) else UNREADABLE
+        self._problem = error.message
 
     def event(self, kind: type[Output], *, iteration: int, timeout: float | None) -> Output:
         with storing("write output", self._path):
@@ -158,7 +133,7 @@ class _Output:
         )
 
     def _nothing(self, kind: type[Output], timeout: float | None) -> str:
-        """What stands for a blank output (CUG-043)."""
+        """Return the replacement of a blank output (CUG-043)."""
         name = "Setup" if kind is SetupCommandOutput else "Check"
         if self._problem:
             return f"{name} command failed: {self._problem}"
@@ -169,5 +144,5 @@ class _Output:
         return f"{name} command completed successfully with no output."
 
     def close(self) -> None:
-        with suppress(OSError):  # what could not be written was told by `event`
+        with suppress(OSError):  # `event` has reported what could not be written
             self._file.close()

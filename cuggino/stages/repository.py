@@ -1,9 +1,10 @@
-"""The project's git repository as stages (CUG-050 to CUG-054)."""
+"""Stages of the project's git repository: commit, push, recover (CUG-050 to CUG-054)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,37 +18,41 @@ from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources.git import git_lines, has_own_ssh
 from cuggino.sources.git_locks import remove_stale_locks
 from cuggino.stages.act import act
-from cuggino.stages.git_words import gist, push_gist
 
 SUBJECT_LIMIT = 72
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+_CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
+_MOST_COMMITS = 200
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
+
+Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
+"""Lists the commits since one, as `commits_since` does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that was made."""
+    """A commit."""
 
     hash: str
     message: str
     left: tuple[str, ...] = ()
-    """The submodules with changes in them, which only a commit in there can hold."""
+    """Submodules with uncommitted changes, which only a commit inside them can hold."""
 
 
 class Repository(Protocol):
-    """What a loop asks of version control."""
+    """The version control that a loop needs."""
 
     def head(self) -> Observable[str | None]:
-        """Emit the hash of the present commit, None when there is none."""
+        """Emit the hash of the current commit, or None."""
 
     def commit(self, message: str) -> Observable[Commit]:
-        """Commit what has changed; emits the commit, or nothing when nothing has changed."""
+        """Commit all changes; emits the commit, or nothing without changes."""
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
-        """Push the present commit to the branch of the remote, never forced.
+        """Push the current commit to the branch of the remote, never forced.
 
         Emits nothing, and completes when the remote has it. Errors: `ProcessError`.
         """
@@ -55,24 +60,24 @@ class Repository(Protocol):
 
 @runtime_checkable
 class Recovers(Protocol):
-    """A `Repository` that can put away what a killed process has left in the midst of a commit."""
+    """A `Repository` that can clean up after a process killed during a commit."""
 
     def recover(self, since: datetime) -> Observable[Any]:
-        """Emit what was put away, of what is not older than `since`; errors: `ProcessError`."""
+        """Remove leftovers not older than `since` and emit them; errors: `ProcessError`."""
 
 
 class GitRepository:
-    """The repository that `cwd` is in. Commits leave out the paths in `exclude`.
+    """The repository of the folder `cwd`. Commits leave out the paths in `exclude`.
 
-    A commit or a push that takes longer than `timeout` seconds (a hook, a signature that waits
-    for a password, a remote that does not answer) is ended and fails.
+    A commit or push that takes longer than `timeout` seconds (a hook, a signature that waits for a
+    password, a remote that does not answer) is terminated and fails.
     """
 
     def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
         self._cwd = cwd
         self._timeout = timeout
         relative = (Path(os.path.relpath(cwd / path, cwd)) for path in exclude)
-        # A path outside of the folder is not committed anyway, and git refuses to name it.
+        # git rejects paths outside the folder, which are not committed anyway.
         self._paths = [
             ".",
             *(f":(exclude,literal){path}" for path in relative if path.parts[:1] != ("..",)),
@@ -85,7 +90,7 @@ class GitRepository:
         )
 
     def recover(self, since: datetime) -> Observable[list[str]]:
-        """Remove the locks of a git that was killed, and that no living one can hold."""
+        """Remove the locks of a killed git that no running one can hold."""
         return flow(lambda: self._recover(since))
 
     def commit(self, message: str) -> Observable[Commit]:
@@ -112,11 +117,11 @@ class GitRepository:
         yield from emit([str(path) for path in removed or []])
 
     def _commit(self, message: str) -> Flow[None]:
-        # The changed paths are named one by one, as `git add` fails on an excluded path that is
-        # ignored, which `.cuggino` often is, and on a removed one that somebody has staged.
+        # Changed paths are added one by one: `git add` fails on an excluded path that is ignored,
+        # as `.cuggino` often is, and on a removed one that is already staged.
         command: tuple[str, ...]
         status = yield from ask(self._text(*_STATUS, "--", *self._paths))
-        # `status` names paths from the top of the repository, `add` takes them from the folder.
+        # `status` prints paths from the top of the repository, `add` takes them from the folder.
         prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
         entries = _entries(status, prefix)
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
@@ -139,10 +144,10 @@ class GitRepository:
                 raise ProcessError("git", _left(left))
             return
         text = commit_message(message)
-        # `whitespace`: a line that begins with `#` is no comment.
+        # `whitespace` keeps lines that begin with `#`.
         command = ("commit", "--cleanup=whitespace", "-F", "-")
         if ours != (yield from ask(self._text(*diff))):
-            # Somebody has staged what is excluded; `--only` leaves it staged.
+            # An excluded path is staged; `--only` leaves it staged.
             command = (*command, "--only", "--", *self._paths)
         stdin = text.encode("utf-8", "replace")
         yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
@@ -155,12 +160,14 @@ class GitRepository:
     def _push(self, remote: str, branch: str) -> Flow[None]:
         env = {}
         if not has_own_ssh() and not (yield from ask(self._configured("core.sshCommand"))):
-            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"  # asks no password and for no host key
+            env["GIT_SSH_COMMAND"] = (
+                "ssh -o BatchMode=yes"  # never ask for a password or a host key
+            )
         command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
         yield from ask(self._text(*command, merge_stderr=True, env=env))
 
     def _configured(self, key: str) -> Observable[str]:
-        """The value of git's configuration, empty when there is none."""
+        """Emit a value of git's configuration, or ""."""
         return self._text("config", "--get", key).pipe(ops.catch(from_iterable([""])))
 
     def _text(
@@ -170,7 +177,7 @@ class GitRepository:
         merge_stderr: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Observable[str]:
-        """The whole output of a git command; its failure says what git said."""
+        """Emit the whole output of a git command; its error quotes git."""
         command = args[1] if args[0].startswith("-") else args[0]
 
         def fail(error: ProcessError, said: str) -> ProcessError:
@@ -201,13 +208,12 @@ def commit_stage(
 ) -> Observable[CommitPerformed | CommitFailed]:
     """Commit the work of a task; emits `CommitPerformed`, `CommitFailed`, or nothing.
 
-    Nothing changed means no event. A failure is an event and never an error: the loop goes on.
-    Changes within a submodule cannot be committed here: that is a `CommitFailed`, before the
-    `CommitPerformed` of the rest.
+    Without changes there is no event. A failure is an event and never an error: the loop
+    continues. Changes within a submodule cannot be committed here: they give a `CommitFailed`
+    before the `CommitPerformed` of the rest.
 
-    `base` is the commit that was there before. With nothing to commit, and another commit there
-    than `base`, the stage had been here already, in a process that was killed: that commit is the
-    event's.
+    `base` is the commit from before the task. With nothing to commit and a current commit other
+    than `base`, an earlier process was killed after committing: that commit is reported.
     """
 
     def run() -> Flow[None]:
@@ -238,7 +244,7 @@ def push_stage(
 ) -> Observable[PushPerformed | PushFailed]:
     """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed`.
 
-    A failure is an event and never an error: the next push brings the commit along.
+    A failure is an event and never an error: the next push includes the commit.
     """
 
     def run() -> Flow[None]:
@@ -254,7 +260,7 @@ def push_stage(
 
 
 def commit_message(text: str) -> str:
-    """A marker's text as a commit message: the first line is the subject, cut at a word.
+    """Return a marker's text as a commit message: the first line is the subject, cut at a word.
 
     A subject above 72 characters is cut there, and the whole text becomes the body.
     """
@@ -269,7 +275,7 @@ def commit_message(text: str) -> str:
 
 
 def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
-    """State and path of each entry of `_STATUS`, the path from the folder of that prefix."""
+    """Return state and path of each entry of `_STATUS`, relative to the folder `prefix`."""
     return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
 
 
@@ -279,3 +285,51 @@ def _left(modules: tuple[str, ...]) -> str:
 
 def _joined(paths: list[str]) -> bytes:
     return os.fsencode("\0".join(paths))
+
+
+def commits_since(cwd: Path, base: str | None) -> Observable[list[list[str]]]:
+    """Emit the abbreviated hash and the subject of each commit since `base`, the oldest first.
+
+    At most the latest 200; all of them without a `base`, none without a repository or when git
+    fails.
+    """
+    return flow(lambda: _commits(cwd, base))
+
+
+def _commits(cwd: Path, base: str | None) -> Flow[None]:
+    said: list[bytes] = []
+    what = f"{base}..HEAD" if base else "HEAD"
+    words = ("log", "--no-show-signature", f"--max-count={_MOST_COMMITS}", "--format=%h %s")
+    try:
+        yield from ask(git_lines(*words, what, "--", cwd=cwd).pipe(ops.do_action(said.append)))
+    except ProcessError:
+        said.clear()
+    lines = [line.decode("utf-8", "replace").partition(" ") for line in reversed(said)]
+    yield from emit([[commit, subject] for commit, _, subject in lines if commit])
+
+
+def gist(text: str, count: int = 3) -> str:
+    """Summarize the output of git or a hook: from the first error on, or the last lines."""
+    return _shortened([line.strip() for line in text.splitlines() if line.strip()], count)
+
+
+def push_gist(text: str) -> str:
+    """Summarize the output of `git push --porcelain` without advice and credentials.
+
+    A rejection gives the remote's message and git's reason, such as `[rejected] (fetch first)`.
+    """
+    lines = [line.strip() for line in _CREDENTIALS.sub(r"\1", text).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("To ", "hint:", "Done"))]
+    # `!<TAB>from:to<TAB>reason`
+    rejections = [line.split("\t")[-1] for line in told if line.startswith("!\t")]
+    if rejections:
+        remote = [line for line in told if line.startswith("remote:") and line != "remote:"]
+        return " / ".join([*rejections[:1], *remote[-2:]])
+    said = [line for line in told if not line.startswith("error: failed to push some refs")]
+    return _shortened(said or told)
+
+
+def _shortened(lines: list[str], count: int = 3) -> str:
+    errors = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:")))
+    start = next(errors, max(len(lines) - count, 0))
+    return " / ".join(lines[start : start + count])

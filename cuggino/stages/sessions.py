@@ -1,4 +1,4 @@
-"""The sessions of one stage: the first, and those that follow when it was cut off."""
+"""The sessions of one stage: the first one and its successors."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import cast
 
-from reactivex import Observable, defer, just, operators as ops, throw
+from reactivex import Observable, defer, just, operators as ops
 
-from cuggino.agents.protocol import LlmAgent, RoutingAgent, SpawnOptions
+from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed
-from cuggino.events import AgentFellBack, Event, PolicyEvent, SessionEnded
+from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
 
 _LONGEST_REASON = 300
 
 
 class Sessions:
-    """Spawns the sessions of a stage, one at a time, and remembers how to go on with the last.
+    """The sessions of a stage, spawned one at a time; remembers how to resume the last.
 
-    `read` is applied to each session: it reads the markers and ends it. `budget` gives the US
-    dollars that are left at the moment of a spawn.
+    `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
+    dollars that are left when a session is spawned.
     """
 
     def __init__(
@@ -38,31 +38,30 @@ class Sessions:
         self._id = options.session_id
         self._begun = False
         self.outcome: Event | None = None
-        """What the running session has said as its last word, while its end is waited for."""
+        """The terminal marker of the running session, while its end is awaited."""
 
     @property
     def can_resume(self) -> bool:
-        """Whether the agent can go on with a session at all."""
-        return self._agent.can_resume
+        """Whether the agent can resume sessions."""
+        return self._agent.capabilities.resume
 
     @property
     def account(self) -> Hashable | None:
-        """Who may work in them, when not all agents are the same; a usage limit is theirs alone."""
-        if not isinstance(self._agent, RoutingAgent):
-            return None
-        return tuple(id(agent) for agent in self._agent.agents_for(self._options.role))
+        """The agents of these sessions if roles differ; a usage limit binds only them."""
+        agents = self._agent.agents_for(self._options.role)
+        return tuple(map(id, agents)) if agents != (self._agent,) else None
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether there is a session that can be gone on with."""
-        return self._agent.can_resume and self._id is not None and self._begun
+        """Whether there is a session to resume."""
+        return self.can_resume and self._id is not None and self._begun
 
     def first(self) -> Observable[Event]:
-        """The session as it was ordered."""
+        """Start the first session."""
         return self._spawn(self._options)
 
     def fresh(self, _error: Exception | None = None) -> Observable[Event]:
-        """A new session with the same prompt, which knows nothing of the one before."""
+        """Start a new session with the same prompt."""
         if self.outcome is not None:
             return just(self.outcome)
         self._begun = False
@@ -70,9 +69,9 @@ class Sessions:
         return self._spawn(replace(self._options, session_id=self._id, resume_session_id=None))
 
     def again(self, error: Exception) -> Observable[Event]:
-        """Go on with the session after this failure; a fresh one where that cannot be done.
+        """Resume the session after this failure, or start a fresh one where that is impossible.
 
-        One that was cut off when it had said its last word has nothing left to do.
+        A session that was cut off after its terminal marker is complete.
         """
         if self.outcome is not None:
             return just(self.outcome)
@@ -86,19 +85,17 @@ class Sessions:
         return resumed.pipe(ops.catch(self._refused))
 
     def resumed(self, prompt: str) -> Observable[Event]:
-        """The same session, asked this."""
+        """Resume the session with this prompt."""
         self._begun = False
         options = replace(self._options, prompt=prompt, session_id=None, resume_session_id=self._id)
         return self._spawn(options)
 
-    def give_way(self, error: Exception) -> Observable[PolicyEvent]:
-        """`AgentFellBack` when another agent is to begin anew after this failure, else an error."""
-        if isinstance(self._agent, RoutingAgent):
-            return self._agent.give_way(self._options.role, error)
-        return throw(error)
+    def give_way(self, error: Exception) -> Observable[SupervisionEvent]:
+        """Emit `AgentFellBack` if another agent takes over after this failure, else fail."""
+        return self._agent.give_way(self._options.role, error)
 
     def _refused(self, error: Exception, _source: Observable[Event]) -> Observable[Event]:
-        """A session that the agent does not know any more cannot be gone on with."""
+        """Start a fresh session when the agent has forgotten the old one."""
         if isinstance(error, AgentFailed) and error.reason == "bad_request" and not self._begun:
             return self.fresh()
         raise error
@@ -110,7 +107,7 @@ class Sessions:
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))
             return events.pipe(
-                # Behind the last word of one agent another one has nothing to do.
+                # After the terminal marker of one agent no other takes over.
                 ops.take_while(lambda e: self.outcome is None or not isinstance(e, AgentFellBack)),
                 ops.do_action(self._seen),
                 self._read,

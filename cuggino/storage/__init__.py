@@ -1,9 +1,34 @@
-"""What survives a stage: the workspace folder and the files of a running session."""
+"""Files that survive a stage: the workspace, the journals, and the files of a project's loops."""
 
-from cuggino.storage.atomic import storing
 from cuggino.storage.backlog import Backlog, Survey
+from cuggino.storage.branch import (
+    BranchRefused,
+    current_branch,
+    protected_branch,
+)
+from cuggino.storage.deliverables import (
+    SPEC_FILE,
+    STATUS_FILE,
+    DeliverableStore,
+    LoadedDeliverables,
+    VerifiedFile,
+)
 from cuggino.storage.focus import check_specs, read_focus, read_text_file
-from cuggino.storage.issues import Issue
+from cuggino.storage.jobs import (
+    DONE_FILE,
+    JOBS_FILE,
+    PLAN_FILE,
+    REQUIREMENTS_FOLDER,
+    SPECIFICATION_FILE,
+    JobStore,
+    LoadedJobs,
+    UnverifiedJobs,
+    check_requirement,
+    is_done,
+    remove_done,
+    research_file,
+    write_done,
+)
 from cuggino.storage.journal import (
     Entry,
     FinishedStage,
@@ -11,6 +36,7 @@ from cuggino.storage.journal import (
     JournalFile,
     decode_outcome,
     encode_outcome,
+    find_run,
     finished_stages,
     has_ended,
     iter_entries,
@@ -18,38 +44,58 @@ from cuggino.storage.journal import (
     prune,
     read_journal,
     run_totals,
+    started_of,
 )
-from cuggino.storage.journal_find import find_run, started_of
 from cuggino.storage.lock import LockOwner
 from cuggino.storage.session import Session
-from cuggino.storage.workspace import WORKSPACE_FOLDER, Workspace, new_run_id
+from cuggino.storage.workspace import WORKSPACE_FOLDER, Issue, Workspace, new_run_id
 
 __all__ = [
+    "DONE_FILE",
+    "JOBS_FILE",
+    "PLAN_FILE",
+    "REQUIREMENTS_FOLDER",
+    "SPECIFICATION_FILE",
+    "SPEC_FILE",
+    "STATUS_FILE",
     "WORKSPACE_FOLDER",
     "Backlog",
+    "BranchRefused",
+    "DeliverableStore",
     "Entry",
     "FinishedStage",
     "Issue",
+    "JobStore",
     "Journal",
     "JournalFile",
+    "LoadedDeliverables",
+    "LoadedJobs",
     "LockOwner",
     "Session",
     "Survey",
+    "UnverifiedJobs",
+    "VerifiedFile",
     "Workspace",
+    "check_requirement",
     "check_specs",
+    "current_branch",
     "decode_outcome",
     "encode_outcome",
     "find_run",
     "finished_stages",
     "has_ended",
+    "is_done",
     "iter_entries",
     "list_journals",
     "new_run_id",
+    "protected_branch",
     "prune",
     "read_focus",
     "read_journal",
     "read_text_file",
+    "remove_done",
+    "research_file",
     "run_totals",
     "started_of",
-    "storing",
+    "write_done",
 ]

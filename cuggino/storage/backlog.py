@@ -1,17 +1,17 @@
-"""The backlog: files that a person drops in, and where they go (CUG-106 to CUG-109)."""
+"""The backlog: files that a person adds, and the folders they are moved to (CUG-106 to CUG-109)."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.domain.numbering import next_number
 from cuggino.errors import ConfigError, StorageError
-from cuggino.storage.atomic import storing, write_atomic
+from cuggino.files import storing, write_atomic
 from cuggino.storage.moving import (
     digest_of,
     move_into,
@@ -27,19 +27,19 @@ _LONGEST_SLUG = 48
 
 
 class Survey(NamedTuple):
-    """What one look at the backlog folder shows."""
+    """The contents of the backlog folder."""
 
     items: list[str]
     """The names of the items, sorted."""
     problems: dict[str, str]
-    """What is visible and no item, sorted by name, with the reason."""
+    """Visible entries that are not items, sorted by name, with the reason."""
 
 
 class Backlog:
-    """The items of a workspace. An item is a visible regular file with something in it.
+    """The items of a workspace. An item is a visible regular file that is not blank.
 
-    Nothing that a person wrote is ever removed or overwritten: items are moved, to `archive/` or
-    `parked/`, and a taken name is left alone in favour of a free one like it.
+    Nothing that a person wrote is ever removed or overwritten: items are moved to `archive/` or
+    `parked/`, under another name if theirs is taken.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -47,10 +47,10 @@ class Backlog:
         self._usable: dict[str, tuple[int, ...]] = {}
 
     def survey(self) -> Survey:
-        """Look at the folder once; nothing is there when it cannot be read.
+        """List the folder; an unreadable folder counts as empty.
 
-        That costs a `stat` for each entry. Of the files themselves only those are read that are
-        new, have changed, or were blank.
+        This takes one `stat` per entry. Only files that are new, have changed, or were blank are
+        read.
         """
         items: list[str] = []
         problems: dict[str, str] = {}
@@ -66,27 +66,27 @@ class Backlog:
         return Survey(items, problems)
 
     def items(self) -> list[str]:
-        """The names of the items, sorted; none when the folder cannot be read."""
+        """Return the names of the items, sorted; none if the folder cannot be read."""
         return self.survey().items
 
     def problems(self) -> dict[str, str]:
-        """What is visible in the folder and no item, by name, with the reason."""
+        """Return the visible entries that are not items, by name, with the reason."""
         return self.survey().problems
 
     def path(self, name: str) -> Path:
-        """Where the item is.
+        """Return the path of the item.
 
         Raises:
-            StorageError: the name is no plain file name.
+            StorageError: the name is not a plain file name.
         """
         return _inside(self._workspace.backlog, name)
 
     def is_there(self, name: str) -> bool:
-        """Whether there is a file of this name, an item or none."""
+        """Return whether a file of this name exists."""
         return self.path(name).is_file()
 
     def digest(self, name: str) -> str | None:
-        """The SHA-256 of the item's bytes; None when it is gone (CUG-108).
+        """Return the SHA-256 of the item's bytes, or None if it is gone (CUG-108).
 
         Raises:
             StorageError: it cannot be read.
@@ -98,10 +98,10 @@ class Backlog:
     def archive(self, name: str, outcome: str, digest: str) -> bool:
         """Move the item to `archive/<uuid7>-<outcome>-<name>` if it still has this digest.
 
-        Gives False when it was changed, is gone or cannot be read, and then nothing is moved.
+        Returns False if it was changed, is gone or cannot be read; then nothing is moved.
 
         Raises:
-            StorageError: it could not be moved, and stays where it is.
+            StorageError: it could not be moved, and is unchanged.
         """
         path = self.path(name)
         try:
@@ -115,20 +115,20 @@ class Backlog:
             return False
         with storing("archive", moved):
             as_it_was = digest_of(moved) == digest
-        if not as_it_was:  # edited between the look and the move
+        if not as_it_was:  # edited just before the move
             self._put_back(moved, name)
         return as_it_was
 
     def park(self, name: str, reason: str) -> str | None:
-        """Move the item to `parked/`, the reason in `<name>.reason.txt` beside it.
+        """Move the item to `parked/`, with the reason in `<name>.reason.txt` beside it.
 
-        Gives its name there, or None when it is gone.
+        Returns its name there, or None if it is gone.
 
         Raises:
-            StorageError: it could not be moved, and stays where it is.
+            StorageError: it could not be moved, and is unchanged.
         """
         source = self.path(name)
-        # Else it would be taken for the reason of another one.
+        # It would look like the reason of another item.
         wanted = f"{name}.md" if name.endswith(_REASON) else name
         try:
             parked = move_into(source, self._workspace.parked, wanted, operation="park")
@@ -140,13 +140,13 @@ class Backlog:
             self._put_back(parked, name)
             raise StorageError(
                 "park",
-                f"{source} could not be parked and stays where it is: {error.strerror or error}",
+                f"{source} could not be parked and is unchanged: {error.strerror or error}",
                 hint="check the permissions and the free space of the folder",
             ) from error
         return parked.name
 
     def parked(self) -> dict[str, str]:
-        """The parked items by name, with the reason of each."""
+        """Return the parked items by name, with the reason of each."""
         return {
             entry.name: self._reason(self._workspace.parked / entry.name)
             for entry in visible_entries(self._workspace.parked)
@@ -154,7 +154,7 @@ class Backlog:
         }
 
     def unpark(self, name: str) -> str:
-        """Move a parked item back into the backlog; gives its name there.
+        """Move a parked item back into the backlog; return its name there.
 
         Raises:
             StorageError: it is gone, or could not be moved.
@@ -169,9 +169,9 @@ class Backlog:
         return target.name
 
     def add(self, title: str, text: str = "") -> str:
-        """Write a new item `NNN-slug.md`, whose name comes behind all others; gives its name.
+        """Write a new item `NNN-slug.md` that sorts after all others; return its name.
 
-        Behind that is of those which begin with such a number, parked and archived ones included.
+        It sorts after all names with such a number, including parked and archived ones.
 
         Raises:
             ConfigError: the title is blank.
@@ -179,7 +179,7 @@ class Backlog:
         """
         title = " ".join(title.split())
         if not title:
-            raise ConfigError("the title is empty", hint="say in a few words what is to be done")
+            raise ConfigError("the title is empty", hint="describe the task in a few words")
         content = f"# {title}\n\n{text.strip()}\n" if text.strip() else f"# {title}\n"
         slug = "-".join(re.findall(r"[^\W_]+", title.lower()))[:_LONGEST_SLUG].strip("-")
         folder = self._workspace.backlog
@@ -194,7 +194,7 @@ class Backlog:
         return path.name
 
     def remove(self, name: str) -> str:
-        """Move the item, or else the parked one, to the archive, as `removed`; gives its new name.
+        """Archive the item, or the parked one, as `removed`; return its new name.
 
         Raises:
             StorageError: it is gone, or could not be moved.
@@ -217,7 +217,7 @@ class Backlog:
             move_into(moved, self._workspace.backlog, name, operation="put back")
 
     def _judged(self, entry: os.DirEntry[str]) -> tuple[int, ...] | str | None:
-        """How an item can be known again, or what keeps the entry from being one; None if gone."""
+        """Return a stamp for a usable item, the problem of another entry, or None if it is gone."""
         name = entry.name
         try:
             seen = entry.stat()
@@ -226,18 +226,18 @@ class Backlog:
                 return stamp
             name.encode()
             if stat.S_ISDIR(seen.st_mode):
-                return "it is a folder"
+                return "a folder"
             if not stat.S_ISREG(seen.st_mode):
-                return "it is not a file"
+                return "not a regular file"
             with Path(entry.path).open("rb") as file:
                 blank = not any(block.strip() for block in iter(lambda: file.read(65536), b""))
         except UnicodeEncodeError:
             return "its name is not UTF-8"
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not os.path.lexists(entry.path):
-                return None  # since the folder was listed
-            return f"it cannot be read: {error.strerror or error}"
-        return "it is empty" if blank else stamp
+                return None  # removed since the folder was listed
+            return f"cannot be read: {error.strerror or error}"
+        return "empty" if blank else stamp
 
     def _next_number(self) -> str:
         workspace = self._workspace
@@ -257,12 +257,12 @@ class Backlog:
             text = _sidecar(item).read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             text = ""
-        return text or "no reason is recorded"
+        return text or "no reason recorded"
 
 
 def _inside(folder: Path, name: str) -> Path:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise StorageError("name item", f"{name!r} is no name of a file in {folder}")
+        raise StorageError("name item", f"{name!r} is not a file name in {folder}")
     return folder / name
 
 
@@ -272,3 +272,20 @@ def _sidecar(item: Path) -> Path:
 
 def _gone(operation: str, path: Path) -> StorageError:
     return StorageError(operation, f"{path} is gone")
+
+
+_NUMBER = re.compile(r"([0-9]{3,6}|9{3,}[0-9]{3})(?=[-.])")
+"""The number at the start of a name; longer ones that `next_number` does not make are dates."""
+
+
+def next_number(names: Iterable[str]) -> str:
+    """Return the number for a name that sorts after all of these names.
+
+    It continues from the last one, in its width: `001`, `002`, ..., `999`. Names sort by character,
+    so `1000-x` would precede `101-x`: after `999` comes `999001`, after `999999` comes `999999001`.
+    """
+    numbers = [found[1] for name in names if (found := _NUMBER.match(name))]
+    last = max(numbers, default="000")
+    if not last.strip("9"):
+        return f"{last}001"
+    return str(int(last) + 1).zfill(len(last))

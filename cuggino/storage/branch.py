@@ -1,6 +1,6 @@
-"""The branch that a project is on, as the files of git say (LOP-040, LOP-041).
+"""The current branch of a project, read from git's files (LOP-040, LOP-041).
 
-Nothing is started for it: it is asked before every iteration.
+No process is started, because the branch is checked before every iteration.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cuggino.errors import ConfigError
-from cuggino.storage.reading import read_regular
-
-PROTECTED_BRANCHES = ("main", "master")
-"""Where the loop does not run, unless the configuration says otherwise."""
+from cuggino.files import read_regular
 
 _LONGEST = 64 * 1024
 _BRANCHES = "refs/heads/"
@@ -20,10 +17,10 @@ _IN_A_TABLE = ".invalid"
 
 
 class BranchRefused(ConfigError):
-    """The loop does not run on this branch (LOP-040)."""
+    """A branch on which the loop does not run (LOP-040)."""
 
     def __init__(self, branch: str) -> None:
-        name = "main/master" if branch in PROTECTED_BRANCHES else branch
+        name = "main/master" if branch in ("main", "master") else branch
         super().__init__(
             f"Cannot run loop on {name} branch. Create a feature branch first.",
             hint="git switch -c NAME, or --allow-main",
@@ -31,10 +28,10 @@ class BranchRefused(ConfigError):
 
 
 def current_branch(folder: Path) -> str | None:
-    """The branch of the repository that the folder is in.
+    """Return the branch of the repository that contains the folder.
 
-    None in no repository, with a detached HEAD, and where these files do not tell: where git keeps
-    its refs in tables, or a file cannot be read.
+    Returns None outside of a repository, with a detached HEAD, and if the files do not tell: git
+    keeps its refs in tables, or a file cannot be read.
     """
     here = folder.resolve()
     for place in (here, *here.parents):
@@ -44,14 +41,14 @@ def current_branch(folder: Path) -> str | None:
     return None
 
 
-def protected_branch(folder: Path, protected: Iterable[str] = PROTECTED_BRANCHES) -> str | None:
-    """The branch of the folder when it is one of these, by its exact name; else None."""
+def protected_branch(folder: Path, protected: Iterable[str]) -> str | None:
+    """Return the folder's branch if it is one of these, by exact name, else None."""
     branch = current_branch(folder)
     return branch if branch in set(protected) else None
 
 
 def _head_of(git: Path) -> str | None:
-    """What HEAD refers to, empty when that is nothing known; None when this is no repository."""
+    """Return the ref in HEAD, "" if unknown, or None if this is not a repository."""
     try:
         if git.is_file():  # a worktree, or a submodule: it names the folder
             named = _text(git)
@@ -59,10 +56,10 @@ def _head_of(git: Path) -> str | None:
                 return ""
             git = git.parent / named.removeprefix("gitdir:").strip()
         head = git / "HEAD"
-        if head.is_symlink():  # as git did long ago
+        if head.is_symlink():  # as old versions of git made it
             return head.readlink().as_posix()
         if not head.exists():
-            return None  # git looks further up, too
+            return None  # git continues with the parent, too
         text = _text(head)
     except (OSError, ValueError):
         return ""

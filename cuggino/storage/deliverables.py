@@ -1,17 +1,17 @@
-"""`.autonoe/status.json`: one change after another, each of them whole (AUT-100 to AUT-106).
+"""The deliverables of a project: `.autonoe/status.json` (AUT-100 to AUT-106).
 
-The file is read and written by the loop, by the server that an agent's tools call, and by several
-of these at once. Every change is read, made and written while a lock is held, which threads and
-processes share. The lock is `.cuggino/locks/status.lock` in the project: one in `.autonoe/` would
-be committed with the status, and a temporary folder is not the same one for every process. A
-`.gitignore` beside it keeps it out of all commits, an agent's too.
+The loop and the server behind an agent's tools read and write the file concurrently. Every change
+is read, made and written under a lock shared by threads and processes. The lock is
+`.cuggino/locks/status.lock` in the project: in `.autonoe/` it would be committed with the status,
+and processes may have different temporary folders. A `.gitignore` beside it keeps it out of all
+commits.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,20 +20,16 @@ from typing import Generic, NamedTuple, TypeVar
 from filelock import FileLock, Timeout
 
 from cuggino.domain.deliverable_tools import StatusChange, ToolResult, perform, tool_named
-from cuggino.domain.deliverables import Deliverables
+from cuggino.domain.deliverables import Deliverable, Deliverables, DeliverableStatus, Verification
 from cuggino.errors import StorageError
-from cuggino.storage.atomic import storing
+from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 from cuggino.storage.moving import move_into
-from cuggino.storage.reading import read_regular
-from cuggino.storage.rewriting import rewrite
-from cuggino.storage.status_json import parse_status, render_status
-from cuggino.storage.verified import VerifiedFile
 
 SPEC_FILE = "SPEC.md"
-"""The specification of a project of deliverables."""
+"""The specification of a project with deliverables."""
 
 STATUS_FILE = ".autonoe/status.json"
-"""Where the file is in a project."""
+"""The path of the file in a project."""
 
 LOCK_FILE = ".cuggino/locks/status.lock"
 
@@ -45,30 +41,29 @@ _POLL = 0.005
 T = TypeVar("T")
 
 
-class Loaded(NamedTuple):
-    """What was read of the status file."""
+class LoadedDeliverables(NamedTuple):
+    """The contents of the status file."""
 
     deliverables: Deliverables
-    """None yet, of today, without a usable file."""
+    """Empty without a usable file."""
     warnings: tuple[str, ...] = ()
-    """A sentence for each thing that is odd; of a broken file one, which is `broken`."""
+    """One sentence per invalid value; for a broken file one, `broken`."""
     broken: str | None = None
-    """Why a file that is there cannot be used. What was to be read of it is unknown, so that
-    nothing may be concluded from `deliverables`."""
+    """Why an existing file is unusable. `deliverables` means nothing then."""
 
 
 class Changed(NamedTuple, Generic[T]):
-    """What a change has come to."""
+    """The result of a change."""
 
     deliverables: Deliverables
     value: T
-    """What the change gave besides."""
+    """The second value that the change returned."""
     warnings: tuple[str, ...] = ()
-    """As of `Loaded`; and where a broken file was moved to."""
+    """As in `LoadedDeliverables`; also the new name of a broken file."""
 
 
 class Called(NamedTuple):
-    """What a tool call has come to."""
+    """The result of a tool call."""
 
     result: ToolResult
     change: StatusChange | None = None
@@ -76,49 +71,51 @@ class Called(NamedTuple):
 
 
 class DeliverableStore:
-    """The deliverables of the project at `root`. Making one touches no disk."""
+    """The deliverables of the project at `root`. Creating one does not touch the disk."""
 
     def __init__(self, root: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
         self.path = root / STATUS_FILE
         self._lock = root / LOCK_FILE
         self._lock_timeout = lock_timeout
         self._turn = threading.Lock()
-        """Threads wait here: a file lock is polled, and would make them wait in vain."""
+        """Serializes the threads of this process, because the file lock is polled."""
 
     def exists(self) -> bool:
-        """Whether there is a file, usable or not (AUT-103)."""
+        """Return whether the file exists, usable or not (AUT-103)."""
         return os.path.lexists(self.path)
 
-    def load(self, *, now: datetime) -> Loaded:
-        """What the file says; a missing or broken one is no error (AUT-103, AUT-104).
+    def load(self, *, now: datetime) -> LoadedDeliverables:
+        """Return the contents of the file, which may be missing or broken (AUT-103, AUT-104).
 
-        It needs no lock, as a file is replaced in one step.
+        It takes no lock, because the file is replaced atomically.
         """
         today = _day(now)
         try:
             deliverables, odd = parse_status(read_regular(self.path), today=today)
         except FileNotFoundError:
-            return Loaded(Deliverables.none_yet(today))
+            return LoadedDeliverables(Deliverables.none_yet(today))
         except OSError as error:
-            why = f"it cannot be read ({error.strerror or error})"
+            why = f"cannot be read ({error.strerror or error})"
         except ValueError as error:
             why = str(error)
         else:
-            return Loaded(deliverables, tuple(f"{STATUS_FILE}: {sentence}" for sentence in odd))
+            return LoadedDeliverables(
+                deliverables, tuple(f"{STATUS_FILE}: {sentence}" for sentence in odd)
+            )
         broken = f"{STATUS_FILE} is broken: {why}"
-        return Loaded(Deliverables.none_yet(today), (broken,), broken)
+        return LoadedDeliverables(Deliverables.none_yet(today), (broken,), broken)
 
     def change(
         self, step: Callable[[Deliverables], tuple[Deliverables, T]], *, now: datetime
     ) -> Changed[T]:
-        """Read, let `step` make new deliverables of what is there, and write them (AUT-106).
+        """Read the deliverables, pass them through `step`, and write the result (AUT-106).
 
-        Nobody else changes the file meanwhile. The very same object back means that there is
-        nothing to write; else `updated_at` becomes today. A broken file is moved to
-        `status.json.broken-<time>` beside it before another takes its place (AUT-104).
+        The lock is held meanwhile. If `step` returns the same object, nothing is written; otherwise
+        `updated_at` becomes today. A broken file is moved to `status.json.broken-<time>` beside it
+        before it is replaced (AUT-104).
 
         Raises:
-            StorageError: it cannot be written, or others have held the lock for too long. Also what
+            StorageError: it cannot be written, or the lock was held for too long. Also whatever
                 `step` raises; then nothing was written.
         """
         with self._exclusive():
@@ -142,7 +139,7 @@ class DeliverableStore:
         strict: bool = False,
         verified: VerifiedFile | None = None,
     ) -> Called:
-        """Call one of the tools of `cuggino.domain.deliverable_tools`, and keep what it changed.
+        """Call one of the tools of `cuggino.domain.deliverable_tools`, and save the changes.
 
         Raises:
             StorageError: as `change` and `VerifiedFile.read`.
@@ -173,7 +170,7 @@ class DeliverableStore:
 
     def _write(self, deliverables: Deliverables) -> None:
         with storing("write deliverables", self.path):
-            rewrite(self.path, render_status(deliverables))
+            write_atomic(self.path, render_status(deliverables), follow_links=True)
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -189,7 +186,7 @@ class DeliverableStore:
                         operation,
                         f"{self.path} has been in use by another process for "
                         f"{self._lock_timeout:g} s",
-                        hint="try again; if it stays so, end the other cuggino of this project",
+                        hint="try again, or stop the other cuggino of this project",
                     ) from None
             try:
                 yield
@@ -202,9 +199,162 @@ def _day(now: datetime) -> date:
 
 
 def _make_uncommitted(folder: Path) -> None:
-    """Make the folder, with what keeps all of it out of commits."""
+    """Create the folder, with a `.gitignore` that excludes all of it."""
     ignore = folder / ".gitignore"
     if not ignore.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError), ignore.open("x", encoding="utf-8") as file:
             file.write("*\n")
+
+
+def parse_status(content: bytes, *, today: date) -> tuple[Deliverables, tuple[str, ...]]:
+    """Return the deliverables in a status file, and a warning per invalid value.
+
+    Missing values get defaults: today for dates, "" for texts, false for flags. A file with a value
+    of a wrong type is rejected as a whole.
+
+    Raises:
+        ValueError: it is unusable; the message names the reason and the place.
+    """
+    raw = parse_json(content)
+    if not isinstance(raw, dict) or not isinstance(raw.get("deliverables"), list):
+        raise ValueError('it has no list "deliverables"')
+    warnings: list[str] = []
+    items: dict[str, Deliverable] = {}
+    for number, value in enumerate(raw["deliverables"]):
+        place = f"deliverables[{number}]"
+        item = _deliverable(value, place, warnings)
+        if item.id in items:
+            raise ValueError(f'{place} has the id of another one, "{item.id}"')
+        items[item.id] = item
+    dates = {key: raw.get(key) for key in ("createdAt", "updatedAt")}
+    for key, value in dates.items():
+        if not isinstance(value, str):
+            dates[key] = today.isoformat()
+            if value is not None:
+                warnings.append(f'"{key}" is not a string; replaced by today')
+    return (
+        Deliverables(
+            created_at=str(dates["createdAt"]),
+            updated_at=str(dates["updatedAt"]),
+            items=tuple(items.values()),
+            fields=raw,
+        ),
+        tuple(warnings),
+    )
+
+
+def render_status(deliverables: Deliverables) -> str:
+    """Return the file's text: indented by two, without a final newline, keys in their order."""
+    return render_json(
+        {
+            **deliverables.fields,
+            "createdAt": deliverables.created_at,
+            "updatedAt": deliverables.updated_at,
+            "deliverables": [_object(item) for item in deliverables.items],
+        }
+    )
+
+
+def _deliverable(raw: object, place: str, warnings: list[str]) -> Deliverable:
+    if not isinstance(raw, dict):
+        raise ValueError(f"{place} is not an object")
+    deliverable_id = _text(raw, "id", place)
+    if not deliverable_id.strip():
+        raise ValueError(f'{place} has no "id"')
+    criteria = raw.get("acceptanceCriteria")
+    if criteria is None:
+        criteria = []
+    if not isinstance(criteria, list) or not all(isinstance(item, str) for item in criteria):
+        raise ValueError(f'"acceptanceCriteria" of {place} is not a list of strings')
+    passed, blocked = _flag(raw, "passed", place), _flag(raw, "blocked", place)
+    if passed and blocked:
+        warnings.append(f'deliverable "{deliverable_id}" is passed and blocked; passed counts')
+    status: DeliverableStatus = "passed" if passed else "blocked" if blocked else "pending"
+    return Deliverable(
+        id=deliverable_id,
+        description=_text(raw, "description", place),
+        acceptance_criteria=tuple(criteria),
+        status=status,
+        deprecated_at=_text(raw, "deprecatedAt", place) or None,
+        fields=raw,
+    )
+
+
+def _object(item: Deliverable) -> Mapping[str, object]:
+    known: dict[str, object] = {
+        "id": item.id,
+        "description": item.description,
+        "acceptanceCriteria": list(item.acceptance_criteria),
+        "passed": item.status == "passed",
+        "blocked": item.status == "blocked",
+    }
+    if item.deprecated_at is not None:
+        known["deprecatedAt"] = item.deprecated_at
+    return {**item.fields, **known}
+
+
+def _text(raw: Mapping[str, object], key: str, place: str) -> str:
+    value = raw.get(key)
+    if not isinstance(value, str | None):
+        raise ValueError(f'"{key}" of {place} is not a string')
+    return value or ""
+
+
+def _flag(raw: Mapping[str, object], key: str, place: str) -> bool:
+    value = raw.get(key)
+    if not isinstance(value, bool | None):
+        raise ValueError(f'"{key}" of {place} is neither true nor false')
+    return bool(value)
+
+
+class VerifiedFile:
+    """A JSON file with the ids to verify and the verified ones (AUT-270).
+
+    The loop creates it after the session that compares deliverables and specification; the server
+    marks what the agents of the next sessions verify.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def start(self, ids: Iterable[str]) -> Verification:
+        """Start with these ids to verify, and none verified.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        verification = Verification(all=tuple(ids))
+        self.write(verification)
+        return verification
+
+    def read(self) -> Verification | None:
+        """Return the verification, or None without a file.
+
+        Raises:
+            StorageError: it cannot be read, or is invalid.
+        """
+        operation = "read verified deliverables"
+        try:
+            with storing(operation, self.path):
+                raw = parse_json(read_regular(self.path))
+            ids, verified = _ids(raw["all"]), _ids(raw["verified"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise StorageError(operation, f"{self.path} is invalid") from error
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        return Verification(all=ids, verified=frozenset(verified))
+
+    def write(self, verification: Verification) -> None:
+        """Write the verification. The caller must hold the lock of the store."""
+        done = [item for item in verification.all if item in verification.verified]
+        with storing("write verified deliverables", self.path):
+            write_atomic(self.path, render_json({"all": verification.all, "verified": done}))
+
+
+def _ids(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("not a list of strings")
+    return tuple(value)

@@ -1,4 +1,4 @@
-"""What a run works on and by: the focus, as a person names it, and the specifications."""
+"""The inputs of a run: the focus, as a person gives it, and the specifications."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from pathlib import Path
 from cuggino.errors import ConfigError
 
 BIGGEST = 1024 * 1024
-"""Characters of a file that an agent is told whole; more is in no model's reach."""
+"""Characters of a file that is put into a prompt."""
 
 
 def read_focus(focus: str, folder: Path) -> str:
-    """The focus as an agent gets it: a text as it is, `@path` as the path and the file's content.
+    """Return the focus for the agents, with the content of the file for `@path`.
 
-    The path is relative to `folder`. It is read here rather than by the agent, so that it works
-    with every agent and a missing file is known before anything starts.
+    The path is relative to `folder`. The file is read here rather than by the agent, so that this
+    works with every agent, and a missing file is found before anything starts.
 
     Raises:
         ConfigError: the focus is blank, or its file is missing, unreadable, too large or blank.
     """
     if not focus.strip():
-        raise ConfigError("the focus is empty", hint="say what to work on: --focus TEXT or @FILE")
+        raise ConfigError("the focus is empty", hint="pass --focus TEXT or --focus @FILE")
     if not focus.startswith("@"):
         return focus
     content = read_text_file(folder / focus[1:], what=f"--focus {focus}")
-    return f"The file `{focus[1:]}`, which says:\n\n{content.strip()}"
+    return f"The file `{focus[1:]}`, with this content:\n\n{content.strip()}"
 
 
 def read_text_file(path: Path, *, what: str) -> str:
-    """The text of a file that a person named; `what` names the option in the error."""
+    """Return the text of a file that a person named; `what` names the option in errors."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             content = file.read(BIGGEST + 1)
@@ -38,16 +38,16 @@ def read_text_file(path: Path, *, what: str) -> str:
         ) from error
     if len(content) > BIGGEST:
         raise ConfigError(
-            f"{what}: {path} is too large to be told to an agent",
-            hint="write down what to work on, and name the files with the rest",
+            f"{what}: {path} is too large for a prompt",
+            hint="summarize it, and name the files with the details",
         )
     if not content.strip():
-        raise ConfigError(f"{what}: {path} is empty", hint="write down what to work on")
+        raise ConfigError(f"{what}: {path} is empty", hint="describe what to work on")
     return content
 
 
 def check_specs(folder: Path) -> None:
-    """Look whether the specifications are there, without which no review means anything.
+    """Check that the specifications exist, without which a review means nothing.
 
     Raises:
         ConfigError: there is no such folder.

@@ -1,62 +1,64 @@
-"""The files of the plan/build loop: its jobs, and the file that says it is done (LOP-070 to 076).
+"""The files of the plan/build loop: jobs, requirements, the done file (LOP-070 to 076, LOP-094).
 
-Agents write both. The loop writes between their sessions alone.
+Agents write them. The loop writes only between sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.domain.job_verification import VerificationResult
 from cuggino.domain.jobs import Jobs, jobs_of
 from cuggino.errors import StorageError
-from cuggino.storage.atomic import storing, write_atomic
-from cuggino.storage.reading import read_regular
-from cuggino.storage.rewriting import rewrite
-from cuggino.storage.status_json import parse_json, render_json
+from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 
 REQUIREMENTS_FOLDER = "docs/requirements"
-"""Where specifications, research and jobs are in a project."""
+"""The folder of specifications, research and jobs in a project."""
 
 JOBS_FILE = f"{REQUIREMENTS_FOLDER}/jobs-to-be-done.json"
 PLAN_FILE = f"{REQUIREMENTS_FOLDER}/IMPLEMENTATION_PLAN.md"
-"""What the agent of the present job intends; the loop never reads it."""
+"""The agent's plan for the current job; the loop never reads it."""
 
 DONE_FILE = "lopen.loop.done"
-"""Made by an agent when nothing is left to do."""
+"""Created by an agent when nothing is left to do."""
 
 
 class LoadedJobs(NamedTuple):
-    """What was read of the jobs file."""
+    """The contents of the jobs file."""
 
     jobs: Jobs
-    """None without a usable file."""
+    """Empty without a usable file."""
     warnings: tuple[str, ...] = ()
-    """A sentence for each thing that is odd; of a broken file one, which is `broken`."""
+    """One sentence per invalid value; for a broken file one, `broken`."""
     broken: str | None = None
-    """Why a file that is there cannot be used: what jobs there are is unknown (LOP-073)."""
+    """Why an existing file is unusable; the jobs are unknown then (LOP-073)."""
 
 
 class JobStore:
-    """The jobs of the project at `root`. Making one touches no disk."""
+    """The jobs of the project at `root`. Creating one does not touch the disk."""
 
     def __init__(self, root: Path) -> None:
         self.path = root / JOBS_FILE
 
     def load(self) -> LoadedJobs:
-        """What the file says; a missing or broken one is no error, and there are no jobs then."""
+        """Return the contents of the file; a missing or broken one is not an error."""
         return self._read()[0]
 
     def change(self, step: Callable[[Jobs], Jobs]) -> Jobs:
-        """Read, let `step` make new jobs of what is there, and write them (LOP-076).
+        """Read the jobs, pass them through `step`, and write the result (LOP-076).
 
-        The very same object back means that there is nothing to write. Shape, unknown keys and the
-        order of all are kept.
+        If `step` returns the same object, nothing is written. Shape, unknown keys and order are
+        kept.
 
         Raises:
-            StorageError: it cannot be written; or it is broken, and then stays as it is. Also what
+            StorageError: it cannot be written, or is broken; the file is unchanged. Also whatever
                 `step` raises; then nothing was written.
         """
         loaded, ending = self._read()
@@ -65,18 +67,18 @@ class JobStore:
         jobs = step(loaded.jobs)
         if jobs is not loaded.jobs:
             with storing("write jobs", self.path):
-                rewrite(self.path, render_json(jobs.content) + ending)
+                write_atomic(self.path, render_json(jobs.content) + ending, follow_links=True)
         return jobs
 
     def _read(self) -> tuple[LoadedJobs, str]:
-        """What was read, and what the file ends with behind its last bracket."""
+        """Return the contents, and the text after the last bracket."""
         try:
             content = read_regular(self.path)
             jobs, odd = jobs_of(parse_json(content))
         except (FileNotFoundError, NotADirectoryError):
             return LoadedJobs(Jobs()), "\n"
         except OSError as error:
-            why = f"it cannot be read ({error.strerror or error})"
+            why = f"cannot be read ({error.strerror or error})"
         except ValueError as error:
             why = str(error)
         else:
@@ -87,12 +89,12 @@ class JobStore:
 
 
 def is_done(root: Path) -> bool:
-    """Whether the done file is there, whatever it holds; a folder of its name is none (LOP-074)."""
+    """Return whether the done file exists; a folder of its name does not count (LOP-074)."""
     return (root / DONE_FILE).is_file()
 
 
 def remove_done(root: Path) -> bool:
-    """Remove the done file; gives whether there was one.
+    """Remove the done file; return whether it existed.
 
     Raises:
         StorageError: it cannot be removed.
@@ -106,7 +108,7 @@ def remove_done(root: Path) -> bool:
 
 
 def write_done(root: Path, *, now: datetime, reason: str | None = None) -> None:
-    """Write the done file: the `reason`, or when it was (LOP-074).
+    """Write the done file with the `reason`, or the time (LOP-074).
 
     Raises:
         StorageError: it cannot be written.
@@ -117,5 +119,65 @@ def write_done(root: Path, *, now: datetime, reason: str | None = None) -> None:
 
 
 def research_file(module: str) -> str:
-    """Where the research on a module is."""
+    """Return the path of the research on a module."""
     return f"{REQUIREMENTS_FOLDER}/{module}/RESEARCH.md"
+
+
+class UnverifiedJobs:
+    """A JSON file with the ids of the jobs that were not verified when a run last looked (LOP-096).
+
+    A stopped or killed run may leave jobs marked as done but not verified. The next run verifies
+    them because they are listed here, and finds jobs that were removed from the list before they
+    were verified. Jobs that no run has seen are not listed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> frozenset[str]:
+        """Return the ids; none without a valid file."""
+        with suppress(OSError, ValueError):
+            ids = parse_json(read_regular(self.path))
+            if isinstance(ids, list):
+                return frozenset(item for item in ids if isinstance(item, str))
+        return frozenset()
+
+    def write(self, ids: Iterable[str]) -> None:
+        """Write the ids, unless the file has them already.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        named = sorted(set(ids))
+        if frozenset(named) == self.read() and self.path.exists():
+            return
+        with storing("write unverified jobs", self.path):
+            write_atomic(self.path, json.dumps(named) + "\n")
+
+
+SPECIFICATION_FILE = "SPECIFICATION.md"
+
+
+def check_requirement(root: Path, code: str) -> VerificationResult:
+    """Return whether a specification contains the code, as a whole word and in any case (LOP-094).
+
+    `REQ-03` and `REQ-030-1` do not match `REQ-030`. No agent is involved.
+    """
+    code = code.strip()
+    if not code:
+        return VerificationResult.failed("The job names no requirement code")
+    whole = re.compile(rf"(?<![\w])(?<!\w-){re.escape(code)}(?!\w|[-.]\d|-\w)", re.IGNORECASE)
+    for path in _files(root / REQUIREMENTS_FOLDER):
+        if path.name == SPECIFICATION_FILE:
+            with suppress(OSError, ValueError):
+                if whole.search(read_regular(path).decode("utf-8", "replace")):
+                    return VerificationResult(complete=True, requirement_valid=True)
+    message = f"Requirement code {code} not found in any {SPECIFICATION_FILE} file"
+    return VerificationResult.failed(message)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below the folder, in order, without following links to folders."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place) / name for name in sorted(files))

@@ -1,4 +1,4 @@
-"""One writer for a workspace: the lock, and the file that says who holds it (CUG-111)."""
+"""The lock of a workspace, and the file that names its owner (CUG-111)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from cuggino.errors import WorkspaceLocked
-from cuggino.storage.atomic import storing, write_atomic
+from cuggino.files import parse_json, read_regular, storing, write_atomic
 
 _LONGEST_COMMAND = 200
 _MOST_KILLED = 16
@@ -22,31 +22,31 @@ _MOST_KILLED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockOwner:
-    """Who holds a workspace, as far as it is known."""
+    """The owner of a workspace, as far as known."""
 
     pid: int | None = None
     since: datetime | None = None
     command: str | None = None
     killed: tuple[int, ...] = ()
-    """The processes that held it before and were killed, of which something may still be there."""
+    """Earlier owners that were killed; processes of theirs may be orphaned."""
 
 
 class WorkspaceLock:
-    """The lock of one workspace folder; the system frees it when its process dies, however."""
+    """The lock of one workspace folder; the system releases it when the process dies."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # Beside the lock, as the lock library may empty its own file.
+        # Not in the lock file, which the lock library may truncate.
         self._owner = folder / "lock.json"
         self._held = False
         self._inside = threading.Lock()
 
     @contextmanager
     def hold(self, *, command: str, since: datetime | None) -> Iterator[None]:
-        """Take the lock and write down who has it; a dead owner's file is overwritten.
+        """Take the lock and record the owner, replacing the file of a dead one.
 
         Raises:
-            WorkspaceLocked: somebody holds it, in this process or another.
+            WorkspaceLocked: it is held, by this process or another.
         """
         with storing("lock workspace", self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -77,10 +77,10 @@ class WorkspaceLock:
 
     @contextmanager
     def hold_for_session(self, *, command: str, since: datetime | None) -> Iterator[None]:
-        """Take the lock, unless this object holds it already; one session at a time either way.
+        """Take the lock, unless this object holds it already; only one session at a time.
 
         Raises:
-            WorkspaceLocked: somebody else holds it, or another session is under way.
+            WorkspaceLocked: it is held elsewhere, or by another session.
         """
         if not self._inside.acquire(blocking=False):
             raise self._refusal()
@@ -91,12 +91,12 @@ class WorkspaceLock:
             self._inside.release()
 
     def owner(self) -> LockOwner | None:
-        """Who holds the lock by the owner's file, which a killed process leaves behind."""
+        """Return the owner from its file, which a killed process leaves behind."""
         try:
-            said = json.loads(self._owner.read_text(encoding="utf-8"))
+            said = parse_json(read_regular(self._owner))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError):
             return LockOwner()
         if not isinstance(said, dict):
             return LockOwner()

@@ -1,4 +1,4 @@
-"""Moving files of a person so that nothing is ever lost or overwritten."""
+"""Moving a person's files without losing or overwriting any."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from uuid6 import uuid7
 from cuggino.errors import StorageError
 
 _LONGEST_NAME = 230
-"""Bytes of a file name; most systems take 255, and companions have longer names."""
+"""Bytes of a file name; most systems allow 255, and companion files have longer names."""
 _LONGEST_SUFFIX = 20
 
 
 def move_into(source: Path, folder: Path, name: str, *, operation: str) -> Path:
-    """Move the file to `name` in the folder, or to a free name like it (`name-2.md`).
+    """Move the file to `name` in the folder, or to a similar free name (`name-2.md`).
 
-    Within one file system it is a rename; across two the copy is synced to the disk before the
-    source goes. The source stays where it is when anything fails.
+    Within one file system it is renamed; across two, the copy is synced to disk before the source
+    is removed. After any failure the source is unchanged.
 
     Raises:
         FileNotFoundError: the source is gone.
-        StorageError: the system refused, say for want of space.
+        StorageError: the system refused, for example because the disk is full.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def move_into(source: Path, folder: Path, name: str, *, operation: str) -> Path:
                     raise
                 _copy_across(source, target)
         except OSError:
-            # Never after an interruption: then it may be the moved file itself.
+            # Never after an interruption: it may be the moved file itself.
             if os.path.lexists(source) or target.stat().st_size == 0:
                 target.unlink(missing_ok=True)
             raise
@@ -49,8 +49,7 @@ def move_into(source: Path, folder: Path, name: str, *, operation: str) -> Path:
             raise FileNotFoundError(errno.ENOENT, "is gone", str(source)) from error
         raise StorageError(
             operation,
-            f"{source} could not be moved to {folder} and stays where it is: "
-            f"{error.strerror or error}",
+            f"{source} could not be moved to {folder} and is unchanged: {error.strerror or error}",
             hint="check the permissions and the free space of the folder",
         ) from error
     return target
@@ -63,7 +62,7 @@ def move_to_archive(source: Path, archive: Path, outcome: str) -> Path:
 
 
 def reserve(folder: Path, name: str) -> Path:
-    """Make an empty file with this name, or the first free one like it, that nobody else gets."""
+    """Create an empty file with this name, or the first free similar one, exclusively."""
     stem, suffix = Path(name).stem, Path(name).suffix
     if len(suffix) > _LONGEST_SUFFIX:  # a sentence with a dot in it
         stem, suffix = name, ""
@@ -80,10 +79,10 @@ def reserve(folder: Path, name: str) -> Path:
 
 
 def digest_of(path: Path) -> str | None:
-    """The SHA-256 of the file's bytes; None when there is no such file."""
+    """Return the SHA-256 of the file's bytes, or None without a file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return None  # opening a pipe would wait for its writer
+            return None  # opening a pipe would block
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -91,7 +90,7 @@ def digest_of(path: Path) -> str | None:
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in the folder and not hidden, sorted by name; nothing without a readable folder."""
+    """Return the entries of the folder that are not hidden, sorted; none if it is unreadable."""
     with suppress(OSError), os.scandir(folder) as entries:
         shown = (entry for entry in entries if not entry.name.startswith("."))
         return sorted(shown, key=lambda entry: entry.name)
@@ -99,7 +98,7 @@ def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _copy_across(source: Path, target: Path) -> None:
-    """Copy to another file system; the source goes only if it is still what was copied."""
+    """Copy to another file system; remove the source only if it has not changed since."""
     beside = target.with_name(f".{uuid7()}.tmp")
     try:
         for _ in range(3):
@@ -120,7 +119,7 @@ def _copy_across(source: Path, target: Path) -> None:
 
 
 def _cut(stem: str, taken: int) -> str:
-    """The beginning of the stem that leaves room for `taken` bytes."""
+    """Return the start of the stem that leaves room for `taken` bytes."""
     while stem and len(os.fsencode(stem)) + taken > _LONGEST_NAME:
         stem = stem[:-1]
     return stem

@@ -1,4 +1,4 @@
-"""The files of one loop run: plan, progress log, review, command output (CUG-060 to CUG-063)."""
+"""The files of a coding run: plan, progress log, review, command output (CUG-060 to CUG-063)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cuggino.errors import SessionError
 from cuggino.events import LlmMarkerEvent
-from cuggino.storage.atomic import storing, write_atomic
+from cuggino.files import storing, write_atomic
 
 PROGRESS_LOG = "# Progress Log"
 
@@ -18,23 +18,23 @@ class Session:
     def __init__(self, session_id: str, folder: Path) -> None:
         self.id = session_id
         self.keep = False
-        """Leave the files where they are at the end: the run is unfinished, and may be resumed."""
+        """Keep the files at the end, because the run may be resumed."""
         self.session_file = folder / f"{session_id}.md"
-        """The plan and the progress log that all agents of the run read."""
+        """The plan and the progress log, which all agents of the run read."""
         self.plan_file = folder / f"{session_id}.plan.md"
-        """Where the planning agent writes its plan."""
+        """The file that the planning agent writes."""
         self.review_file = folder / f"{session_id}.review.md"
-        """Where the reviewing agent writes its review."""
+        """The file that the reviewing agent writes."""
         self.check_file = folder / f"{session_id}.check.txt"
         """The whole output of the latest check command."""
         self.setup_file = folder / f"{session_id}.setup.txt"
         """The whole output of the latest setup command."""
         self.verified_file = folder / f"{session_id}.verified.json"
-        """Which deliverables were verified."""
+        """The ids of the verified deliverables."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file that the session may have made."""
+        """Return every file of the session."""
         return (
             self.session_file,
             self.plan_file,
@@ -45,23 +45,23 @@ class Session:
         )
 
     def create(self) -> None:
-        """Make the empty session file; one that is there, of a run that goes on, stays."""
+        """Create an empty session file, unless a resumed run has left one."""
         with storing("create session", self.session_file):
             self.session_file.touch()
 
     def size(self) -> int:
-        """The length of the session file in bytes; 0 when somebody has removed it."""
+        """Return the length of the session file in bytes, 0 if it was removed."""
         with storing("read session", self.session_file):
             return self.session_file.stat().st_size if self.session_file.exists() else 0
 
     def rewind(self, size: int) -> None:
-        """Cut off what was appended after `size`: the stage that did so begins anew."""
+        """Truncate the file to `size`, because the stage that appended starts again."""
         with storing("rewind session", self.session_file):
             if self.session_file.exists() and self.session_file.stat().st_size > size:
                 os.truncate(self.session_file, size)
 
     def append(self, marker: LlmMarkerEvent) -> None:
-        """Add the marker to the session file, as the block an agent wrote."""
+        """Append the marker to the session file, as the block that the agent wrote."""
         tag = marker.tag_name()
         with (
             storing("append marker", self.session_file),
@@ -70,9 +70,9 @@ class Session:
             file.write(f"\n<{tag}>\n{marker.content}\n</{tag}>\n")
 
     def commit_plan(self) -> None:
-        """Move the plan file into the session file, followed by an empty progress log.
+        """Replace the session file by the plan file, followed by an empty progress log.
 
-        What the session file held before is replaced. A plan without a `# Plan` heading gets one.
+        A plan without a `# Plan` heading gets one.
 
         Raises:
             SessionError: the planning agent wrote no plan file, or a blank one.
@@ -90,17 +90,17 @@ class Session:
             self.plan_file.unlink()
 
     def clear_plan(self) -> None:
-        """Remove a plan file that an earlier planning agent left half-written."""
+        """Remove a partial plan file of an earlier planning agent."""
         with storing("clear plan", self.plan_file):
             self.plan_file.unlink(missing_ok=True)
 
     def clear_review(self) -> None:
-        """Remove the review file, so that no earlier one, or half of one, is taken for the new."""
+        """Remove the review file, so that an earlier one is not mistaken for the new one."""
         with storing("clear review", self.review_file):
             self.review_file.unlink(missing_ok=True)
 
     def review_text(self, fallback: str) -> str:
-        """The review as the agent wrote it; without one, `fallback` becomes the review."""
+        """Return the review that the agent wrote; without one, write and return `fallback`."""
         with storing("read review", self.review_file):
             if self.review_file.exists():
                 text = self.review_file.read_text(encoding="utf-8", errors="replace")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from uuid6 import uuid7
 
 from cuggino.errors import StorageError
-from cuggino.storage.atomic import storing, write_atomic
-from cuggino.storage.issues import Issue, read_issues, remember
+from cuggino.files import storing, write_atomic
 from cuggino.storage.lock import LockOwner, WorkspaceLock
-from cuggino.storage.moving import move_to_archive
+from cuggino.storage.moving import move_to_archive, visible_entries
 from cuggino.storage.session import Session
 
 WORKSPACE_FOLDER = ".cuggino"
@@ -31,7 +33,10 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Workspace:
-    """The folders and files of cuggino in the project at `root`. Making one touches no disk."""
+    """The folders and files of cuggino in the project at `root`.
+
+    Creating one does not touch the disk.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -41,22 +46,23 @@ class Workspace:
         self.backlog = self.folder / "backlog"
         self.tbd = self.folder / "tbd"
         self.archive = self.folder / "archive"
-        """Where finished items and settled issues go; nothing in it is read again."""
+        """Finished items and resolved issues; never read again."""
         self.parked = self.folder / "parked"
-        """Where items go that failed too often, until a person retries them."""
+        """Items that failed too often, until a person retries them."""
         self.journal = self.folder / "journal"
-        """What happened in each run, a file a run."""
+        """The journals, one file per run."""
         self.memory = self.folder / "memory.md"
-        """What a person has dismissed, for the audit agent to know."""
+        """Dismissed findings, for the audit agent."""
         self.unverified_jobs = self.folder / "unverified-jobs.json"
-        """Which jobs of the plan/build loop no run has verified."""
+        """The jobs of the plan/build loop that no run has verified."""
         self.prompts = self.folder / "prompts"
         self._lock = WorkspaceLock(self.folder)
 
     def open(self) -> None:
-        """Make the folders that are missing, and keep what belongs to runs out of commits.
+        """Create the missing folders, and keep files of runs out of commits.
 
-        Those are the commits of agents and of people; the loops leave the whole folder out.
+        The loops leave the whole folder out of their commits; this is for those of agents and
+        people.
         """
         for folder in (
             self.wip,
@@ -71,7 +77,7 @@ class Workspace:
         self._ignore_run_files()
 
     def _ignore_run_files(self) -> None:
-        """A `.gitignore` that is there is somebody's, and stays as it is."""
+        """Write a `.gitignore`, unless there is one."""
         ignore = self.folder / ".gitignore"
         with storing("ignore run files", ignore):
             if not ignore.exists():
@@ -80,18 +86,18 @@ class Workspace:
     def lock(
         self, *, command: str = "cuggino", since: datetime | None = None
     ) -> AbstractContextManager[None]:
-        """Hold the workspace; the system frees it when the process dies, however it dies.
+        """Hold the workspace; the system releases it when the process dies.
 
-        `command` and `since` (now, if absent) are what others are told who want it too. Sessions
-        of this same object may be held within it.
+        `command` and `since` (default: now) are shown to others who want the workspace. Sessions of
+        this object may be held within it.
 
         Raises:
-            WorkspaceLocked: somebody holds it, on entering.
+            WorkspaceLocked: it is held elsewhere; raised on entering.
         """
         return self._lock.hold(command=command, since=since)
 
     def owner(self) -> LockOwner | None:
-        """Who holds the workspace, or held it and was killed; None when nobody does."""
+        """Return the process that holds the workspace, or held it and was killed, or None."""
         return self._lock.owner()
 
     @contextmanager
@@ -102,13 +108,13 @@ class Workspace:
         since: datetime | None = None,
         session_id: str | None = None,
     ) -> Iterator[Session]:
-        """A session in a locked workspace: a new one, or that of an unfinished run by its id.
+        """Hold a session in a locked workspace: a new one, or that of an unfinished run by its id.
 
-        Its files are removed at the end, however it comes about, unless `keep` of the session is
-        set by then. Within `lock` of this same object it is a part of it, and does not lock again.
+        Its files are removed at the end, unless `keep` of the session is set. Within `lock` of this
+        object, it does not lock again.
 
         Raises:
-            WorkspaceLocked: somebody else holds it, or another session of this object is held.
+            WorkspaceLocked: it is held elsewhere, or by another session of this object.
         """
         with self._lock.hold_for_session(command=command, since=since):
             self.open()
@@ -121,7 +127,7 @@ class Workspace:
                     session.remove()
 
     def sessions(self) -> list[str]:
-        """The ids of the sessions of which there are files: of unfinished runs, and left-overs."""
+        """Return the ids of the sessions with files: of unfinished runs, and leftovers."""
         try:
             names = {entry.name.partition(".")[0] for entry in self.wip.iterdir()}
         except OSError:
@@ -129,31 +135,31 @@ class Workspace:
         return sorted(name for name in names if _ID.fullmatch(name))
 
     def remove_session(self, session_id: str) -> None:
-        """Remove the files of a run that nobody will go on with."""
+        """Remove the files of a run that will not be resumed."""
         Session(session_id, self.wip).remove()
 
     def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
-        """Store a problem of the specification for a person; gives the name of its file.
+        """Store a problem in the specification for a person; return the name of its file.
 
-        With a `name` (from `new_name`) it can be repeated: the same file is written again.
+        With a `name` (from `new_name`), repeating the call writes the same file again.
         """
         return self._write(self.spec_issues, content, name)
 
     def write_tbd_item(self, content: str, *, name: str | None = None) -> str:
-        """Store a finding for a person to decide on; gives the name of its file."""
+        """Store a finding for a person to decide; return the name of its file."""
         return self._write(self.tbd, content, name)
 
     @staticmethod
     def new_name() -> str:
-        """A name for a file of an issue; names sort by time."""
+        """Return a name for the file of an issue; names sort by time."""
         return f"{uuid7()}.md"
 
     def issues(self) -> list[Issue]:
-        """What waits for a person: the spec issues, then the findings, each in order of time."""
+        """Return the open issues: spec issues, then findings, each in order of time."""
         return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
 
     def resolve(self, issue: Issue) -> str:
-        """Move the issue to the archive, as `resolved`; gives its name there.
+        """Move the issue to the archive as `resolved`; return its name there.
 
         Raises:
             StorageError: it is gone, or could not be moved.
@@ -161,10 +167,10 @@ class Workspace:
         return self._settle(issue, "resolved")
 
     def dismiss(self, issue: Issue, reason: str, *, at: datetime) -> str:
-        """Note the issue and the reason in the memory, and archive it as `dismissed`.
+        """Add the issue and the reason to the memory, and archive it as `dismissed`.
 
         Raises:
-            StorageError: it is gone, could not be noted, or could not be moved.
+            StorageError: it is gone, or could not be recorded or moved.
         """
         if not issue.path.exists():
             raise StorageError("dismiss", f"{issue.path} is gone")
@@ -173,7 +179,7 @@ class Workspace:
         return self._settle(issue, "dismissed")
 
     def read_memory(self) -> str:
-        """What was dismissed so far; empty without anything."""
+        """Return the dismissed findings, or ""."""
         with storing("read memory", self.memory):
             if not self.memory.exists():
                 return ""
@@ -188,11 +194,79 @@ class Workspace:
     def _write(self, folder: Path, content: str, name: str | None) -> str:
         path = folder / (name or self.new_name())
         with storing(f"write {folder.name}", path):
-            folder.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
         return path.name
 
 
 def new_run_id() -> str:
-    """An id for a run; ids sort by time."""
+    """Return a new id for a run; ids sort by time."""
     return str(uuid7())
+
+
+IssueKind = Literal["spec-issue", "tbd"]
+
+_LONGEST_TITLE = 200
+_LONGEST_EXCERPT = 1000
+_HEADING = """\
+# Memory
+
+What was discussed and dismissed. The audit agent reads this and does not raise it again.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """A file that waits for a person's decision."""
+
+    kind: IssueKind
+    """`spec-issue` blocks the watch; `tbd` is a finding of the audit."""
+    name: str
+    path: Path
+    title: str
+    """The first line that is not blank, without heading marks."""
+
+
+def read_issues(folder: Path, kind: IssueKind) -> list[Issue]:
+    """Return the issues of one folder by name, which is their order in time."""
+    return [
+        Issue(kind=kind, name=entry.name, path=folder / entry.name, title=_title(Path(entry.path)))
+        for entry in visible_entries(folder)
+        if entry.is_file()
+    ]
+
+
+def remember(memory: Path, issue: Issue, reason: str, *, at: datetime) -> None:
+    """Add a dated entry to the memory: title, reason, and an excerpt of the text.
+
+    Raises:
+        OSError: it could not be written, and the memory is unchanged.
+    """
+    excerpt = ""
+    with suppress(OSError):
+        excerpt = issue.path.read_text(encoding="utf-8", errors="replace").strip()
+    if len(excerpt) > _LONGEST_EXCERPT:
+        excerpt = excerpt[:_LONGEST_EXCERPT].rstrip() + " ..."
+    quoted = "\n".join(f"> {line}".rstrip() for line in excerpt.splitlines())
+    because = " ".join(reason.split())
+    entry = f"\n## {at:%Y-%m-%d}: {issue.title}\n\nDismissed: {because}\n\n{quoted}\n"
+    with memory.open("a", encoding="utf-8", errors="replace", newline="") as file:
+        before = file.tell()
+        try:
+            file.write(entry if before else _HEADING + entry)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.truncate(memory, before)
+            raise
+
+
+def _title(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in iter(lambda: file.readline(4096), ""):
+                if title := line.strip().lstrip("#").strip():
+                    return title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "..."
+    except OSError as error:
+        return f"(cannot be read: {error.strerror or error})"
+    return "(empty)"

@@ -1,17 +1,18 @@
-"""Doubles for tests of your own loops, policies and agents: the tools cuggino is tested with.
+"""Test doubles for your own loops, operators and agents: the tools that cuggino is tested with.
 
-- `Marbles` draws streams, and compares them with drawings, in virtual time
-- `VirtualRuntime` runs whole loops in virtual time, in a project with real files: `Story` is what
-  came of one, `VirtualClock` its time
-- `InMemoryAgent` plays an agent without a process: a session is a list of what it says and does
+- `Marbles` draws streams and compares them with drawings, in virtual time
+- `VirtualRuntime` runs whole loops in virtual time, in a project with real files: it returns a
+  `Story`, and `VirtualClock` is its time
+- `InMemoryAgent` plays an agent without a process: a session is a list of messages and actions
   (`Say`, `Think`, `Write`, `Run`, `Use`, `Wait`, `Do`), or a drawn stream
-- `ScriptedAgent` plays one with a real process
-- `no_leaks` proves that nothing was left behind
-- `AgentConformance` holds an agent of your own to the rules that those of cuggino keep
-- `replay` holds a run to its recording
-- `plugin` brings fixtures to pytest: `marbles`, `cuggino_runtime`, `cuggino_agent` and others
+- `ScriptedAgent` plays an agent with a real process
+- `no_leaks` asserts that a block leaves nothing behind
+- `AgentConformance`, `FailureConformance` and `GuardConformance` test an agent of your own by the
+  rules that cuggino's agents follow
+- `replay` compares a run with its recording
+- `plugin` adds fixtures to pytest: `marbles`, `cuggino_runtime`, `cuggino_agent` and others
 
-Names are resolved on first use: the plugin costs nothing where it is not used.
+Names are resolved on first use, so the plugin costs nothing where it is not used.
 """
 
 from __future__ import annotations
@@ -24,23 +25,34 @@ if TYPE_CHECKING:
     from cuggino.testing.acts import Do, Item, Use, Wait
     from cuggino.testing.agents import AgentRun, InMemoryAgent
     from cuggino.testing.clock import StandsStill, VirtualClock
-    from cuggino.testing.conformance import AgentConformance, Verdict, rules_of, try_agent
-    from cuggino.testing.conformance_acts import (
+    from cuggino.testing.conformance import (
+        AgentConformance,
+        FailureConformance,
+        GuardConformance,
+        Verdict,
+        rules_of,
+        try_agent,
+    )
+    from cuggino.testing.conformance.acts import (
         Act,
+        Call,
         CannotPlay,
+        Delegate,
+        Edit,
         Fail,
         Fault,
+        Meanwhile,
+        ModelRequest,
         Outcome,
+        Read,
         Run,
         Say,
         Think,
-        Told,
         Turn,
         Write,
         acts_of,
     )
-    from cuggino.testing.conformance_arena import Arena, Play, PlayArena
-    from cuggino.testing.conformance_running import Running
+    from cuggino.testing.conformance.arena import Arena, GuardArena, Play, PlayArena, Running
     from cuggino.testing.diagrams import Seen
     from cuggino.testing.doubles import CommandResult
     from cuggino.testing.leaks import no_leaks
@@ -50,63 +62,80 @@ if TYPE_CHECKING:
     from cuggino.testing.story import Story
 
 _HOME = {
-    "Act": "conformance_acts",
+    "Act": "conformance.acts",
     "AgentConformance": "conformance",
     "AgentRun": "agents",
-    "Arena": "conformance_arena",
-    "CannotPlay": "conformance_acts",
+    "Arena": "conformance.arena",
+    "Call": "conformance.acts",
+    "CannotPlay": "conformance.acts",
     "CommandResult": "doubles",
+    "Delegate": "conformance.acts",
     "Do": "acts",
     "DrawnStream": "marbles",
-    "Fail": "conformance_acts",
-    "Fault": "conformance_acts",
+    "Edit": "conformance.acts",
+    "Fail": "conformance.acts",
+    "FailureConformance": "conformance",
+    "Fault": "conformance.acts",
+    "GuardArena": "conformance.arena",
+    "GuardConformance": "conformance",
     "InMemoryAgent": "agents",
     "Item": "acts",
     "Marbles": "marbles",
-    "Outcome": "conformance_acts",
-    "Play": "conformance_arena",
-    "PlayArena": "conformance_arena",
-    "Run": "conformance_acts",
-    "Running": "conformance_running",
-    "Say": "conformance_acts",
+    "Meanwhile": "conformance.acts",
+    "ModelRequest": "conformance.acts",
+    "Outcome": "conformance.acts",
+    "Play": "conformance.arena",
+    "PlayArena": "conformance.arena",
+    "Read": "conformance.acts",
+    "Run": "conformance.acts",
+    "Running": "conformance.arena",
+    "Say": "conformance.acts",
     "ScriptedAgent": "agents",
     "Seen": "diagrams",
     "StandsStill": "clock",
     "Story": "story",
-    "Think": "conformance_acts",
-    "Told": "conformance_acts",
-    "Turn": "conformance_acts",
+    "Think": "conformance.acts",
+    "Turn": "conformance.acts",
     "Use": "acts",
     "Verdict": "conformance",
     "VirtualClock": "clock",
     "VirtualRuntime": "runtime",
     "Wait": "acts",
-    "Write": "conformance_acts",
-    "acts_of": "conformance_acts",
+    "Write": "conformance.acts",
+    "acts_of": "conformance.acts",
     "no_leaks": "leaks",
     "replay": "replays",
     "rules_of": "conformance",
     "try_agent": "conformance",
 }
-"""The file of each public name."""
+"""Modules of the public names."""
 
 __all__ = [
     "Act",
     "AgentConformance",
     "AgentRun",
     "Arena",
+    "Call",
     "CannotPlay",
     "CommandResult",
+    "Delegate",
     "Do",
     "DrawnStream",
+    "Edit",
     "Fail",
+    "FailureConformance",
     "Fault",
+    "GuardArena",
+    "GuardConformance",
     "InMemoryAgent",
     "Item",
     "Marbles",
+    "Meanwhile",
+    "ModelRequest",
     "Outcome",
     "Play",
     "PlayArena",
+    "Read",
     "Run",
     "Running",
     "Say",
@@ -115,7 +144,6 @@ __all__ = [
     "StandsStill",
     "Story",
     "Think",
-    "Told",
     "Turn",
     "Use",
     "Verdict",

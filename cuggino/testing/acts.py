@@ -1,4 +1,4 @@
-"""What a session in memory says and does, one thing after the other."""
+"""The messages and actions of a session in memory."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import Any, TypeAlias
 
 from reactivex import Observable, timer
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.domain.deliverable_tools import agent_tool, tool_named
 from cuggino.events import AgentMessage, Event, Thinking, ToolCall, ToolResult
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import clock
-from cuggino.storage.deliverables import DeliverableStore
-from cuggino.storage.verified import VerifiedFile
+from cuggino.storage import DeliverableStore, VerifiedFile
 from cuggino.testing.clock import seconds
-from cuggino.testing.conformance_acts import Run, Say, Think, Write
+from cuggino.testing.conformance.acts import Run, Say, Think, Write
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Time passes: so many seconds, or `20m`."""
+    """A pause, in seconds or as text such as `20m`."""
 
     time: float | str | timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The model uses a tool.
+    """A tool call of the model.
 
-    Those for deliverables (`create_deliverable`, `set_deliverable_status`, `verify`, ...) do their
-    work in the project, and answer themselves. Any other is only told, with this output.
+    The tools for deliverables (`create_deliverable`, `set_deliverable_status`, `verify`, ...)
+    change the project and return their own result. Any other tool only emits events, with this
+    output.
     """
 
     tool: str
@@ -46,17 +46,17 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Something is done that no event tells; it is given the options of the session."""
+    """An action without an event. It is called with the options of the session."""
 
     what: Callable[[SpawnOptions], object]
 
 
 Item: TypeAlias = Event | Say | Think | Write | Run | Use | Wait | Do | Exception
-"""One thing in a session: an event as it is, an act, or an exception, with which it fails."""
+"""An item of a session: an event, an action, or an exception that fails the session."""
 
 
 def session_of(items: Iterable[Item], options: SpawnOptions) -> Observable[Any]:
-    """Play the items one after the other; what comes behind the end of the session is not done."""
+    """Play the items in order; items after the end of the session are skipped."""
     return flow(lambda: _play(items, options))
 
 
@@ -107,7 +107,7 @@ def _told(call: str, name: str, given: Mapping[str, Any], answer: Use) -> Observ
 
 
 def _write(item: Write, options: SpawnOptions) -> Use:
-    """The file, also where a variable of the session's environment says it is."""
+    """Return the tool call for the file, at the path that a variable of the session may give."""
     path = options.cwd / Template(item.path).safe_substitute(options.env)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(item.text, encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from reactivex import Observable, abc
 
-from cuggino.agents.protocol import Capabilities, InteractiveOptions, Role, SpawnOptions
+from cuggino.agents.base import Capabilities, InteractiveOptions, LlmAgent, Role, SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
@@ -20,10 +20,10 @@ __all__ = ["AgentRun", "InMemoryAgent", "Played", "ScriptedAgent"]
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """One session of an `InMemoryAgent`: what it says, and the files it leaves."""
+    """One session of an `InMemoryAgent`: its stream and the files it writes."""
 
     stream: Observable[Any] | Iterable[Any]
-    """What it says and does: a stream (such as a cold one of `Marbles`), or a list of `Item`s."""
+    """A stream, such as a cold one of `Marbles`, or a list of `Item`s."""
     plan: str | None = None
     """Written to the plan file before the first event."""
     review: str | None = None
@@ -31,12 +31,12 @@ class AgentRun:
 
 
 Played: TypeAlias = AgentRun | Observable[Any] | Iterable[Item]
-"""One session: a list of what is said and done, a drawn stream, or either with files."""
+"""One session: a list of items, a drawn stream, or either with files."""
 
 
 @dataclass(slots=True)
-class InMemoryAgent:
-    """An agent that is not there: each spawned session takes the next one of its role.
+class InMemoryAgent(LlmAgent):
+    """An agent without a process: each session that is spawned plays the next one of its role.
 
     ::
 
@@ -53,8 +53,8 @@ class InMemoryAgent:
             }
         )
 
-    `spawned` keeps what every session was started with. When all of a role are played, the next one
-    fails with `AgentFailed`, which says how many there were.
+    `spawned` records the options of every session. When all sessions of a role have been played,
+    the next one fails with `AgentFailed`, which reports how many there were.
     """
 
     runs: Mapping[Role, Iterable[Played]]
@@ -65,15 +65,15 @@ class InMemoryAgent:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Nothing but what its streams hold, and to be gone on with if it is said to be so."""
+        """Return what its streams can do; it can be resumed if constructed so."""
         return Capabilities(resume=self.can_resume)
 
     def check(self) -> str:
-        """Always there."""
+        """Succeed: the agent is always installed."""
         return "in memory"
 
     def sessions(self, role: Role) -> list[SpawnOptions]:
-        """What the sessions of the role were started with, in order."""
+        """Return the options of the role's sessions, in order."""
         return [options for options in self.spawned if options.role == role]
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
@@ -111,5 +111,5 @@ class InMemoryAgent:
         )
 
     def interactive(self, options: InteractiveOptions) -> int:
-        """Nothing to talk to: ends at once."""
+        """Return at once; there is nothing to talk to."""
         return 0

@@ -1,4 +1,4 @@
-"""A clock that stands still while something happens, and jumps when nothing does."""
+"""A virtual clock that stands still while there is work and jumps when there is none."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from reactivex.typing import AbsoluteTime
 _State = TypeVar("_State")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""When a virtual clock begins, unless it is told."""
+"""The default start of a virtual clock."""
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LOOK = 0.002
-"""Real seconds between two looks whether the outside has come to its end."""
+"""Real seconds between two checks of the threads outside."""
 
 
 def seconds(time: float | str | timedelta) -> float:
-    """A length of time in seconds: of a number, a `timedelta`, or words such as `5h` and `1m30s`.
+    """Return a duration in seconds: a number, a `timedelta`, or text such as `5h` and `1m30s`.
 
     Raises:
-        ValueError: the words are no length of time.
+        ValueError: the text is not a duration.
     """
     if isinstance(time, timedelta):
         return time.total_seconds()
@@ -38,21 +38,21 @@ def seconds(time: float | str | timedelta) -> float:
         return float(time)
     parts = _PART.findall(time)
     if not parts or "".join(map("".join, parts)) != time:
-        raise ValueError(f"{time!r} is no length of time; say it as 100ms, 30s, 5m, 2h30m or 1d")
+        raise ValueError(f"{time!r} is not a duration; write it as 100ms, 30s, 5m, 2h30m or 1d")
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 class VirtualClock(VirtualTimeScheduler):
-    """A scheduler on which five hours take as long as what happens in them.
+    """A scheduler on which five hours take only as long as the work in them.
 
-    Time stands still while something is left to be done at the present instant, and while a
-    thread of cuggino that was begun since works outside: a process that is read, a notification
-    that is sent. When nothing is, it jumps to the next timer. So real commands, git and files go
-    together with virtual waits. What takes its time outside takes none here, and whatever it says
-    is said at the instant at which it was begun.
+    Time stands still while work is due at the current instant, and while a thread that cuggino has
+    started since works outside: it reads a process or sends a notification, say. When there is
+    none, time jumps to the next timer. So real commands, git and files work together with virtual
+    waits: work outside takes no virtual time, and its results arrive at the instant at which it
+    began.
 
-    It begins at `start`; `elapsed` counts from there. `patience` are the real seconds that one
-    instant may wait for the outside.
+    The clock begins at `start`; `elapsed` counts from there. `patience` is how many real seconds
+    one instant may wait for work outside.
 
     ::
 
@@ -68,32 +68,32 @@ class VirtualClock(VirtualTimeScheduler):
         self._before_jumps: list[Callable[[], object]] = []
         self._posted = threading.Event()
         self._strangers = WeakSet(workers())
-        """Those that worked before there was this clock have nothing to tell it."""
+        """Threads that were working before this clock was created; they never hold it."""
 
     @property
     def elapsed(self) -> float:
-        """Virtual seconds since the beginning, to the millisecond."""
+        """Return the virtual seconds since the start, to the millisecond."""
         return round((self.now - self.start_time).total_seconds(), 3)
 
     @property
     def pending(self) -> int:
-        """Timers that would still go off."""
+        """Return the number of pending timers."""
         with self._lock:
             return sum(not item.is_cancelled() for item, _ in self._queue.items)
 
     def at(self, time: float | str | timedelta) -> datetime:
-        """The moment that is so long after the beginning: `clock.at("5h")`."""
+        """Return the moment this long after the start: `clock.at("5h")`."""
         return self.start_time + timedelta(seconds=seconds(time))
 
     def after(self, time: float | str | timedelta) -> datetime:
-        """The moment that is so long after now."""
+        """Return the moment this long from now."""
         return self.now + timedelta(seconds=seconds(time))
 
     @contextmanager
     def before_jumps(self, look: Callable[[], object]) -> Iterator[None]:
-        """Within the block, call `look` at the end of each instant, before time goes on.
+        """Within the block, call `look` at the end of each instant, before time advances.
 
-        What it schedules for the present instant is done before time goes on, too.
+        Actions that it schedules for the current instant run before time advances, too.
         """
         self._before_jumps.append(look)
         try:
@@ -107,19 +107,19 @@ class VirtualClock(VirtualTimeScheduler):
         action: abc.ScheduledAction[_State],
         state: _State | None = None,
     ) -> abc.DisposableBase:
-        """Schedule an action for a moment, from whichever thread; a past one means now."""
+        """Schedule an action for a moment, from any thread; a past moment means now."""
         scheduled = super().schedule_absolute(duetime, action, state)
         self._posted.set()
         return scheduled
 
     def advance_to(self, time: AbsoluteTime, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Do all that is due up to that moment, and let it be that moment.
+        """Run everything that is due up to that moment, and make it the current time.
 
-        It ends at once, at the present instant, when `unless()` holds. A call from within an action
-        does nothing: time goes on when the action is over.
+        Stops at the current instant as soon as `unless()` is true. A call from within an action
+        does nothing; time advances when the action returns.
 
         Raises:
-            StandsStill: the outside had not come to its end within `patience` real seconds.
+            StandsStill: work outside did not end within `patience` real seconds.
         """
         limit = self.to_datetime(time)
         with self._lock:
@@ -133,7 +133,7 @@ class VirtualClock(VirtualTimeScheduler):
             self._is_enabled = False
 
     def _work(self, limit: datetime, unless: Callable[[], bool]) -> bool:
-        """Whether there is nothing more to do up to the limit."""
+        """Return whether nothing is left to run up to the limit."""
         while not unless():
             self._posted.clear()
             if self._do_next():
@@ -149,7 +149,7 @@ class VirtualClock(VirtualTimeScheduler):
         return False
 
     def _do_next(self) -> bool:
-        """Do the first of what is due now; False when nothing is."""
+        """Run the first action that is due; return False when none is."""
         with self._lock:
             if not self._queue or self._queue.peek().duetime > self.now:
                 return False
@@ -159,7 +159,7 @@ class VirtualClock(VirtualTimeScheduler):
         return True
 
     def _jump(self, limit: datetime) -> bool:
-        """Let it be the time of the next action; False when there is none up to the limit."""
+        """Jump to the time of the next action; return False when there is none up to the limit."""
         with self._lock:
             while self._queue and self._queue.peek().is_cancelled():
                 self._queue.dequeue()
@@ -180,21 +180,21 @@ class VirtualClock(VirtualTimeScheduler):
                 names = ", ".join(sorted(thread.name for thread in outside))
                 raise StandsStill(
                     f"virtual time stood still for {self.patience:g} real seconds at "
-                    f"{self.elapsed:g} s: {names} has not come to its end. Put a double in its "
-                    "place (commands=, an agent in memory), or give more patience="
+                    f"{self.elapsed:g} s: {names} has not ended. Replace it by a double "
+                    "(commands=, an agent in memory), or raise patience="
                 )
 
 
 class StandsStill(AssertionError):
-    """Something outside takes so long that virtual time does not go on."""
+    """Work outside takes so long that virtual time cannot advance."""
 
 
 _INSIDE = ("cuggino-loop", "cuggino-poll")
-"""Threads that wait for somebody else, and so never keep the clock."""
+"""Threads that only wait for others and so never hold the clock."""
 
 
 def workers() -> list[threading.Thread]:
-    """The threads of cuggino that work outside of the lane, and have something to tell it."""
+    """Return cuggino's threads that work outside the lane and will post to it."""
     return [
         thread
         for thread in threading.enumerate()
@@ -203,7 +203,7 @@ def workers() -> list[threading.Thread]:
 
 
 def spoken(when: float) -> str:
-    """A time of a test as a person reads it: `90 s` up to two minutes, then `1h 02m 03s`."""
+    """Format a time for a person: `90 s` up to two minutes, then `1h 02m 03s`."""
     if when < 120:
         return f"{when:g} s"
     whole = int(when)

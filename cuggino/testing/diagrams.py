@@ -1,4 +1,4 @@
-"""The language of the diagrams: read, compared, drawn."""
+"""The language of marble diagrams: parse, compare, draw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cuggino.events import Event
 from cuggino.testing.clock import seconds
 
 Seen = tuple[float, str, Any]
-"""What a subscriber saw: the virtual second, `next`, `error` or `completed`, and the value."""
+"""A received notification: the virtual second, `next`, `error` or `completed`, and the value."""
 
 
 class _Mark(NamedTuple):
@@ -26,10 +26,10 @@ class Diagram:
         self.text = text
 
     def notifications(self, events: Mapping[str, Any], error: Any) -> list[Seen]:
-        """What it draws, with the event of each letter.
+        """Return the notifications that it draws, with the event of each letter.
 
         Raises:
-            ValueError: it cannot be read.
+            ValueError: the diagram cannot be parsed.
         """
         seen: list[Seen] = []
         for when, sign, place in self._marks():
@@ -52,10 +52,10 @@ class Diagram:
         return seen
 
     def subscription(self) -> tuple[float, float | None]:
-        """When a subscription begins (`^`) and ends (`!`; None without one).
+        """Return when a subscription begins (`^`) and ends (`!`; None without one).
 
         Raises:
-            ValueError: it draws something else.
+            ValueError: the diagram draws anything else.
         """
         begun: float | None = None
         ended: float | None = None
@@ -102,17 +102,17 @@ def _time(word: str) -> float | None:
 
 
 def is_class(value: Any) -> bool:
-    """Whether it stands for every event, or error, of a class."""
+    """Return whether the value stands for every event or error of a class."""
     return isinstance(value, type)
 
 
 def is_error(value: Any) -> bool:
-    """Whether a letter with this value is the end of its stream."""
+    """Return whether a letter with this value ends its stream."""
     return isinstance(value, Exception) or (is_class(value) and issubclass(value, Exception))
 
 
 def same(expected: Seen, actual: Seen) -> bool:
-    """Whether what was seen is what was expected, at that time."""
+    """Return whether a notification matches the expected one, including its time."""
     return expected[:2] == actual[:2] and _alike(expected[2], actual[2])
 
 
@@ -125,11 +125,11 @@ def _alike(expected: Any, actual: Any) -> bool:
 
 
 def told(expected: list[Seen], actual: list[Seen], events: Mapping[str, Any], error: Any) -> str:
-    """How they differ: both diagrams, and under them line by line."""
+    """Describe the difference: both diagrams, then a comparison line by line."""
     names = {**events, "#": error}
     return "\n".join(
         [
-            "the stream is another one than was drawn",
+            "the stream differs from the diagram",
             f"expected  {drawn(expected, names)}",
             f"but saw   {drawn(actual, names)}",
             *_differences(expected, actual, names),
@@ -138,7 +138,7 @@ def told(expected: list[Seen], actual: list[Seen], events: Mapping[str, Any], er
 
 
 def drawn(seen: Iterable[Seen], names: Mapping[str, Any]) -> str:
-    """The diagram of what was seen; `?` is what has no name."""
+    """Draw the received notifications; `?` marks a value without a letter."""
     instants: dict[float, str] = {}
     for when, kind, value in seen:
         instants[when] = instants.get(when, "") + _sign(kind, value, names)
@@ -198,7 +198,7 @@ def _line(side: str, one: Seen, names: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a person: of an event what was said, not what it could have said besides."""
+    """Format a value for a person; an event without its default fields."""
     if is_class(value):
         return f"any {value.__name__}"
     if not isinstance(value, Event):

@@ -1,4 +1,4 @@
-"""What stands in the place of the system: commands that are not run, folders that are looked at."""
+"""Doubles for the system: commands that are not run, folders that are polled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cuggino.testing.clock import VirtualClock, seconds
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command prints, how it exits, and how long that takes."""
+    """The output of a command, its exit code and its duration."""
 
     output: str = ""
     exit_code: int = 0
@@ -29,9 +29,9 @@ class CommandResult:
 
 
 class Commands:
-    """A shell that knows the results of some command lines, and runs all others for real.
+    """A shell with prepared results for some command lines; all others run for real.
 
-    A command with several results gives one each time it is run; the last one stays.
+    A command with several results returns one per run; the last one repeats.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Commands:
         shell: Shell = shell_lines,
     ) -> None:
         self.ran: list[str] = []
-        """The command lines that were run, or would have been."""
+        """Every command line given to the shell."""
         self._shell = shell
         self._results: dict[str, Iterator[CommandResult]] = {}
         for command, given in results.items():
@@ -51,7 +51,7 @@ class Commands:
             self._results[command] = _last_stays(series)
 
     def __call__(self, command: str, cwd: Path) -> Observable[bytes]:
-        """Run the command line in the folder; a `Shell`."""
+        """Run the command line in the folder; implements `Shell`."""
 
         def subscribe(
             observer: abc.ObserverBase[bytes], scheduler: abc.SchedulerBase | None = None
@@ -79,10 +79,10 @@ def _printed(result: CommandResult) -> Observable[bytes]:
 
 
 def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]:
-    """Emit a folder whenever something in it has changed, whoever did it.
+    """Return a double for `folder_changes` that emits a folder after every change in it.
 
-    It is looked at whenever virtual time is about to go on, so that nothing is missed and nothing
-    is waited for. In the place of `folder_changes`.
+    It checks the folder whenever virtual time is about to advance, so it misses nothing and waits
+    for nothing.
     """
 
     def changes(folder: Path) -> Observable[object]:
@@ -107,7 +107,7 @@ def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]
 
 
 def _content(folder: Path) -> dict[str, tuple[int, ...]]:
-    """What tells whether anything has changed; nothing for a folder that is not there."""
+    """Return a fingerprint of each entry; empty for a missing folder."""
     try:
         with os.scandir(folder) as entries:
             return {entry.name: _state(entry) for entry in entries}

@@ -1,4 +1,4 @@
-"""Proof that nothing was left behind."""
+"""Leak checks for processes, threads and files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cuggino.sources.guardian_client import GUARDIAN
 def no_leaks(*, within: float = 5.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
-    What is still ending gets up to `within` seconds. The guardian that watches over the children
-    of this process, and the lane of those who bring none, live as long as the process. What the
-    block itself raises is raised, and nothing is looked for.
+    Resources that are still closing get up to `within` seconds. The guardian process and the
+    default lane live as long as this process and do not count. An exception of the block itself is
+    raised without a check.
 
     Raises:
-        AssertionError: something was left; says what.
+        AssertionError: something was left behind; the message lists it.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
     GUARDIAN.cookie()  # starts it, so that its pipe is not counted as left by the block
@@ -62,7 +62,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def _open_files() -> set[str]:
-    """Those with a name; pipes and sockets have none."""
+    """Return the open files with a name, so no pipes and sockets."""
     with suppress(psutil.Error, OSError):
         return {file.path for file in psutil.Process().open_files()}
     return set()
@@ -73,7 +73,7 @@ def _left(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 
 def is_guardian(process: psutil.Process) -> bool:
-    """Whether it watches over the children of this process; so it is said of one that is gone."""
+    """Return whether the process is a guardian, or has just ended."""
     try:
         return any(part.endswith("guardian.py") for part in process.cmdline())
     except psutil.Error:

@@ -16,7 +16,7 @@ __all__ = ["DrawnStream", "Marbles", "Seen"]
 
 
 class Marbles:
-    """Draws streams and compares them with drawings.
+    """A drawing board for streams: it makes them from diagrams and compares them with diagrams.
 
     ::
 
@@ -28,17 +28,17 @@ class Marbles:
     One character is one second:
 
     - `-` nothing happens;
-    - a letter or digit is its event; one that stands for an exception ends the stream with it;
+    - a letter or digit is its event; if it stands for an exception, the stream fails with it;
     - `|` is completion, `#` the error `error=`, by default `RuntimeError("#")`;
-    - `(ab|)` happens at one instant, and takes one second as well;
-    - a word such as `29s`, `5m`, `2h30m`, `100ms` between spaces lets that time pass; other spaces
-      mean nothing.
+    - `(ab|)` happens at one instant and takes one second as well;
+    - a duration such as `29s`, `5m`, `2h30m`, `100ms` between spaces passes that time; other spaces
+      are ignored.
 
-    What is *expected* may be told less exactly: a class stands for every event (or error) of it. Of
-    an error class and words must be the same, it need not be the same object.
+    An *expected* value may be less exact: a class matches every event or error of it. Errors match
+    by class and message; they need not be the same object.
 
-    `clock` is the time in which they happen: that of a `VirtualRuntime`, say, for its agents to
-    be drawn. By default it is one of their own.
+    `clock` is the virtual time to use, for example that of a `VirtualRuntime` whose agents are
+    drawn. The default is a clock of its own.
     """
 
     def __init__(
@@ -58,24 +58,24 @@ class Marbles:
 
     @property
     def clock(self) -> VirtualClock:
-        """The time in which all of it happens; the scheduler to subscribe with."""
+        """Return the clock; it is the scheduler to subscribe with."""
         return self.scheduler
 
     @property
     def now(self) -> float:
-        """The present virtual second, of the clock or of the latest `record` but the first."""
+        """Return the current virtual second, counted from the latest `record` after the first."""
         return round(self.scheduler.elapsed - self._zero, 3)
 
     def at(self, when: float | str | timedelta) -> datetime:
-        """The moment of a virtual second."""
+        """Return the moment of a virtual second."""
         return self.scheduler.at(self._zero + seconds(when))
 
     def cold(self, diagram: str) -> DrawnStream:
-        """A stream that begins with its subscription."""
+        """Make a stream that begins with its subscription."""
         return self._keep(_Cold(self, diagram, self._playable(diagram)))
 
     def hot(self, diagram: str) -> DrawnStream:
-        """A stream that runs by itself from second 0 of the test, watched or not."""
+        """Make a stream that runs from second 0 of the test, with or without subscribers."""
         hot = _Hot(self, diagram, self._playable(diagram))
         self._hot.append(hot)
         return self._keep(hot)
@@ -88,10 +88,10 @@ class Marbles:
         dispose_at: float | str | timedelta | None = None,
         subscription: str | None = None,
     ) -> list[Seen]:
-        """Subscribe at second 0, let time pass up to `until`, give what was seen.
+        """Subscribe at second 0, let time pass until `until`, return the notifications.
 
-        `dispose_at` is when the subscriber leaves. `subscription` draws both: `--^---!` comes at
-        second 2 and leaves at second 6. A further call begins with a second 0 of its own.
+        `dispose_at` is when the subscription is disposed. `subscription` draws both: `--^---!`
+        subscribes at second 2 and disposes at second 6. Each further call starts again at second 0.
         """
         if self._recorded:
             self._zero = self.scheduler.elapsed
@@ -136,9 +136,9 @@ class Marbles:
         dispose_at: float | str | timedelta | None = None,
         subscription: str | None = None,
     ) -> None:
-        """Assert that the stream looks like the diagram; options as of `record`.
+        """Assert that the stream matches the diagram; the options are those of `record`.
 
-        A failure shows both diagrams, and line by line what differs.
+        A failure shows both diagrams and a comparison line by line.
         """
         __tracebackhide__ = True  # pytest shows the line of the test instead
         expected = self.parse(diagram)
@@ -150,7 +150,7 @@ class Marbles:
     def check_subscriptions(self, stream: DrawnStream, *diagrams: str) -> None:
         """Assert when the stream was subscribed (`^`) and unsubscribed (`!`), in order.
 
-        No diagram at all says that it was never subscribed, one without `!` that it still is.
+        No diagram means never subscribed; a diagram without `!` means still subscribed.
         """
         __tracebackhide__ = True
         expected = [Diagram(diagram).subscription() for diagram in diagrams]
@@ -161,7 +161,7 @@ class Marbles:
             )
 
     def check_released(self) -> None:
-        """Assert that nobody is subscribed to any of the streams that were drawn."""
+        """Assert that none of the drawn streams has a subscriber."""
         __tracebackhide__ = True
         held = [
             f"  {stream} since {began:g} s"
@@ -173,10 +173,10 @@ class Marbles:
             raise AssertionError("\n".join(["still subscribed:", *held]))
 
     def parse(self, diagram: str) -> list[Seen]:
-        """What a subscriber at second 0 of this diagram sees.
+        """Return the notifications that a subscriber at second 0 of the diagram receives.
 
         Raises:
-            ValueError: it cannot be read; says where and why.
+            ValueError: it cannot be parsed; the message gives the place and the reason.
         """
         return Diagram(diagram).notifications(self.events, self.error)
 
@@ -196,7 +196,7 @@ class Marbles:
 
 
 class DrawnStream(Observable[Any]):
-    """A stream of a diagram. `subscriptions` has when each began and ended (None: not yet)."""
+    """A stream made from a diagram. `subscriptions` holds the start and end (or None) of each."""
 
     def __init__(self, marbles: Marbles, diagram: str, seen: list[Seen]) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class DrawnStream(Observable[Any]):
         return f'{type(self).__name__.strip("_").lower()}("{self.diagram}")'
 
     def _watched(self, clock: VirtualClock, *held: abc.DisposableBase) -> abc.DisposableBase:
-        """Note a subscription, and its end when the returned disposable is disposed."""
+        """Record a subscription, and its end when the returned disposable is disposed."""
 
         def now() -> float:
             return self._marbles.now if clock is self._marbles.clock else clock.elapsed
@@ -245,7 +245,7 @@ class _Hot(DrawnStream):
         self._begun = False
 
     def renew(self) -> None:
-        """Be as new, for another `record`; `begin` follows."""
+        """Reset the stream for another `record`; `begin` follows."""
         self._subject = Subject()
         self._begun = True
 

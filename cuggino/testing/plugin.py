@@ -1,15 +1,15 @@
-"""Fixtures for pytest, in force wherever cuggino is installed.
+"""Fixtures for pytest, available wherever cuggino is installed.
 
-- `marbles`: makes `Marbles`; at the end of the test nobody may be subscribed to their streams
+- `marbles`: makes `Marbles`; at the end of the test their streams must have no subscribers
 - `cuggino_runtime`: makes a `VirtualRuntime` in a project below `tmp_path`
 - `cuggino_agent`: makes an `InMemoryAgent`
-- `cuggino_scripted`: makes a `ScriptedAgent` of the text of a scenario, or of its file
+- `cuggino_scripted`: makes a `ScriptedAgent` from the text of a scenario, or from its file
 - `cuggino_clock`: the `VirtualClock` of the runtimes of a test
-- `cuggino_no_leaks`: the test may leave no process, thread or open file behind; for whole files
-  `pytestmark = pytest.mark.usefixtures("cuggino_no_leaks")`, for a whole project the option
+- `cuggino_no_leaks`: the test must leave no process, thread or open file behind; for whole files
+  use `pytestmark = pytest.mark.usefixtures("cuggino_no_leaks")`, for a whole project the option
   `cuggino_no_leaks = true`, from which `@pytest.mark.cuggino_may_leak` exempts a test
 
-Nothing of cuggino is imported before one of them is used. `-p no:cuggino` leaves all of it out.
+Nothing of cuggino is imported before one of them is used. `-p no:cuggino` disables the plugin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from cuggino.agents.protocol import LlmAgent, Role
+    from cuggino.agents.base import LlmAgent, Role
     from cuggino.config import Config
     from cuggino.testing import (
         CommandResult,
@@ -38,7 +38,7 @@ _EXEMPT = "cuggino_may_leak"
 
 
 class MakeMarbles(Protocol):
-    """What the fixture `marbles` is."""
+    """The type of the fixture `marbles`."""
 
     def __call__(
         self,
@@ -47,11 +47,11 @@ class MakeMarbles(Protocol):
         clock: VirtualClock | None = None,
         **events: Any,
     ) -> Marbles:
-        """Marbles; as `Marbles` itself."""
+        """Make `Marbles` with its own options."""
 
 
 class MakeRuntime(Protocol):
-    """What the fixture `cuggino_runtime` is."""
+    """The type of the fixture `cuggino_runtime`."""
 
     def __call__(
         self,
@@ -63,20 +63,20 @@ class MakeRuntime(Protocol):
         git: bool = False,
         folder: str = "project",
     ) -> VirtualRuntime:
-        """A runtime in `folder` below `tmp_path`, in the time of the test; as `VirtualRuntime`."""
+        """Make a `VirtualRuntime` in `folder` below `tmp_path`, on the clock of the test."""
 
 
 class MakeAgent(Protocol):
-    """What the fixture `cuggino_agent` is."""
+    """The type of the fixture `cuggino_agent`."""
 
     def __call__(
         self, runs: Mapping[Role, Iterable[Played]] | None = None, **options: Any
     ) -> InMemoryAgent:
-        """An agent in memory with these sessions, by role; as `InMemoryAgent` itself."""
+        """Make an `InMemoryAgent` with these sessions, by role."""
 
 
 MakeScripted = Callable[[str | Path], "ScriptedAgent"]
-"""What the fixture `cuggino_scripted` is."""
+"""The type of the fixture `cuggino_scripted`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,7 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker; bring the check to every test where it is wanted."""
+    """Declare the marker, and register the check for every test if the option asks for it."""
     words = f"{_EXEMPT}(reason): the test is exempt from the option {_OPTION}"
     config.addinivalue_line("markers", words)
     if config.getini(_OPTION):
@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Everywhere:
-    """The check for every test; registered only where it is wanted."""
+    """The leak check for every test, registered only on request."""
 
     @pytest.fixture(autouse=True)
     def _cuggino_no_leaks_everywhere(self, request: pytest.FixtureRequest) -> None:
@@ -113,7 +113,7 @@ def cuggino_no_leaks() -> Iterator[None]:
 
 @pytest.fixture
 def cuggino_clock() -> VirtualClock:
-    """The virtual time of the test: that of its runtimes."""
+    """Return the virtual clock of the test, which its runtimes share."""
     from cuggino.testing import VirtualClock
 
     return VirtualClock()
@@ -123,8 +123,8 @@ def cuggino_clock() -> VirtualClock:
 def marbles() -> Iterator[MakeMarbles]:
     """Make `Marbles`.
 
-    At the end of the test nobody may be subscribed to their streams any more: an operator that
-    keeps one fails it, with the stream and the time since when.
+    At the end of the test their streams must have no subscribers: an operator that keeps a
+    subscription fails the test, with the stream and the time of the subscription.
     """
     from cuggino.testing import Marbles
 
@@ -146,7 +146,7 @@ def marbles() -> Iterator[MakeMarbles]:
 
 @pytest.fixture
 def cuggino_agent() -> MakeAgent:
-    """Make an `InMemoryAgent` of sessions by role."""
+    """Make an `InMemoryAgent` from sessions by role."""
     from cuggino.testing import InMemoryAgent
 
     def make(runs: Mapping[Role, Iterable[Played]] | None = None, **options: Any) -> InMemoryAgent:
@@ -157,7 +157,7 @@ def cuggino_agent() -> MakeAgent:
 
 @pytest.fixture
 def cuggino_scripted(tmp_path_factory: pytest.TempPathFactory) -> MakeScripted:
-    """Make a `ScriptedAgent` of a scenario: its TOML text, or the path of its file."""
+    """Make a `ScriptedAgent` from a scenario: its TOML text, or the path of its file."""
     from cuggino.testing import ScriptedAgent
 
     def make(scenario: str | Path) -> ScriptedAgent:
@@ -174,7 +174,7 @@ def cuggino_scripted(tmp_path_factory: pytest.TempPathFactory) -> MakeScripted:
 def cuggino_runtime(
     tmp_path: Path, cuggino_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> MakeRuntime:
-    """Make a `VirtualRuntime` in a project of its own, out of reach of the machine's git."""
+    """Make a `VirtualRuntime` in a project of its own, isolated from the machine's git settings."""
     import os
 
     from cuggino.testing import VirtualRuntime

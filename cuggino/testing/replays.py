@@ -1,4 +1,4 @@
-"""A recorded run as a test."""
+"""Recorded runs as tests."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def replay(
     cwd: str | os.PathLike[str],
     config: Config | None = None,
 ) -> list[T]:
-    """Play a cassette through a loop in the project at `cwd`; gives all events.
+    """Play a cassette through a loop in the project at `cwd` and return all events.
 
-    `start` begins the loop: `lambda runtime: runtime.run(focus="...")`. The project must be as it
-    was when the recording began. The sessions come without pauses; the loop's own commands and
-    waits take their time.
+    `start` begins the loop: `lambda runtime: runtime.run(focus="...")`. The project must be in the
+    state in which the recording began. Sessions are played without pauses; the loop's own commands
+    and waits take their usual time.
 
     Raises:
-        ReplayDiverged: a prompt, a policy or the course of the run is not that of the recording.
+        ReplayDiverged: a prompt, a policy or the order of the sessions differs from the recording.
         CassetteError: the cassette is missing, broken, or of a newer version.
-        AssertionError: the run has ended before all recorded sessions were played.
+        AssertionError: the run ended before all recorded sessions were played.
     """
     agent = replay_of(cassette)
     runtime = Runtime.live(cwd=cwd, config=config, agent=agent)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import LlmAgent, Role
+from cuggino.agents.base import LlmAgent, Role
 from cuggino.config import Config, load_config
 from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
 from cuggino.loops import DeliverRunOptions, PlanBuildOptions
@@ -26,7 +26,7 @@ from cuggino.testing.story import Story
 T = TypeVar("T")
 
 _LONGEST = timedelta(days=1000)
-"""How long a stream may take that should come to its end."""
+"""The longest virtual time that a stream may take to end."""
 
 _GIT = (
     ("init", "--quiet", "--initial-branch=main"),
@@ -40,7 +40,7 @@ _GIT = (
 
 
 class VirtualRuntime:
-    """A project, and the whole of cuggino in it, in virtual time.
+    """A project with all of cuggino in it, in virtual time.
 
     ::
 
@@ -48,19 +48,18 @@ class VirtualRuntime:
         story = cousin.run(focus="the page")
         assert story.tags()[-1] == "LoopSpecIssue", story
 
-    The loops are the real ones, and so are the files that they read and write. The clock is
-    not: it stands still while anything happens, commands and git included, and jumps over all
-    waits. A usage limit of five hours, pauses between retries and timeouts take the milliseconds
-    that are needed for what happens then.
+    The loops and their files are real. The clock is virtual: it stands still while there is work,
+    including commands and git, and jumps over all waits. A usage limit of five hours, pauses
+    between retries and timeouts take only milliseconds.
 
     Args:
-        folder: The project; it is made with a folder for specifications.
+        folder: The project; it is created with a folder for specifications.
         agent: Any agent; or the sessions of an `InMemoryAgent`, by role.
-        config: By default the `.cuggino.json` of `files`, or what holds without one.
-        files: What there is in the project, content by path.
-        commands: The results of command lines, instead of running them (`Commands`).
-        git: Make the project a repository, whose first commit is `files`.
-        clock: By default one of its own.
+        config: By default the `.cuggino.json` of `files`, or the default configuration.
+        files: The files of the project, content by path.
+        commands: Results of command lines, which are then not run (`Commands`).
+        git: Make the project a repository whose first commit is `files`.
+        clock: By default a clock of its own.
     """
 
     def __init__(
@@ -77,11 +76,11 @@ class VirtualRuntime:
         self.folder = Path(folder).resolve()
         """The project."""
         self.clock = clock or VirtualClock()
-        """Its time; the scheduler of all that is played."""
+        """The virtual clock; the scheduler of everything that is played."""
         self.agent = InMemoryAgent(agent) if isinstance(agent, Mapping) else agent
-        """Who works."""
+        """The agent."""
         self.commands = Commands(commands or {})
-        """`commands.ran` are the command lines that the loops have run."""
+        """The shell; `commands.ran` lists the command lines that the loops have run."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for path, text in (files or {}).items():
             self.write(path, text)
@@ -90,33 +89,30 @@ class VirtualRuntime:
         if git:
             for words in _GIT:
                 self.git(*words)
-        self.runtime = self._virtual(Runtime.live(cwd=self.folder, config=config, agent=self.agent))
-        """The runtime itself; its streams can be given to `play`."""
-
-    def _virtual(self, runtime: Runtime) -> Runtime:
-        runtime.loop.shell = runtime.builder.shell = self.commands
-        runtime.watcher.changes = runtime.deliverer.changes = changes_seen_by(self.clock)
-        return runtime
+        self.runtime = Runtime.live(cwd=self.folder, config=config, agent=self.agent).replace(
+            shell=self.commands, changes=changes_seen_by(self.clock)
+        )
+        """The runtime; pass its streams to `play`."""
 
     def marbles(self, **events: Any) -> Marbles:
-        """Marbles in the time of this runtime, to draw its agents."""
+        """Make marbles on the clock of this runtime, to draw its agents."""
         return Marbles(clock=self.clock, **events)
 
     # -- the project
 
     def write(self, path: str, text: str) -> Path:
-        """Write a file of the project, and the folders it is in."""
+        """Write a file of the project, and create its folders."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         return file
 
     def read(self, path: str) -> str:
-        """What is in a file of the project."""
+        """Return the content of a file of the project."""
         return (self.folder / path).read_text(encoding="utf-8")
 
     def paths(self, pattern: str = "**/*") -> list[str]:
-        """The files of the project that match, sorted; none of `.git`."""
+        """Return the files of the project that match, sorted, except those in `.git`."""
         found = (path.relative_to(self.folder) for path in self.folder.glob(pattern))
         return sorted(
             path.as_posix()
@@ -125,10 +121,10 @@ class VirtualRuntime:
         )
 
     def git(self, *words: str) -> str:
-        """What a git command says in the project.
+        """Run a git command in the project and return its output.
 
         Raises:
-            AssertionError: it failed; with its words.
+            AssertionError: it failed; the message holds its output.
         """
         ran = subprocess.run(["git", *words], cwd=self.folder, capture_output=True, text=True)
         if ran.returncode != 0:
@@ -136,7 +132,7 @@ class VirtualRuntime:
         return ran.stdout.strip()
 
     def at(self, time: float | str | timedelta, do: Callable[[], object]) -> None:
-        """Do something at a virtual time since the beginning of the clock: `at("2h", ...)`."""
+        """Call a function at a virtual time since the start of the clock: `at("2h", ...)`."""
 
         def act(*_: object) -> None:
             do()
@@ -148,19 +144,19 @@ class VirtualRuntime:
     def run(
         self, *, focus: str, until: float | str | timedelta | None = None, **options: Any
     ) -> Story[LoopEvent]:
-        """Play the coding loop (`Runtime.run`, with its options); `until` as of `play`."""
+        """Play the coding loop (`Runtime.run`, with its options); for `until` see `play`."""
         return self.play(self.runtime.run(focus=focus, **options), until=until)
 
     def resume(
         self, run_id: str | None = None, *, until: float | str | timedelta | None = None
     ) -> Story[LoopEvent]:
-        """Play what is left of an unfinished run (`Runtime.resume`)."""
+        """Play the rest of an unfinished run (`Runtime.resume`)."""
         return self.play(self.runtime.resume(run_id), until=until)
 
     def watch(
         self, *, until: float | str | timedelta | None = None, slow: bool = False
     ) -> Story[WatchEvent]:
-        """Play the watch up to `until`; without it to its end, which only an error can be."""
+        """Play the watch until `until`; without it until it fails."""
         return self.play(self.runtime.watch(slow=slow), until=until)
 
     def deliver(
@@ -170,7 +166,7 @@ class VirtualRuntime:
         until: float | str | timedelta | None = None,
         **given: Any,
     ) -> Story[DeliverStreamEvent]:
-        """Play the deliverables loop, with options or with those that are given by name."""
+        """Play the deliverables loop, with an options value or with options by name."""
         options = options or self.runtime.deliver_options(**given)
         return self.play(self.runtime.deliver(options), until=until)
 
@@ -181,22 +177,22 @@ class VirtualRuntime:
         until: float | str | timedelta | None = None,
         **given: Any,
     ) -> Story[PlanBuildStreamEvent]:
-        """Play the plan/build loop, with options or with those that are given by name."""
+        """Play the plan/build loop, with an options value or with options by name."""
         options = options or self.runtime.plan_build_options(**given)
         return self.play(self.runtime.plan_build(options), until=until)
 
     def play(
         self, stream: Observable[T], *, until: float | str | timedelta | None = None
     ) -> Story[T]:
-        """Subscribe to any stream now and let time pass to its end; gives all that was seen.
+        """Subscribe to any stream now, let time pass until it ends, and return its story.
 
-        With `until`, a time since the beginning of the clock, it is left then, if it has not ended,
-        as by Ctrl-C. The error of the stream is part of the story (`Story.error`).
+        With `until`, a time since the start of the clock, the subscription is disposed then, as by
+        Ctrl-C. An error of the stream is part of the story (`Story.error`).
 
         Raises:
-            AssertionError: without `until` it has not ended, and nothing will happen any more, or a
-            thousand days were not enough.
-            StandsStill: something outside has not come to its end.
+            AssertionError: without `until`, the stream has not ended and nothing is pending, or a
+                thousand virtual days have passed.
+            StandsStill: work outside has not ended.
         """
         return play(stream, clock=self.clock, until=until)
 
@@ -207,7 +203,7 @@ def play(
     clock: VirtualClock,
     until: float | str | timedelta | None = None,
 ) -> Story[T]:
-    """Play a stream on a clock, as `VirtualRuntime.play`."""
+    """Play a stream on a clock, as `VirtualRuntime.play` does."""
     seen: list[Seen] = []
 
     def ended() -> bool:

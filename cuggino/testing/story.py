@@ -1,4 +1,4 @@
-"""What came of a stream that was played: the events, when they came, how it ended."""
+"""The record of a played stream: its events, their times, its end."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ E = TypeVar("E")
 
 
 class Story(Generic[T]):
-    """What a subscriber saw, in virtual time.
+    """Everything that a subscriber received, in virtual time.
 
-    Printed, it is a list of times and events; put it behind an assertion to see it when that fails:
+    Printed, it is a list of times and events; add it to an assertion to see it on failure:
     `assert story.tags()[-1] == "LoopApproved", story`.
     """
 
@@ -25,17 +25,17 @@ class Story(Generic[T]):
 
     @property
     def timeline(self) -> list[tuple[float, T]]:
-        """Each event with its virtual second, counted from the beginning of the clock."""
+        """Return each event with its virtual second, counted from the start of the clock."""
         return [(when, value) for when, kind, value in self.seen if kind == "next"]
 
     @property
     def events(self) -> list[T]:
-        """The events in their order."""
+        """Return the events in order."""
         return [event for _, event in self.timeline]
 
     @property
     def last(self) -> T:
-        """The last event; an AssertionError if there is none."""
+        """Return the last event; raise AssertionError if there is none."""
         __tracebackhide__ = True  # pytest shows the line of the test instead
         if not self.events:
             raise AssertionError(f"there is no event\n{self}")
@@ -43,24 +43,24 @@ class Story(Generic[T]):
 
     @property
     def error(self) -> Exception | None:
-        """What the stream failed with; None when it has not."""
+        """Return the error of the stream, or None."""
         _, kind, value = self.seen[-1] if self.seen else (0.0, "", None)
         return value if kind == "error" else None
 
     @property
     def completed(self) -> bool:
-        """Whether the stream has completed, so that it neither failed nor was left."""
+        """Return whether the stream completed, so neither failed nor was disposed."""
         return bool(self.seen) and self.seen[-1][1] == "completed"
 
     @property
     def ended_at(self) -> float | None:
-        """The virtual second at which the stream completed or failed; None when it was left."""
+        """Return the virtual second at which the stream ended; None when it was disposed."""
         if not self.seen or self.seen[-1][1] == "next":
             return None
         return self.seen[-1][0]
 
     def check(self) -> Story[T]:
-        """Raise what the stream failed with, if it has, with the story; gives the story itself."""
+        """Raise the error of the stream, if any, with the story attached; else return the story."""
         __tracebackhide__ = True
         if self.error is not None:
             self.error.add_note(f"the story was\n{self}")
@@ -68,11 +68,11 @@ class Story(Generic[T]):
         return self
 
     def of(self, kind: type[E]) -> list[E]:
-        """The events of this class, a category such as `PolicyEvent` or a single one."""
+        """Return the events of a class, which may be a category such as `SupervisionEvent`."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def one(self, kind: type[E]) -> E:
-        """The one event of this class; an AssertionError if there is none or another one."""
+        """Return the only event of this class; raise AssertionError if there is not exactly one."""
         __tracebackhide__ = True
         found = self.of(kind)
         if len(found) != 1:
@@ -80,11 +80,11 @@ class Story(Generic[T]):
         return found[0]
 
     def times(self, kind: type[Any]) -> list[float]:
-        """The virtual seconds at which events of this class came."""
+        """Return the virtual seconds of the events of this class."""
         return [when for when, event in self.timeline if isinstance(event, kind)]
 
     def tags(self, *kinds: type[Any]) -> list[str]:
-        """The names of the events, of these classes only if any is given."""
+        """Return the names of the events, of these classes only if any are given."""
         return [
             event.tag if isinstance(event, Event) else type(event).__name__
             for event in self.events

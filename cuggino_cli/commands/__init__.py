@@ -1,1 +1,31 @@
-"""The commands, one file each: options in, a stream subscribed, its ending as an exit code."""
+"""The subcommands: each is `command` in the module of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "run": "Plan, implement and review until the work matches the specs.",
+        "watch": "Work through the backlog, item by item, until stopped.",
+        "deliver": "Work until every deliverable of SPEC.md has passed.",
+        "loop": "Plan the work into jobs, then build them one by one until all are verified.",
+        "plan": "Talk with a project manager about specs and backlog (also: pm).",
+        "backlog": "Add, show, retry and remove items of the backlog.",
+        "issues": "List and settle spec issues and audit findings.",
+        "runs": "List the runs of this project, show one, or replay it.",
+        "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
+        "demo": "Watch a whole run in a throw-away project; no key needed.",
+        "setup": "Save the settings of this project in .cuggino.json.",
+        "doctor": "Check that a run can work here.",
+        "agents": "List the installed agents and their capabilities.",
+        "guard": "Ask the guard about an agent's tool calls; nothing is run.",
+        "mcp": "Serve tools to an agent over standard input and output (MCP).",
+        "help": "Explain a command or a topic.",
+    }
+)
+"""Each subcommand with the first line of its help, so that listing them imports none."""
+
+ALIASES = {"pm": "plan"}
+"""Other names of subcommands."""

@@ -1,4 +1,4 @@
-"""`cuggino agents`: the agents that can be named, and what each can do."""
+"""`cuggino agents`: the available agents and their capabilities."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
 
 if TYPE_CHECKING:
-    from cuggino_cli.output.terminal import ColorMode
+    from cuggino_cli.screen.terminal import ColorMode
 
 
 @click.command(
@@ -21,46 +21,42 @@ if TYPE_CHECKING:
         ("cuggino agents", "A table."),
         (
             "cuggino agents --json | jq -r 'select(.state == \"ready\") | .name'",
-            "The names of those that could work.",
+            "The names of the ready agents.",
         ),
         see=("doctor", "help config"),
     )
     + """\n\n\b
-GUARD    calls: each call of a tool is judged before it runs; files: commands
-         cannot write what they may not; no: nothing holds the agent
-COST     what is told of what a session took
+GUARD    calls: every tool call is checked before it runs; files: commands
+         cannot write protected files; no: the agent is unguarded
+COST     what a session reports about its cost
 SANDBOX  whether commands can run in a sandbox of the system
 DELTAS   whether text is shown while it is being written
 *        an agent of this project""",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print an object a line, nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="When to use colours; NO_COLOR counts for auto.",
+    help="When to use colors; auto honors NO_COLOR.",
 )
-@click.option("--look", hidden=True, metavar="NAME")
-@click.option("--path", hidden=True, metavar="FILE")
-def command(as_json: bool, color: ColorMode, look: str | None, path: str | None) -> int:
-    """List the agents that are installed, and what each can do.
+def command(as_json: bool, color: ColorMode) -> int:
+    """List the installed agents and their capabilities.
 
-    They are those of cuggino, and those of packages beside it. Each is asked for its version; one
-    that is not installed says how to come by it.
+    Agents come with cuggino and with other packages. The version of each is checked; for a missing
+    one the install hint is shown.
     """
-    from cuggino_cli.agent_look import answer_on_stdout, look_at_all
+    from cuggino.doctor import inspect_agents
 
-    if look is not None:
-        return answer_on_stdout(look, folder=Path.cwd(), path=path)
-    looks = look_at_all(Path.cwd())
+    reports = inspect_agents(Path.cwd())
     if as_json:
-        for found in looks:
-            click.echo(json.dumps(found.to_json()))
+        for report in reports:
+            click.echo(json.dumps(report.to_json()))
         return 0
-    from cuggino_cli.follow import OutputOptions, stdout_terminal
-    from cuggino_cli.output.agents import agents_fragments
+    from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+    from cuggino_cli.screen.agents import agents_fragments
 
     terminal = stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
     columns = terminal.columns() if sys.stdout.isatty() else None
-    terminal.print(agents_fragments(looks, columns=columns))
+    terminal.print(agents_fragments(reports, columns=columns))
     return 0

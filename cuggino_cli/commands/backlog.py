@@ -1,4 +1,4 @@
-"""`cuggino backlog`: what `cuggino watch` is to work on."""
+"""`cuggino backlog`: the items for `cuggino watch`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.completing import backlog_items, parked_items
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import backlog_items, parked_items
 
 if TYPE_CHECKING:
     from cuggino.storage import Backlog
@@ -23,17 +23,17 @@ _KIND_COLUMNS = 9
     "backlog",
     epilog=manual(
         ('cuggino backlog add "Login page" --text "as in .specs/login.md"', "An item at the end."),
-        ("cuggino backlog list", "All items in their order, and what is parked."),
+        ("cuggino backlog list", "All items in order, then parked ones."),
         ("cuggino backlog show 3", "The item whose name begins with 003."),
-        ("cuggino backlog retry 2", "Take a parked item back."),
+        ("cuggino backlog retry 2", "Retry a parked item."),
         exits="0 done, 2 no such item, or wrong usage.",
         see=("watch", "issues"),
     ),
 )
 def command() -> None:
-    """Add, look at and take back what `cuggino watch` is to work on.
+    """Add, show, retry and remove items of the backlog.
 
-    Items are the files in .cuggino/backlog. A NAME is a file name, its beginning, or its number.
+    Items are the files in .cuggino/backlog. A NAME is a file name, a prefix of one, or its number.
     """
 
 
@@ -43,17 +43,17 @@ def command() -> None:
         ('cuggino backlog add "Search" --file notes/search.md', "With the text of a file."),
         (
             'git log -1 --format=%B | cuggino backlog add "Follow up" -',
-            "With what another program prints.",
+            "With the output of another program.",
         ),
     ),
 )
 @click.argument("title")
 @click.argument("stdin", metavar="[-]", required=False)
-@click.option("--text", metavar="TEXT", help="What is to be done, in more words.")
-@click.option("--file", metavar="FILE", help="A file with those words; - is standard input.")
+@click.option("--text", metavar="TEXT", help="The description of the task.")
+@click.option("--file", metavar="FILE", help="A file with the description; - is standard input.")
 def add(title: str, stdin: str | None, text: str | None, file: str | None) -> int:
     """Add an item at the end; - reads its text from standard input."""
-    from cuggino_cli.naming import one_line
+    from cuggino_cli.options.naming import one_line
 
     if stdin not in (None, "-"):
         raise click.UsageError(f"Unexpected argument {one_line(stdin)!r}: quote the title.")
@@ -66,7 +66,7 @@ def add(title: str, stdin: str | None, text: str | None, file: str | None) -> in
     return 0
 
 
-@command.command("list", epilog=manual(("cuggino backlog list", "What watch takes next is first.")))
+@command.command("list", epilog=manual(("cuggino backlog list", "The next item is first.")))
 def list_items() -> int:
     """List items in their order, then parked ones and problems."""
     backlog = _backlog()
@@ -87,7 +87,7 @@ def list_items() -> int:
 def show(name: str) -> int:
     """Print an item."""
     from cuggino.errors import StorageError
-    from cuggino_cli.output.sanitize import inert
+    from cuggino_cli.screen.text import inert
 
     backlog, parked = _backlog(), _backlog().parked()
     found = _find(name, [*_files(backlog), *parked])
@@ -104,12 +104,12 @@ def show(name: str) -> int:
 
 
 @command.command(
-    "retry", epilog=manual(("cuggino backlog retry 001", "Once what failed is mended."))
+    "retry", epilog=manual(("cuggino backlog retry 001", "Once the cause of the failure is fixed."))
 )
 @click.argument("name", shell_complete=parked_items)
 def retry(name: str) -> int:
     """Put a parked item back into the backlog."""
-    from cuggino_cli.naming import one_line
+    from cuggino_cli.options.naming import one_line
 
     backlog = _backlog()
     back = backlog.unpark(_find(name, list(backlog.parked()), what="parked item"))
@@ -121,7 +121,7 @@ def retry(name: str) -> int:
 @click.argument("name", shell_complete=backlog_items)
 def remove(name: str) -> int:
     """Take an item out; its file goes to .cuggino/archive."""
-    from cuggino_cli.naming import one_line
+    from cuggino_cli.options.naming import one_line
 
     backlog = _backlog()
     archived = backlog.remove(_find(name, [*_files(backlog), *backlog.parked()]))
@@ -142,13 +142,13 @@ def _parked_folder() -> Path:
 
 
 def _files(backlog: Backlog) -> list[str]:
-    """The items, and what would be one if it were not empty or could be read."""
+    """Return the items, empty and unreadable ones included."""
     problems: Iterable[str] = backlog.problems()
     return [*backlog.items(), *(name for name in problems if backlog.path(name).is_file())]
 
 
 def _find(wanted: str, names: list[str], *, what: str = "item") -> str:
-    from cuggino_cli.naming import find
+    from cuggino_cli.options.naming import find
 
     return find(wanted, list(dict.fromkeys(names)), what=what, number_of=_number)
 
@@ -159,8 +159,8 @@ def _number(name: str) -> int | None:
 
 
 def _line(kind: str, name: str, reason: str) -> str:
-    from cuggino_cli.naming import one_line
-    from cuggino_cli.output.sanitize import inert
+    from cuggino_cli.options.naming import one_line
+    from cuggino_cli.screen.text import inert
 
     indented = inert(reason).replace("\n", "\n" + " " * _KIND_COLUMNS)
     return f"{kind:<{_KIND_COLUMNS}}{one_line(name)}" + (f": {indented}" if reason else "")

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino_cli.completing import agent_names
-from cuggino_cli.deliver_options import (
+from cuggino_cli.follow.follower import follow
+from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import DeliverView
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.deliver import (
     COMPAT,
     THINKING,
     USUAL_THINKING,
@@ -21,22 +25,19 @@ from cuggino_cli.deliver_options import (
     read_by,
     thinking_tokens,
 )
-from cuggino_cli.follow import OutputOptions, output_options
-from cuggino_cli.manual import manual
-from cuggino_cli.policies import (
+from cuggino_cli.options.recording import recording_options
+from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
+from cuggino_cli.options.supervision import (
     AGENT_HELP,
     MODEL_HELP,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,
 )
-from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import refuse_of_the_run, resume_option
 
 if TYPE_CHECKING:
     from cuggino.config import Config
-    from cuggino.events import DeliverInstruction
-    from cuggino_cli.output.deliver import Line
+    from cuggino_cli.screen.deliver_text import Line
 
 _OF_THE_RUN = {
     "workflow": "sync",
@@ -45,7 +46,7 @@ _OF_THE_RUN = {
     "verify": "--verify",
     "recheck": "--recheck",
 }
-"""What a run that goes on keeps as it began."""
+"""Options that a resumed run keeps from its start."""
 
 
 @click.command(
@@ -58,7 +59,7 @@ _OF_THE_RUN = {
             "Verify what has passed; at most 20 sessions and 30 dollars.",
         ),
         ("cuggino deliver sync", "After SPEC.md has changed."),
-        ("cuggino deliver -p ../shop --resume", "Go on with an unfinished run of another project."),
+        ("cuggino deliver -p ../shop --resume", "Resume an unfinished run of another project."),
         exits="0 all passed or verified, 11 max iterations, 12 usage limit, 13 budget, 14 too many "
         "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted (143 by "
         "SIGTERM). After 1, 12, 13, 130 and 143 the run can be resumed.",
@@ -73,7 +74,7 @@ _OF_THE_RUN = {
     metavar="PATH",
     default=".",
     callback=read_by(project_folder),
-    help="The project, if it is not the present folder.",
+    help="The project, if it is not the current folder.",
 )
 @click.option(
     "--max-iterations",
@@ -81,16 +82,16 @@ _OF_THE_RUN = {
     "max_sessions",
     metavar="N",
     callback=read_by(max_iterations),
-    help="How many sessions there may be; no limit without it.",
+    help="Maximum number of sessions. [default: no limit]",
 )
 @click.option(
     "--max-retries",
     metavar="N",
     callback=read_by(max_retries),
-    help="How many sessions in a row may fail and be followed by another.",
+    help="Maximum number of failed sessions in a row.",
 )
 @click.option("--model", "-m", metavar="M", help=MODEL_HELP)
-@click.option("--plan-model", "-P", metavar="M", help="The model of sessions that plan.")
+@click.option("--plan-model", "-P", metavar="M", help="The model of planning sessions.")
 @click.option(
     THINKING,
     metavar="[N]",
@@ -105,14 +106,14 @@ _OF_THE_RUN = {
     "-D",
     is_flag=True,
     default=None,
-    help="Let agents use rm and mv within the project.",
+    help="Allow rm and mv within the project.",
 )
-@click.option("--verify", is_flag=True, help="When all is passed, have each verified.")
-@click.option("--recheck", is_flag=True, help="Start a session even when all is passed.")
-@click.option("--strict-transitions", is_flag=True, help="Refuse to block what is passed.")
+@click.option("--verify", is_flag=True, help="When all deliverables have passed, verify each.")
+@click.option("--recheck", is_flag=True, help="Start a session even if all have passed.")
+@click.option("--strict-transitions", is_flag=True, help="Refuse to block a passed deliverable.")
 @resume_option
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
-@click.option("--debug", "-d", is_flag=True, help="Show what is sent and received.")
+@click.option("--debug", "-d", is_flag=True, help="Show the prompts and the raw output.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
 @recording_options
 @output_options
@@ -128,15 +129,14 @@ def command(
 ) -> int:
     """Work until every deliverable of SPEC.md has passed.
 
-    The first session writes down what is to be delivered, in .autonoe/status.json; each further
-    one works on it, with a fresh context.
+    The first session records the deliverables in .autonoe/status.json; each further session works
+    on them with a fresh context.
 
-    `cuggino deliver sync` is for a specification that has changed: it compares the deliverables
-    with SPEC.md, then has each one verified. It takes the same options but --verify and --recheck.
+    `cuggino deliver sync` is for a changed specification: it compares the deliverables with
+    SPEC.md, then verifies each. It takes the same options except --verify and --recheck.
     """
     from cuggino import Runtime, load_config, resumed_agent
-    from cuggino_cli.follow_deliver import Ways, follow_deliver
-    from cuggino_cli.output.deliver_screen import Wording
+    from cuggino_cli.screen.deliver_screen import Wording
 
     _check(given, is_resumed=resume is not None)
     options = {
@@ -153,27 +153,25 @@ def command(
     warn_if_loose(config, runtime.agent, roles=runtime.deliver_options(**chosen).roles)
     begins = "Resuming" if resume is not None else "Starting"
     opening = () if output.quiet else _opening(begins, folder, config, chosen)
-    ways = Ways(
+    view = DeliverView(
         output=output,
         wording=Wording(
             output.verbosity,
             opening=opening,
-            instruction=(lambda name: _told(name, folder)) if debug else None,
+            instruction=runtime.deliver_instruction if debug else None,
         ),
         debug=debug,
         compat=compat_exit_codes,
-        go_on=_how_to_go_on(folder, chosen, journaled=config.journal),
+        go_on=_how_to_resume(folder, chosen, journaled=config.journal),
     )
     if resume is not None:
-        return follow_deliver(
-            lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), ways
-        )
+        return follow(lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), view)
     settled = runtime.deliver_options(**chosen)
-    return follow_deliver(lambda stop: runtime.deliver(settled, interrupt=stop), ways)
+    return follow(lambda stop: runtime.deliver(settled, interrupt=stop), view)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
-    """Wrong usage: what does not go together."""
+    """Refuse options that exclude each other."""
     if is_resumed:
         refuse_of_the_run(given, _OF_THE_RUN)
     if given["workflow"] is not None and (given["verify"] or given["recheck"]):
@@ -181,9 +179,9 @@ def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
 
 
 def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[Line]:
-    """The lines at the start (AUT-242)."""
+    """Yield the lines at the start (AUT-242)."""
     from cuggino import __version__
-    from cuggino_cli.output.deliver import Line
+    from cuggino_cli.screen.deliver_text import Line
 
     what = "sync" if chosen.get("workflow") == "sync" else "coding agent"
     shown = {
@@ -202,19 +200,10 @@ def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) 
     yield Line("info", "")
 
 
-def _how_to_go_on(folder: Path, chosen: dict[str, Any], *, journaled: bool) -> str:
-    """What goes on with a run that was cut off; the deliverables are kept in any case."""
+def _how_to_resume(folder: Path, chosen: dict[str, Any], *, journaled: bool) -> str:
+    """Return how to resume an interrupted run; its deliverables are kept in any case."""
     where = "" if folder == Path.cwd() else f" --project-dir {folder}"
     if journaled:
-        return f"`cuggino deliver{where} --resume` goes on where it stopped"
+        return f"`cuggino deliver{where} --resume` continues where it stopped"
     sync = " sync" if chosen.get("workflow") == "sync" else ""
-    return f"`cuggino deliver{sync}{where}` begins a new run with the deliverables as they are"
-
-
-def _told(name: DeliverInstruction, folder: Path) -> str:
-    """What a session with this instruction is told."""
-    from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
-    from cuggino.prompts.instructions import load_instruction
-
-    tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
-    return load_instruction(name, folder, tools=tools).text
+    return f"`cuggino deliver{sync}{where}` starts a new run with the current deliverables"

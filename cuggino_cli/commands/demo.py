@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
-from cuggino_cli.follow import OutputOptions, follow, output_options
-from cuggino_cli.manual import Sectioned, manual
+from cuggino_cli.follow.follower import follow
+from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import CodingView
+from cuggino_cli.help.manual import Sectioned, manual
 
 _DEMO = Path(__file__).parents[1] / "demo"
 _FOCUS = "the temperature conversions of .specs/temperature.md"
@@ -24,28 +26,29 @@ _FOCUS = "the temperature conversions of .specs/temperature.md"
         ("cuggino demo", "Takes about ten seconds."),
         (
             "cuggino demo --directory /tmp/demo --verbose",
-            "In a folder of your choice, with all that agents say.",
+            "In a folder of your choice, with the agents' full output.",
         ),
-        ("cuggino demo --json", "What a program would read."),
+        ("cuggino demo --json", "As JSON, for another program."),
         exits="as those of cuggino run; 0 when all is well.",
         see=("run", "setup"),
     ),
 )
-@click.option("--directory", metavar="DIR", help="Where to make the project; must not exist yet.")
+@click.option("--directory", metavar="DIR", help="Where to create the project; must not exist yet.")
 @output_options
 def command(directory: str | None, output: OutputOptions) -> int:
     """Watch a whole run in a throw-away project; no key needed.
 
-    A scripted agent plans, implements, is sent back once and is approved: the loop, the setup and
-    check commands and the commits are real.
+    A scripted agent plans, implements, gets one request for changes and is approved. The loop, the
+    setup and check commands and the commits are real.
     """
-    from cuggino import Runtime, ScriptedAgent
+    from cuggino import Runtime
+    from cuggino.agents.scripted import ScriptedAgent
 
     folder = make_project(directory)
     if not output.json:
         click.echo(f"The demo project is in {folder}")
     runtime = Runtime.live(cwd=folder, agent=ScriptedAgent(_DEMO / "scenario.toml"))
-    code = follow(runtime.run(focus=_FOCUS), output)
+    code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), CodingView(output))
     if not output.json:
         where = shlex.quote(str(folder))
         click.echo(f"\nLook around: git -C {where} log --stat")
@@ -53,7 +56,7 @@ def command(directory: str | None, output: OutputOptions) -> int:
 
 
 def make_project(directory: str | None) -> Path:
-    """Make the demo project: its files, its configuration, and a repository with one commit."""
+    """Create the demo project: files, configuration, and a repository with one commit."""
     from cuggino import Config, ConfigError, save_config
 
     if shutil.which("git") is None:

@@ -1,4 +1,4 @@
-"""`cuggino doctor`: tells whether a run could work here, and what to do if not."""
+"""`cuggino doctor`: checks that a run can work here."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.completing import agent_names
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import agent_names
 
 if TYPE_CHECKING:
-    from cuggino_cli.finding import Finding, Status
-    from cuggino_cli.output.theme import Fragment, Label
+    from cuggino.doctor import CheckResult, CheckStatus
+    from cuggino_cli.screen.fragments import Fragment, Label
 
-_LABELS: dict[Status, Label] = {"ok": "success", "note": "caution", "problem": "problem"}
+_LABELS: dict[CheckStatus, Label] = {"ok": "success", "note": "caution", "problem": "problem"}
 _STATUS_COLUMNS = 9
 
 
 @click.command(
     "doctor",
     epilog=manual(
-        ("cuggino doctor", "Look at this folder and the configured agents."),
-        ("cuggino doctor --agent codex", "Look whether another agent could work here."),
+        ("cuggino doctor", "Check this folder and the configured agents."),
+        ("cuggino doctor --agent codex", "Check another agent."),
         exits="0 no problem, 1 at least one.",
         see=("setup", "agents"),
     ),
@@ -31,17 +31,18 @@ _STATUS_COLUMNS = 9
     "--agent",
     "-a",
     metavar="NAME",
-    help="Look at this agent, not the configured one.",
+    help="Check this agent, not the configured one.",
     shell_complete=agent_names,
 )
 def command(agent: str | None) -> int:
-    """Look whether a run could work here, and say what to do if not."""
+    """Check that a run can work here."""
     import os
     import sys
 
-    from cuggino_cli.checks import diagnose
-    from cuggino_cli.output.terminal import Terminal, choose_color, columns_of
-    from cuggino_cli.output.theme import Fragment
+    from cuggino import run
+    from cuggino.doctor import doctor
+    from cuggino_cli.screen.fragments import Fragment
+    from cuggino_cli.screen.terminal import Terminal, choose_color, columns_of
 
     terminal = Terminal(
         sys.stdout,
@@ -50,23 +51,27 @@ def command(agent: str | None) -> int:
         columns=columns_of(sys.stdout),
     )
     problems = 0
-    for finding in diagnose(Path.cwd(), agent=agent, env=os.environ, uid=os.getuid()):
-        terminal.print(finding_fragments(finding))
-        problems += finding.status == "problem"
+
+    def show(result: CheckResult) -> None:
+        nonlocal problems
+        terminal.print(result_fragments(result))
+        problems += result.status == "problem"
+
+    run(doctor(Path.cwd(), agent=agent), show)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
     terminal.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0
 
 
-def finding_fragments(finding: Finding) -> list[Fragment]:
-    """A finding as a line, and its hint as an indented second one; pure."""
-    from cuggino_cli.output.theme import Fragment
+def result_fragments(result: CheckResult) -> list[Fragment]:
+    """Return the line of a result, with its hint indented below."""
+    from cuggino_cli.screen.fragments import Fragment
 
     indent = "\n" + " " * _STATUS_COLUMNS
     fragments = [
-        Fragment(_LABELS[finding.status], f"{finding.status:<{_STATUS_COLUMNS}}"),
-        Fragment("plain", finding.what.replace("\n", indent)),
+        Fragment(_LABELS[result.status], f"{result.status:<{_STATUS_COLUMNS}}"),
+        Fragment("plain", result.what.replace("\n", indent)),
     ]
-    if finding.hint:
-        fragments.append(Fragment("prose", indent + finding.hint.replace("\n", indent)))
+    if result.hint:
+        fragments.append(Fragment("prose", indent + result.hint.replace("\n", indent)))
     return fragments

@@ -1,4 +1,4 @@
-"""`cuggino guard`: what the guard says of a command, of many, of a run that was."""
+"""`cuggino guard`: verdicts on a command, a file of cases, or a recorded run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino.security.roles import ROLES
-from cuggino_cli.completing import run_ids
-from cuggino_cli.follow import OutputOptions, stdout_terminal
-from cuggino_cli.manual import manual
+from cuggino.guard import ROLES
+from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import run_ids
 
 if TYPE_CHECKING:
     from cuggino.config import Config
-    from cuggino.security.policy import Level
-    from cuggino.security.roles import Role
-    from cuggino_cli.output.terminal import ColorMode, Terminal
+    from cuggino.guard import Level, Role
+    from cuggino.guard_audit import JudgedCall
+    from cuggino_cli.screen.fragments import Fragment
+    from cuggino_cli.screen.terminal import ColorMode, Terminal
 
 _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 
@@ -31,7 +32,7 @@ _color_option = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="When to use colours; NO_COLOR counts for auto.",
+    help="When to use colors; auto honors NO_COLOR.",
 )
 
 
@@ -45,22 +46,22 @@ _color_option = click.option(
         ),
         (
             "cuggino guard audit 0193b2c1 --level full",
-            "What of a run would be denied by a stricter setting.",
+            "The calls of a run that a stricter setting would deny.",
         ),
         see=("doctor", "runs", "help config"),
     ),
 )
 def command() -> None:
-    """Ask what the guard says of what an agent does; nothing is run.
+    """Ask the guard about an agent's tool calls; nothing is run.
 
-    The guard looks at each tool call of an agent before it is made: the command line as bash reads
-    it, and the files that are written. The setting "guard" in .cuggino.json is "roles" (the
-    default), "full" or "off".
+    The guard checks every tool call of an agent before it runs: the command line as bash parses it,
+    and the files that are written. The setting "guard" in .cuggino.json is "roles" (the default),
+    "full" or "off".
 
-    What it promises: no command line names a program that is not listed ("full"), and no visible
-    write goes where the role may not write. What it cannot promise: an interpreter, a test, a build
-    or a git hook that is allowed to run can do anything that you may. The sandbox is the boundary,
-    the guard is the seat belt.
+    It guarantees that no command line names an unlisted program ("full"), and that no visible write
+    goes where the role may not write. It cannot limit an interpreter, a test, a build or a git hook
+    that is allowed to run: these can do anything that you may. The sandbox is the boundary, the
+    guard is the seat belt.
     """
 
 
@@ -81,9 +82,9 @@ def command() -> None:
 )
 @click.argument("command_line", metavar="[COMMAND]", required=False)
 @click.option("--profile", "profiles", metavar="NAME", multiple=True, help="Only these languages.")
-@click.option("--role", type=click.Choice(ROLES), help="Who asks; files are judged by it.")
+@click.option("--role", type=click.Choice(ROLES), help="The agent's role, which limits files.")
 @_level_option
-@click.option("--tool", metavar="NAME", help="Another tool than Bash, such as Write.")
+@click.option("--tool", metavar="NAME", help="The tool, such as Write. [default: Bash]")
 @click.option("--path", metavar="FILE", help="The file that the tool writes.")
 @click.option("--allow-destructive", is_flag=True, help="Allow rm and mv within the project.")
 @click.option(
@@ -93,13 +94,13 @@ def command() -> None:
     "--cwd",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where the agent is; a folder that is not in this one is taken for the project.",
+    help="The agent's current folder; one outside this project is taken for the project.",
 )
 @click.option(
     "--file",
     "cases",
     metavar="CASES.jsonl",
-    help="Judge a case a line, - for standard input; one verdict a line.",
+    help="Judge one case per line, - for standard input; print one verdict per line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 @_color_option
@@ -119,8 +120,8 @@ def check(
 ) -> int:
     """Explain the verdict on COMMAND, or on a file that a tool would write, part by part.
 
-    It is judged as in this project, by its .cuggino.json and the options in front of that. Without
-    --role and --level the command policy ("full") is applied; with a role, the configured level.
+    The project's .cuggino.json applies, and options override it. Without --role and --level the
+    list of programs ("full") is applied; with a role, the configured level.
 
     A line of CASES.jsonl is an object with id, tool, input and options (profiles,
     allow_destructive, extra_commands, extra_pkill_targets, cwd, project_dir, mode, level).
@@ -128,7 +129,7 @@ def check(
     given = (command_line, tool, path, role, level, cwd, *profiles, *commands)
     if cases is not None:
         if any(value is not None for value in given) or allow_destructive:
-            raise click.UsageError("With --file each line says all of its case: give no more.")
+            raise click.UsageError("--file allows no other options: each line is a whole case.")
         return _check_file(cases, as_json=as_json, terminal=_terminal(color))
     return _check_one(
         *_call(command_line, tool, path),
@@ -144,7 +145,7 @@ def check(
 @command.command(
     "audit",
     epilog=manual(
-        ("cuggino guard audit 0193b2c1", "By the present settings."),
+        ("cuggino guard audit 0193b2c1", "By the current settings."),
         ("cuggino guard audit 0193b2c1 --json", "Each denied call as an object."),
         exits="0 none would be denied, 1 some would, 2 wrong usage.",
     ),
@@ -156,30 +157,71 @@ def check(
 def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> int:
     """Judge the tool calls of a recorded run, and list those that would be denied.
 
-    RUN is the id of a run, or how it begins; see `cuggino runs`. Each call is judged by the policy
-    of the role that made it, at the level of that run, with the present .cuggino.json (those of
-    `cuggino deliver` at full, with the run's own settings and the present .autonoe/agent.json), and
-    as made in the project's folder: where an agent had changed to is not recorded.
+    RUN is the id of a run, or a prefix of it; see `cuggino runs`. Each call is judged by the policy
+    of its role, at the level of the run and with the current .cuggino.json. Runs of `cuggino
+    deliver` are judged at level full, with their own settings and the current .autonoe/agent.json.
+    All calls are judged as made in the project's folder: an agent's current folder is not recorded.
     """
-    from cuggino_cli.guard_audit import Audit
-    from cuggino_cli.recorded import Runs
+    from cuggino import run
+    from cuggino.guard_audit import audit_run
+    from cuggino.runs import Runs
+    from cuggino_cli.screen.fragments import Fragment
 
     folder = Path.cwd()
-    path = Runs(folder).find(run_id)
+    path = Runs(folder).path_of(run_id)
     terminal = _terminal(color)
-    found = Audit(folder, _config(), path, level=level)
-    for call in found.denied():
+    calls = denials = 0
+
+    def show(judged: JudgedCall) -> None:
+        nonlocal calls, denials
+        calls += 1
+        if judged.verdict.is_allowed:
+            return
+        denials += 1
         if as_json:
-            _write_json(call.as_json())
+            _write_json(_denied_json(judged))
         else:
-            terminal.print(call.fragments())
+            terminal.print(_denied_fragments(judged))
+
+    run(audit_run(path, project=folder, config=_config(), level=level), show)
     if not as_json:
-        terminal.print(found.summary())
-    return 1 if found.denials else 0
+        total = f"{calls} tool call{'s' * (calls != 1)}"
+        terminal.print([Fragment("plain", f"{denials} of {total} would be denied.")])
+    return 1 if denials else 0
+
+
+def _denied_json(judged: JudgedCall) -> dict[str, Any]:
+    """Return a denied call with its place in the journal and the verdict."""
+    from cuggino_cli.screen.verdicts import verdict_json
+
+    return {
+        "seq": judged.seq,
+        "at": judged.at.isoformat(),
+        "stage": judged.stage,
+        "role": judged.role,
+        "tool": judged.call.name,
+        "input": judged.call.input,
+        **verdict_json(judged.verdict),
+    }
+
+
+def _denied_fragments(judged: JudgedCall) -> list[Fragment]:
+    """Return a denied call, and below it each denied part."""
+    from cuggino_cli.screen.format import tool_line
+    from cuggino_cli.screen.fragments import Fragment, joined
+    from cuggino_cli.screen.verdicts import part_fragments
+
+    at = f"{judged.at.astimezone():%m-%d %H:%M:%S}"
+    head = [
+        Fragment("prose", f"{at} {judged.stage or judged.role} "),
+        Fragment("tool", tool_line(judged.call.name, judged.call.input)),
+    ]
+    parts = [part for part in judged.verdict.parts if not part.is_allowed]
+    return joined([head, *(part_fragments(part.text, part.reason) for part in parts)])
 
 
 def _call(command_line: str | None, tool: str | None, path: str | None) -> tuple[str, Any]:
-    """The tool and its input."""
+    """Return the tool and its input."""
     tool = tool or ("Bash" if path is None else "Write")
     if tool in _COMMAND_TOOLS:
         if command_line is None or path is not None:
@@ -194,9 +236,9 @@ def _call(command_line: str | None, tool: str | None, path: str | None) -> tuple
 def _config(
     profiles: tuple[str, ...] = (), commands: tuple[str, ...] = (), destructive: bool = False
 ) -> Config:
-    """The configuration of the project with what was given."""
+    """Return the configuration of the project with the given options."""
     from cuggino.config import changed_config, load_config
-    from cuggino.security.extensions import allowed_commands
+    from cuggino.guard import allowed_commands
 
     config = load_config(Path.cwd())
     values: dict[str, Any] = {}
@@ -222,19 +264,12 @@ def _check_one(
     as_json: bool,
     terminal: Terminal,
 ) -> int:
-    from cuggino.config import configured_policy
-    from cuggino.security.shell.shfmt import find_shfmt
-    from cuggino.security.tools import judge
-    from cuggino_cli.output.verdicts import verdict_fragments, verdict_json
+    from cuggino.guard_audit import check_call
+    from cuggino_cli.screen.verdicts import verdict_fragments, verdict_json
 
-    project = Path.cwd()
-    place = project if cwd is None else cwd.resolve()
-    if not place.is_relative_to(project.resolve()):
-        project = place
-    if level is None:
-        level = "roles" if role is not None and config.guard != "full" else "full"
-    policy = configured_policy(config, role, project=project, level=level)
-    verdict = judge(policy, tool, tool_input, str(place), shfmt=find_shfmt())
+    verdict = check_call(
+        tool, tool_input, project=Path.cwd(), config=config, role=role, level=level, cwd=cwd
+    )
     if as_json:
         _write_json(verdict_json(verdict))
     else:
@@ -243,18 +278,11 @@ def _check_one(
 
 
 def _check_file(name: str, *, as_json: bool, terminal: Terminal) -> int:
-    from cuggino.security.shell.shfmt import find_shfmt
-    from cuggino.security.tools import judge
-    from cuggino.security.verdict import denied
-    from cuggino_cli.guard_cases import BadLine, read_cases
-    from cuggino_cli.output.verdicts import part_fragments, verdict_json
+    from cuggino.guard_audit import judge_case, read_cases
+    from cuggino_cli.screen.verdicts import part_fragments, verdict_json
 
-    shfmt = find_shfmt()
     for case in read_cases(_lines(name), here=Path.cwd()):
-        if isinstance(case, BadLine):
-            verdict = denied(f"line {case.number}", case.reason)
-        else:
-            verdict = judge(case.policy, case.tool, case.input, case.cwd, shfmt=shfmt)
+        verdict = judge_case(case)
         if as_json:
             _write_json({"id": case.id, **verdict_json(verdict)})
         else:

@@ -1,90 +1,77 @@
-"""`cuggino help`: the help of a command, and pages about what is not one."""
+"""`cuggino help`: the help of a command, and the help pages."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
 
 import click
+from click.shell_completion import CompletionItem
 
-from cuggino_cli.completing import help_names, help_topics
-from cuggino_cli.manual import manual
+from cuggino_cli.commands import COMMANDS
+from cuggino_cli.help import TOPICS
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import offered
 
-TOPICS = {
-    "events": "what a run says, with `--json` and in the library",
-    "markers": "what agents declare with tags in their text",
-    "config": "the keys of .cuggino.json",
-    "exit-codes": "what a loop ends with",
-}
-"""The pages, each with what it is about."""
+_NO_SCHEMA = "Only `help events` and `help config` have a JSON Schema."
+
+
+def _complete_topics(
+    _context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """Complete help topics and commands."""
+    return offered([*TOPICS, *COMMANDS], begun, {**COMMANDS, **TOPICS})
+
+
+def _complete_names(
+    context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """Complete the sections of a page, or the subcommands of a command."""
+    from cuggino_cli.help import page
+    from cuggino_cli.help.rendering import headings
+
+    topic = str(context.params.get("topic"))
+    if topic in TOPICS:
+        return offered(headings(page(topic)), begun)
+    group = context.parent.command if context.parent else None
+    found = group.get_command(context, topic) if isinstance(group, click.Group) else None
+    return offered(found.commands if isinstance(found, click.Group) else (), begun)
 
 
 @click.command(
     "help",
     epilog=manual(
         ("cuggino help run", "The help of a command."),
-        ("cuggino help events CommitPerformed", "One event, with its fields."),
+        ("cuggino help loops", "A page."),
+        ("cuggino help events CommitPerformed", "One section of a page: an event."),
         ("cuggino help config --json > cuggino.schema.json", "A JSON Schema, for an editor."),
-        exits="0 shown, 2 there is no such thing.",
+        exits="0 shown, 2 unknown name.",
     ),
 )
-@click.argument("topic", required=False, shell_complete=help_topics)
-@click.argument("name", required=False, shell_complete=help_names)
+@click.argument("topic", required=False, shell_complete=_complete_topics)
+@click.argument("name", required=False, shell_complete=_complete_names)
 @click.option("--json", "as_json", is_flag=True, help="JSON Schema, for `events` and `config`.")
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, name: str | None, as_json: bool) -> int:
     """Explain a command or a topic.
 
-    TOPIC is a command, or one of: events, markers, config, exit-codes. NAME is one event, such as
-    `cuggino help events CommitPerformed`, or a command of a command.
+    TOPIC is a command or a page; `cuggino help` lists both. NAME is a subcommand, or a section of
+    the page.
     """
-    if topic is None:
-        if as_json:
-            raise click.UsageError("JSON Schema is there for `help events` and `help config`.")
+    if topic is None and not as_json:
         return _overview(ctx)
-    if topic not in TOPICS:
-        if as_json:
-            raise click.UsageError("JSON Schema is there for `help events` and `help config`.")
-        return _of_command(ctx, topic, name)
-    from cuggino_cli import topics
-
-    columns = max(min(shutil.get_terminal_size().columns, 100) - 1, 20)
-    if name is not None and topic != "events":
-        raise click.UsageError(f"`help {topic}` takes no further name.")
-    match topic, as_json:
-        case "events", _ if name is not None:
-            from cuggino.events.wire import event_types
-
-            by_name = {tag.lower(): cls for tag, cls in event_types().items()}
-            cls = by_name.get(name.lower())
-            if cls is None:
-                raise click.UsageError(_unknown("event", name, list(event_types())))
-            if as_json:
-                return _schema(topics.event_schema(cls))
-            return _page(topics.event_topic(cls, columns))
-        case "events", True:
-            return _schema(topics.event_schemas())
-        case "config", True:
-            return _schema(topics.config_schema())
-        case _, True:
-            raise click.UsageError("JSON Schema is there for `help events` and `help config`.")
-        case "events", False:
-            return _page(topics.events_topic(columns))
-        case "markers", False:
-            return _page(topics.markers_topic(columns))
-        case "config", False:
-            return _page(topics.config_topic(columns))
-        case _:
-            return _page(topics.exit_codes_topic(columns))
+    if as_json:
+        return _schema(topic, name)
+    assert topic is not None
+    return _page(topic, name) if topic in TOPICS else _of_command(ctx, topic, name)
 
 
 def _overview(ctx: click.Context) -> int:
     assert ctx.parent is not None
     click.echo(ctx.parent.get_help())
-    click.echo("\nTopics, with `cuggino help TOPIC`:")
+    click.echo("\nPages, with `cuggino help TOPIC`:")
     for topic, about in TOPICS.items():
-        click.echo(f"  {topic:<12} {about}")
+        click.echo(f"  {topic:<13} {about}")
     return 0
 
 
@@ -107,19 +94,45 @@ def _of_command(ctx: click.Context, topic: str, name: str | None) -> int:
     return 0
 
 
+def _page(topic: str, name: str | None) -> int:
+    """Print the page or one section of it, through the pager on a terminal."""
+    from cuggino_cli.help import page
+    from cuggino_cli.help.rendering import headings, rendered, section
+
+    text: str | None = page(topic)
+    assert text is not None
+    if name is not None:
+        names = headings(text)
+        text = section(text, name)
+        if text is None:
+            raise click.UsageError(_unknown(f"section of `{topic}`", name, names))
+    columns = max(min(shutil.get_terminal_size().columns, 100) - 1, 20)
+    click.echo_via_pager("".join(f"{line}\n" for line in rendered(text, columns)))
+    return 0
+
+
+def _schema(topic: str | None, name: str | None) -> int:
+    from cuggino.events import event_types
+    from cuggino_cli.help import schemas
+
+    match topic, name:
+        case "events", None:
+            schema = schemas.event_schemas()
+        case "events", str():
+            by_name = {tag.lower(): cls for tag, cls in event_types().items()}
+            if name.lower() not in by_name:
+                raise click.UsageError(_unknown("event", name, list(event_types())))
+            schema = schemas.event_schema(by_name[name.lower()])
+        case "config", None:
+            schema = schemas.config_schema()
+        case _:
+            raise click.UsageError(_NO_SCHEMA)
+    click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
+    return 0
+
+
 def _unknown(kind: str, name: str, names: list[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, names, n=1)
     return f"There is no {kind} '{name}'." + (f" Did you mean '{near[0]}'?" if near else "")
-
-
-def _schema(schema: object) -> int:
-    click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
-    return 0
-
-
-def _page(lines: Iterable[str]) -> int:
-    """On a terminal through the pager, as a page may be longer than the screen."""
-    click.echo_via_pager("".join(f"{line}\n" for line in lines))
-    return 0

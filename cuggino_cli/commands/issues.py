@@ -1,4 +1,4 @@
-"""`cuggino issues`: what waits for a person's decision."""
+"""`cuggino issues`: spec issues and findings that need a decision."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.completing import issue_names
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import issue_names
 
 if TYPE_CHECKING:
     from cuggino.storage import Issue, Workspace
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 @click.group(
     "issues",
     epilog=manual(
-        ("cuggino issues list", "What waits, with numbers."),
+        ("cuggino issues list", "Open issues, with numbers."),
         ("cuggino issues show 1", "Read one."),
-        ("cuggino issues resolve 1", "The specs are clear now: go on."),
-        ('cuggino issues dismiss 2 --reason "meant so"', "It is none, and is not to come back."),
+        ("cuggino issues resolve 1", "The specs are clear now: continue."),
+        ('cuggino issues dismiss 2 --reason "meant so"', "Not an issue; do not report it again."),
         exits="0 done, 2 no such issue, or wrong usage.",
         see=("watch", "backlog"),
     ),
 )
 def command() -> None:
-    """Look at and settle spec issues and findings of the audit.
+    """List and settle spec issues and audit findings.
 
-    A NAME is a file name, its beginning, or its number in the list.
+    A NAME is a file name, a prefix of one, or its number in the list.
     """
 
 
 @command.command("list", epilog=manual(("cuggino issues list", "Spec issues first.")))
 def list_issues() -> int:
-    """List spec issues, which hold the watch up, and findings to be discussed."""
-    from cuggino_cli.naming import one_line
+    """List spec issues, which block the watch, and findings to discuss."""
+    from cuggino_cli.options.naming import one_line
 
     issues = _workspace().issues()
     digits = len(str(len(issues)))
@@ -43,7 +43,7 @@ def list_issues() -> int:
         kind, name = f"{issue.kind:<10}", one_line(issue.name)
         click.echo(f"{number:>{digits}}  {kind}  {name}  {one_line(issue.title)}")
     if not issues:
-        click.echo("Nothing waits for a decision.")
+        click.echo("There are no open issues.")
     return 0
 
 
@@ -52,7 +52,7 @@ def list_issues() -> int:
 def show(name: str) -> int:
     """Print an issue."""
     from cuggino.errors import StorageError
-    from cuggino_cli.output.sanitize import inert
+    from cuggino_cli.screen.text import inert
 
     path = _find(name, _workspace()).path
     try:
@@ -63,13 +63,15 @@ def show(name: str) -> int:
     return 0
 
 
-@command.command("resolve", epilog=manual(("cuggino issues resolve 1", "A watch goes on then.")))
+@command.command(
+    "resolve", epilog=manual(("cuggino issues resolve 1", "The watch then continues."))
+)
 @click.argument("name", shell_complete=issue_names)
 def resolve(name: str) -> int:
-    """Settle an issue, once the specs say what was decided; it goes to .cuggino/archive."""
+    """Settle an issue once the specs are clear; it is moved to .cuggino/archive."""
     workspace = _workspace()
     issue = _find(name, workspace)
-    _tell("Resolved", issue, workspace.resolve(issue))
+    _report("Resolved", issue, workspace.resolve(issue))
     return 0
 
 
@@ -80,9 +82,9 @@ def resolve(name: str) -> int:
     ),
 )
 @click.argument("name", shell_complete=issue_names)
-@click.option("--reason", required=True, metavar="TEXT", help="Why it is none.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it is not an issue.")
 def dismiss(name: str, reason: str) -> int:
-    """Settle an issue that is none, and note the reason so that it is not raised again.
+    """Dismiss an issue, and record the reason so that it is not reported again.
 
     The note is written to .cuggino/memory.md, which the audit agent reads.
     """
@@ -92,7 +94,7 @@ def dismiss(name: str, reason: str) -> int:
         raise click.UsageError("The reason is empty.")
     workspace = _workspace()
     issue = _find(name, workspace)
-    _tell("Dismissed", issue, workspace.dismiss(issue, reason, at=datetime.now().astimezone()))
+    _report("Dismissed", issue, workspace.dismiss(issue, reason, at=datetime.now().astimezone()))
     return 0
 
 
@@ -103,15 +105,15 @@ def _workspace() -> Workspace:
 
 
 def _find(wanted: str, workspace: Workspace) -> Issue:
-    from cuggino_cli.naming import find
+    from cuggino_cli.options.naming import find
 
     issues = {issue.name: issue for issue in workspace.issues()}
     numbers = {name: number for number, name in enumerate(issues, start=1)}
     return issues[find(wanted, list(issues), what="issue", number_of=numbers.get)]
 
 
-def _tell(deed: str, issue: Issue, archived: str) -> None:
-    from cuggino_cli.naming import one_line
+def _report(deed: str, issue: Issue, archived: str) -> None:
+    from cuggino_cli.options.naming import one_line
 
     click.echo(f"{deed}: {one_line(issue.title)}")
     click.echo(f"Moved to .cuggino/archive/{one_line(archived)}")

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from cuggino_cli.commands import loop_configure, setup
-from cuggino_cli.completing import agent_names
-from cuggino_cli.deliver_options import COMPAT, max_iterations, max_retries, read_by
-from cuggino_cli.follow import INTERRUPTED, OutputOptions, output_options
-from cuggino_cli.loop_settings import load_settings
-from cuggino_cli.manual import Sectioned, manual
-from cuggino_cli.policies import (
+from cuggino_cli.commands import loop_configure
+from cuggino_cli.follow.follower import INTERRUPTED, follow
+from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import PlanBuildView, lopen_error_code
+from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.deliver import COMPAT, max_iterations, max_retries, read_by
+from cuggino_cli.options.plan_build import load_settings
+from cuggino_cli.options.questions import say, typed
+from cuggino_cli.options.recording import recording_options
+from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
+from cuggino_cli.options.supervision import (
     AGENT_HELP,
     MODEL_HELP,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,
 )
-from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import refuse_of_the_run, resume_option
+from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
     from cuggino import Runtime
@@ -35,19 +39,32 @@ _OF_THE_RUN = {
     "max_sessions": "--max-iterations",
     "max_retries": "--max-retries",
 }
-"""What a run that goes on keeps as it began, or does not need."""
+"""Options that a resumed run keeps from its start, or does not need."""
 
 _NEW = ("max_sessions", "allow_main", "fresh")
 _REFUSED = 2
 _COMPATIBLE = {INTERRUPTED: 0, _REFUSED: 1}
-"""Lopen's exit codes for what ends before the loop begins."""
+"""Lopen's exit codes for outcomes before the loop starts."""
+
+
+BANNER = "Lopen Loop - Autonomous Development Workflow"
+QUESTION = "Do you need to add specifications, or shall we commence planning and building?"
+OPTIONS = ("Add specifications", "Plan and build (default)", "Go straight to building")
+SELECT = "Select (1-3, default=2): "
+BRANCH = "Create a branch named (empty: none): "
+ADD_SPECIFICATIONS = "Add specifications to docs/requirements/, then re-run loop."
+
+Choice = Literal["specifications", "plan", "build"]
+
+_CHOICES: dict[str, Choice] = {"": "plan", "1": "specifications", "2": "plan", "3": "build"}
+_TRIES = 3
 
 
 class LoopGroup(Sectioned, click.Group):
-    """A group with `--compat-exit-codes`: errors then have the exit codes of Lopen (LOP-007)."""
+    """A group with `--compat-exit-codes`: errors get Lopen's exit codes (LOP-007)."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error ends with the exit code that is asked for."""
+        """Run the command; errors honor `--compat-exit-codes`."""
         from cuggino.errors import CugginoError
 
         try:
@@ -55,11 +72,10 @@ class LoopGroup(Sectioned, click.Group):
         except CugginoError as error:
             if not ctx.params["compat_exit_codes"]:
                 raise
-            from cuggino_cli.follow_loop import error_code
-            from cuggino_cli.main import complain
+            from cuggino_cli.screen.console import complain
 
             complain(error.message, error.hint)
-            raise click.exceptions.Exit(error_code(error)) from error
+            raise click.exceptions.Exit(lopen_error_code(error)) from error
 
 
 @click.group(
@@ -68,9 +84,9 @@ class LoopGroup(Sectioned, click.Group):
     invoke_without_command=True,
     epilog=manual(
         ("cuggino loop init", "The two prompts and an empty list of jobs, where they are missing."),
-        ("cuggino loop", "Ask what to begin with, then work."),
+        ("cuggino loop", "Ask what to start with, then work."),
         ("cuggino loop --auto -n 30 --wait-for-quota", "Ask nothing; at most 30 iterations."),
-        ("cuggino loop --resume", "Go on with the latest unfinished run."),
+        ("cuggino loop --resume", "Resume the latest unfinished run."),
         exits="0 complete, 11 max iterations, 12 usage limit, 13 budget, 14 too many errors or no "
         "progress, 15 all open jobs blocked, 1 failed, 2 wrong usage, configuration or "
         "branch, 130 interrupted (143 by SIGTERM). After 1, 12, 13, 130 and 143 the run can be "
@@ -84,23 +100,23 @@ class LoopGroup(Sectioned, click.Group):
     "-c",
     "config_path",
     metavar="PATH",
-    help="One more configuration file, which goes before all others.",
+    help="A configuration file that overrides all others.",
 )
 @click.option("--allow-main", is_flag=True, help="Run on a protected branch, such as main.")
-@click.option("--fresh", is_flag=True, help="Remove a lopen.loop.done that is there.")
+@click.option("--fresh", is_flag=True, help="Remove an existing lopen.loop.done.")
 @click.option(
     "--max-iterations",
     "-n",
     "max_sessions",
     metavar="N",
     callback=read_by(max_iterations),
-    help="How many iterations there may be; no limit without it.",
+    help="Maximum number of iterations. [default: no limit]",
 )
 @click.option(
     "--max-retries",
     metavar="N",
     callback=read_by(max_retries),
-    help="How many sessions in a row may fail and be followed by another.",
+    help="Maximum number of failed sessions in a row.",
 )
 @click.option("--model", "-m", metavar="M", help=MODEL_HELP)
 @policy_options_but_retries
@@ -122,17 +138,16 @@ def command(
 ) -> int:
     """Plan the work into jobs, then build them one by one until all are verified.
 
-    What the agents are told stands in PLAN.PROMPT.md and BUILD.PROMPT.md (`cuggino loop init`
-    writes them), what is required in docs/requirements/. It asks first whether to plan or to build.
+    The prompts are PLAN.PROMPT.md and BUILD.PROMPT.md (`cuggino loop init` writes them), the
+    requirements are in docs/requirements/. It first asks whether to plan or to build.
     """
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
         context.obj = config_path
         return 0
     from cuggino import Runtime, load_config, resumed_agent
-    from cuggino.config.loop_choices import chosen_agent, chosen_options
-    from cuggino_cli.follow_loop import LoopWays, follow_loop
-    from cuggino_cli.output.plan_build_screen import LoopView
+    from cuggino.config import chosen_agent, chosen_options
+    from cuggino_cli.screen.plan_build_screen import LoopView
 
     _check({"auto": auto, **given}, is_resumed=resume is not None)
     folder = Path.cwd()
@@ -152,12 +167,12 @@ def command(
     checked = runtime.checked_building(runtime.plan_build_options(**options))
     warn_if_loose(config, runtime.agent, roles=checked.roles)
     if resume is None:
-        is_asking = not auto and not output.json and setup.on_terminal()
+        is_asking = not auto and not output.json and console.on_terminal()
         begin = _beginning(runtime, options, output, is_asking=is_asking, is_told=auto)
         if isinstance(begin, int):
             return _COMPATIBLE.get(begin, begin) if compat_exit_codes else begin
         options["start"] = begin
-    ways = LoopWays(
+    view = PlanBuildView(
         output=output,
         view=LoopView(
             verbosity=output.verbosity,
@@ -165,18 +180,18 @@ def command(
             log_level="all" if output.verbose else settings.log_level,
         ),
         compat=compat_exit_codes,
-        go_on=_how_to_go_on(config_path, journaled=config.journal),
+        go_on=_how_to_resume(config_path, journaled=config.journal),
     )
     if resume is not None:
-        return follow_loop(
-            lambda stop: runtime.resume_plan_build(resume or None, interrupt=stop, **options), ways
+        return follow(
+            lambda stop: runtime.resume_plan_build(resume or None, interrupt=stop, **options), view
         )
     settled = runtime.plan_build_options(**options)
-    return follow_loop(lambda stop: runtime.plan_build(settled, interrupt=stop), ways)
+    return follow(lambda stop: runtime.plan_build(settled, interrupt=stop), view)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
-    """Wrong usage: what does not go together."""
+    """Refuse options that exclude each other."""
     if is_resumed:
         refuse_of_the_run(given, _OF_THE_RUN)
 
@@ -189,15 +204,13 @@ def _beginning(
     is_asking: bool,
     is_told: bool,
 ) -> PlanBuildPhase | int:
-    """With which phase the loop begins; an exit code when it does not (LOP-002, LOP-010)."""
-    from cuggino_cli.loop_questions import ADD_SPECIFICATIONS, BANNER, ask_choice, say
-
+    """Return the first phase, or an exit code if the loop does not start (LOP-002, LOP-010)."""
     if not output.json and not output.quiet:
         say(BANNER)
     if not is_asking and not is_told:
-        click.echo("cuggino: no terminal to ask on, going on as with --auto", err=True)
+        click.echo("cuggino: no terminal to ask on, continuing as with --auto", err=True)
     try:
-        choice = ask_choice() if is_asking else "plan"
+        choice = _ask_choice() if is_asking else "plan"
         if choice == "specifications":
             say(ADD_SPECIFICATIONS)
             return 0
@@ -212,10 +225,9 @@ def _beginning(
 
 
 def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
-    """Whether the branch is none that is protected (LOP-040)."""
-    from cuggino.storage.branch import BranchRefused, protected_branch
-    from cuggino_cli.loop_questions import ask_branch
-    from cuggino_cli.main import complain
+    """Return whether the branch is unprotected (LOP-040)."""
+    from cuggino.storage import BranchRefused, protected_branch
+    from cuggino_cli.screen.console import complain
 
     if options.get("allow_main"):
         return True
@@ -224,16 +236,60 @@ def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
         return True
     refusal = BranchRefused(branch)
     complain(refusal.message, refusal.hint)
-    return is_asking and ask_branch(folder)
+    return is_asking and _ask_branch(folder)
+
+
+def _ask_choice() -> Choice:
+    """Ask what to do first; default to planning after three invalid answers.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+        EOFError: Ctrl-D on an empty answer, or the terminal was closed.
+    """
+    say(QUESTION)
+    for number, option in enumerate(OPTIONS, start=1):
+        say(f"  {number}. {option}", indent="     ")
+    for _ in range(_TRIES):
+        choice = _CHOICES.get(typed(SELECT))
+        if choice is not None:
+            return choice
+        say("Please answer 1, 2 or 3.")
+    say("Continuing with 2.")
+    return "plan"
+
+
+def _ask_branch(folder: Path) -> bool:
+    """Ask for the name of a branch, create it and switch to it; return whether it exists now.
+
+    Raises:
+        KeyboardInterrupt, EOFError: as `_ask_choice`.
+    """
+    from cuggino import run
+    from cuggino.errors import ProcessError
+    from cuggino.sources import git_lines
+    from cuggino_cli.screen.text import inert
+
+    for _ in range(_TRIES):
+        name = typed(BRANCH)
+        if not name:
+            return False
+        try:
+            run(git_lines("switch", "--create", name, cwd=folder))
+        except ProcessError as error:
+            say(inert(error.message))
+        else:
+            say(f"Switched to the new branch {inert(name)}.")
+            return True
+    return False
 
 
 def _look_for_prompts(folder: Path, begin: PlanBuildPhase, options: dict[str, Any]) -> None:
-    """Where somebody is asked, nothing starts without a prompt (LOP-051).
+    """Check that the prompts exist before an interactive run starts (LOP-051).
 
     Raises:
-        ConfigError: one is missing, or cannot be used.
+        ConfigError: one is missing or unusable.
     """
-    from cuggino.prompts.loop_prompts import PromptNotFound, read_prompt
+    from cuggino.prompts import PromptNotFound, read_prompt
 
     try:
         if begin == "plan":
@@ -244,34 +300,32 @@ def _look_for_prompts(folder: Path, begin: PlanBuildPhase, options: dict[str, An
         raise PromptNotFound(error.message, hint=hint) from error
 
 
-def _how_to_go_on(config_path: str | None, *, journaled: bool) -> str:
-    """What goes on with a run that was cut off; the jobs are kept in any case."""
+def _how_to_resume(config_path: str | None, *, journaled: bool) -> str:
+    """Return how to resume an interrupted run; its jobs are kept in any case."""
     loop = "cuggino loop"
     if config_path is not None:
         loop += f" --config {shlex.quote(config_path)}"
     if journaled:
-        return f"`{loop} --resume` goes on where it stopped"
-    return f"`{loop}` begins a new run with the jobs as they are"
+        return f"`{loop} --resume` continues where it stopped"
+    return f"`{loop}` starts a new run with the current jobs"
 
 
-@command.command(
-    "init", epilog=manual(("cuggino loop init", "Then change the prompts as you like."))
-)
+@command.command("init", epilog=manual(("cuggino loop init", "Then edit the prompts.")))
 def init() -> int:
     """Write the two prompts and an empty list of jobs, where they are missing.
 
-    What is there is never overwritten.
+    Existing files are never overwritten.
     """
-    from cuggino.prompts.loop_prompts import init_loop
-    from cuggino.storage.jobs import JOBS_FILE
-    from cuggino_cli.output.sanitize import inert
+    from cuggino.prompts import init_plan_build
+    from cuggino.storage import JOBS_FILE
+    from cuggino_cli.screen.text import inert
 
     folder = Path.cwd()
     settings = load_settings(folder, click.get_current_context().obj)
-    plan, build = settings.plan_prompt_path, settings.build_prompt_path
-    made = init_loop(folder, plan_path=plan, build_path=build)
+    plan, build = settings.plan_prompt, settings.build_prompt
+    made = init_plan_build(folder, plan_path=plan, build_path=build)
     for path in dict.fromkeys((plan, build, JOBS_FILE)):
-        what = "created" if path in made else "is there already, left alone"
+        what = "created" if path in made else "exists, not changed"
         click.echo(f"{inert(path)}: {what}")
     return 0
 

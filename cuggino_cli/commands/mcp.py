@@ -1,19 +1,14 @@
-"""`cuggino mcp`: the servers that an agent's program starts, for tools of ours."""
+"""`cuggino mcp`: MCP servers that agents start."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.manual import manual
-
-if TYPE_CHECKING:
-    from cuggino.domain.deliverable_tools import ToolName
+from cuggino_cli.help.manual import manual
 
 _DEFAULT_TOOLS = "create_deliverable,set_deliverable_status"
 
@@ -23,7 +18,7 @@ _DEFAULT_TOOLS = "create_deliverable,set_deliverable_status"
     epilog=manual(
         (
             "cuggino mcp deliverables --project .",
-            "What an agent starts; it waits for JSON-RPC on standard input.",
+            "Waits for JSON-RPC on standard input.",
         ),
         see=("deliver",),
     ),
@@ -31,7 +26,7 @@ _DEFAULT_TOOLS = "create_deliverable,set_deliverable_status"
 def command() -> None:
     """Serve tools to an agent over standard input and output (MCP).
 
-    Agents start these servers themselves; there is no need to do it by hand.
+    Agents start these servers themselves.
     """
 
 
@@ -40,7 +35,7 @@ def command() -> None:
     epilog=manual(
         (
             "cuggino mcp deliverables --project . --tools create_deliverable,list",
-            "With the tools that are named.",
+            "With these tools only.",
         ),
         exits="0 its standard input has ended, 2 wrong usage.",
         see=("deliver",),
@@ -58,58 +53,34 @@ def command() -> None:
     metavar="NAMES",
     default=_DEFAULT_TOOLS,
     show_default=True,
-    help="Which to offer, with commas: also list, verify, deprecate.",
+    help="The tools to offer, separated by commas; also list, verify, deprecate.",
 )
 @click.option(
     "--verified",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file of what is verified, for the tool verify and its filter in list.",
+    help="The file of verified deliverables, for the tool verify and the filter of list.",
 )
-@click.option(
-    "--strict-transitions", is_flag=True, help="Refuse to block what is passed; pending first."
-)
+@click.option("--strict-transitions", is_flag=True, help="Refuse to block a passed deliverable.")
 def deliverables(project: Path, tools: str, verified: Path | None, strict_transitions: bool) -> int:
     """Serve the tools that create deliverables and set their status."""
-    from datetime import UTC, datetime
+    from cuggino.mcp_server import serve_deliverables
 
-    from cuggino.agents.mcp_deliverables import answer_with_warnings, serve
-    from cuggino.storage.deliverables import DeliverableStore
-    from cuggino.storage.verified import VerifiedFile
-
-    offered = _offered(tools)
-    store = DeliverableStore(project.resolve())
-    kept = VerifiedFile(verified.resolve()) if verified is not None else None
-
-    def call(tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
-        called = store.call(
-            tool, given, now=datetime.now(UTC), strict=strict_transitions, verified=kept
-        )
-        return answer_with_warnings(called.result, called.warnings)
-
+    names = [name.strip() for name in tools.split(",")]
     _end_at_once_by_signals()
-    serve(call, tools=offered)
+    serve_deliverables(
+        project,
+        tools=filter(None, names),
+        verified=verified,
+        strict_transitions=strict_transitions,
+    )
     return 0
 
 
-def _offered(names: str) -> list[ToolName]:
-    from cuggino.domain.deliverable_tools import TOOLS, tool_named
-
-    offered = []
-    for name in filter(None, (name.strip() for name in names.split(","))):
-        tool = tool_named(name)
-        if tool is None:
-            raise click.BadParameter(f'no tool "{name}"; there are: {", ".join(TOOLS)}')
-        offered.append(tool)
-    if not offered:
-        raise click.BadParameter(f"name at least one of {', '.join(TOOLS)}")
-    return offered
-
-
 def _end_at_once_by_signals() -> None:
-    """A thread that waits for input would hold up any other ending.
+    """Let signals kill the process: a thread waiting for input would delay any other exit.
 
-    There is nothing to tidy: files are replaced in one step, and a lock ends with its process.
+    There is nothing to clean up: files are replaced atomically, and locks end with the process.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         with suppress(AttributeError, ValueError):

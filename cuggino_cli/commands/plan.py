@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 import click
 
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
 
-if TYPE_CHECKING:
-    from cuggino.config import Config
-    from cuggino.storage import Workspace
+_RESET = (
+    "\x1b[0m"  # no colors
+    "\x1b[?25h"  # cursor visible
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"  # no mouse reports
+    "\x1b[?1004l"  # no focus reports
+    "\x1b[?2004l"  # no bracketed paste
+)
+_RESET_KEYS = "\x1b[<u"
+"""Ends the killed program's keyboard protocol."""
+_RESET_SCREEN = "\x1b[?1049l\x1b[999B\r\n"
+"""Leaves the killed program's alternate screen; the cursor goes below everything, because its
+position then differs between terminals."""
 
 
 @click.command(
@@ -25,50 +39,55 @@ if TYPE_CHECKING:
     ),
 )
 @click.option(
-    "--agent", "-a", metavar="NAME", help="An agent that can be talked to, such as claude."
+    "--agent", "-a", metavar="NAME", help="An agent with an interactive mode, such as claude."
 )
 def command(agent: str | None) -> int:
     """Talk with a project manager about specs and backlog (also: pm).
 
-    It is an interactive session of the agent in this terminal, told to lead the project and to
-    write no code. Bare `cuggino` starts it too, on a terminal in a project that is set up.
+    This is an interactive agent session in this terminal; the agent leads the project and writes no
+    code. Bare `cuggino` starts it too, on a terminal in a configured project.
     """
-    from cuggino.agents import InteractiveOptions, make_agent
-    from cuggino.config import configured_policy, load_config
-    from cuggino.storage import Workspace
-    from cuggino_cli.handover import hand_over
-    from cuggino_cli.main import complain
+    from cuggino import Runtime
+    from cuggino_cli.screen.console import complain
 
-    folder = Path.cwd()
-    config = load_config(folder)
-    manager = make_agent(agent or config.agent, cwd=folder, path=config.agent_path)
-    manager.check()
-    workspace = Workspace(folder)
-    options = InteractiveOptions(
-        cwd=folder,
-        system_prompt=system_prompt(folder, config, workspace),
-        dangerously_skip_permissions=True,
-        guard=configured_policy(config, "pm", project=folder),
-    )
-    workspace.open()
-    code = hand_over(lambda: manager.interactive(options))
+    session = Runtime.live(cwd=Path.cwd(), agent=agent).plan_session()
+    code = hand_over(session.run)
     if code < 0:
-        complain(f"{manager.name} was ended by signal {-code}")
+        complain(f"{session.agent.name} was ended by signal {-code}")
         return 128 - code
     if code:
-        complain(f"{manager.name} exited with code {code}")
+        complain(f"{session.agent.name} exited with code {code}")
     return code
 
 
-def system_prompt(folder: Path, config: Config, workspace: Workspace) -> str:
-    """What the project manager is told, with paths relative to the project."""
-    from cuggino.prompts import Prompts
+def hand_over(program: Callable[[], int]) -> int:
+    """Run a program that takes over the terminal, then restore the terminal; return its exit code.
 
-    variables = {
-        "specs_path": config.specs_path,
-        "spec_issues_path": os.path.relpath(workspace.spec_issues, folder),
-        "backlog_path": os.path.relpath(workspace.backlog, folder),
-        "tbd_path": os.path.relpath(workspace.tbd, folder),
-        "memory_path": os.path.relpath(workspace.memory, folder),
-    }
-    return Prompts(workspace.prompts).render("pm", variables)
+    Restored are the line settings and the foreground group of standard input, the cursor, and the
+    reporting of mouse and pastes. Without a terminal nothing is restored.
+    """
+    stdin, stdout = _terminal(sys.stdin), _terminal(sys.stdout)
+    settings = termios.tcgetattr(stdin) if stdin is not None else None
+    code = -1
+    try:
+        code = program()
+    finally:
+        # A background process is stopped when it changes the terminal.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        with suppress(OSError, termios.error):  # the window was closed
+            if stdin is not None and settings is not None:
+                os.tcsetpgrp(stdin, os.getpgrp())
+                termios.tcsetattr(stdin, termios.TCSADRAIN, settings)
+            if stdout is not None:
+                killed = _RESET_KEYS + _RESET_SCREEN if code < 0 else ""
+                os.write(stdout, (_RESET + killed).encode())
+        signal.signal(signal.SIGTTOU, before)
+    return code
+
+
+def _terminal(stream: TextIO | None) -> int | None:
+    """Return the file descriptor of a stream if it is a terminal."""
+    with suppress(OSError, ValueError):
+        if stream is not None and stream.isatty():
+            return stream.fileno()
+    return None

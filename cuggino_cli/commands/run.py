@@ -7,18 +7,20 @@ from typing import Any
 
 import click
 
-from cuggino_cli.completing import agent_names
-from cuggino_cli.follow import OutputOptions, follow, output_options
-from cuggino_cli.manual import Sectioned, manual
-from cuggino_cli.policies import (
+from cuggino_cli.follow.follower import follow
+from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import CodingView
+from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.recording import recording_options
+from cuggino_cli.options.resuming import resume_option
+from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
     policy_options,
     warn_if_loose,
     with_policies,
 )
-from cuggino_cli.recording_options import recording_options
-from cuggino_cli.resuming import resume_option
 
 
 @click.command(
@@ -32,7 +34,7 @@ from cuggino_cli.resuming import resume_option
         ),
         (
             "cuggino run --resume --budget 10",
-            "Go on with the latest unfinished run, with more money.",
+            "Resume the latest unfinished run with a larger budget.",
         ),
         ('cuggino run -f "the API" --json | jq -r ._tag', "Print events for another program."),
         (
@@ -65,8 +67,8 @@ def command(
 ) -> int:
     """Plan, implement and review until the work matches the specs.
 
-    The rest of the settings comes from .cuggino.json; see `cuggino setup`. Each run is written
-    down, so that one that was cut off, by a limit or a crash, goes on where it stopped.
+    All other settings come from .cuggino.json; see `cuggino setup`. Each run has a journal, so that
+    it can be resumed after a limit or a crash.
     """
     from cuggino import Runtime, load_config, resumed_agent
     from cuggino.storage import read_text_file
@@ -77,6 +79,7 @@ def command(
         raise click.UsageError("--review and --slow are for a new run.")
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
+    view = CodingView(output, journaled=config.journal)
     if resume is not None:
         run_id = resume or None
         runtime = Runtime.live(
@@ -86,9 +89,10 @@ def command(
             **recording,
         )
         warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
-        return follow(runtime.resume(run_id), output, journaled=config.journal)
+        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
     text = read_text_file(folder / review, what="--review") if review else None
-    run = runtime.run(focus=focus or "", review=text, slow=slow)
-    return follow(run, output, journaled=config.journal)
+    return follow(
+        lambda stop: runtime.run(focus=focus or "", review=text, slow=slow, interrupt=stop), view
+    )

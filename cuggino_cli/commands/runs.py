@@ -1,4 +1,4 @@
-"""`cuggino runs`: the runs that have a journal."""
+"""`cuggino runs`: lists, shows and replays recorded runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from cuggino_cli.completing import run_ids
-from cuggino_cli.follow import OutputOptions, follow, output_options, stdout_terminal
-from cuggino_cli.manual import Sectioned, manual
+from cuggino_cli.follow.output import OutputOptions, output_options, stdout_terminal
+from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.completing import run_ids
 
 if TYPE_CHECKING:
     from reactivex import Observable
 
-    from cuggino.errors import StorageError
     from cuggino.events import WatchEvent
-    from cuggino_cli.output.runs import Row
-    from cuggino_cli.output.terminal import ColorMode, Terminal
-    from cuggino_cli.recorded import RecordedRun, Runs
+    from cuggino.runs import RecordedRun, Runs, UnreadableRun
+    from cuggino_cli.screen.runs import Row
+    from cuggino_cli.screen.terminal import ColorMode, Terminal
 
 
 class _ListedGroup(click.Group):
-    """Without the name of a subcommand, `list` is meant."""
+    """A group whose default subcommand is `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
@@ -38,7 +37,7 @@ _color_option = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="When to use colours; NO_COLOR counts for auto.",
+    help="When to use colors; auto honors NO_COLOR.",
 )
 
 
@@ -47,17 +46,17 @@ _color_option = click.option(
     cls=_ListedGroup,
     epilog=manual(
         ("cuggino runs", "List them."),
-        ("cuggino runs show 0193b2c1", "One, by the beginning of its id."),
-        ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "See it again, ten times as fast."),
+        ("cuggino runs show 0193b2c1", "One, by a prefix of its id."),
+        ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "Replay it ten times as fast."),
         ("cuggino runs --json | jq -r .run_id", "For another program."),
         exits="0 shown, 2 no such run, or wrong usage.",
         see=("report", "run"),
     ),
 )
 def command() -> None:
-    """Look at the runs of this project, newest first, and play them again.
+    """List the runs of this project, show one, or replay it.
 
-    An ID is that of a run, or its beginning. Without a subcommand the runs are listed.
+    An ID is the id of a run, or a prefix of it. Without a subcommand the runs are listed.
     """
 
 
@@ -66,16 +65,18 @@ def command() -> None:
 @_color_option
 def list_runs(as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line."""
-    from cuggino_cli.output.runs import runs_fragments
-    from cuggino_cli.recorded_json import about, unreadable
+    from cuggino.runs import UnreadableRun, run_json, unreadable_json
+    from cuggino_cli.screen.runs import runs_fragments
 
-    runs = _runs()
+    runs = _runs().all()
     if as_json:
-        for found in runs.all():
-            _write_json(unreadable(*found) if isinstance(found, tuple) else about(found))
+        for run in runs:
+            if isinstance(run, UnreadableRun):
+                _write_json(unreadable_json(run))
+            else:
+                _write_json(run_json(run))
         return 0
-    short = runs.short_ids()
-    rows = [_row(found, short) for found in runs.all()]
+    rows = [_row(run) for run in runs]
     if not rows:
         click.echo("There are no runs yet.")
         return 0
@@ -89,16 +90,14 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
 @_json_option
 @_color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
-    """Sum up a run: its stages or sessions, what it came to, and how to go on with it."""
-    from cuggino_cli.output.runs import run_fragments
-    from cuggino_cli.output.runs_delivery import delivery_state
-    from cuggino_cli.recorded_json import about, more_about, stage_rows
+    """Show a run: totals, stages or sessions, and how to resume it."""
+    from cuggino.runs import recorded_stages, run_details_json
+    from cuggino_cli.screen.runs import delivery_state, run_fragments
 
-    runs = _runs()
-    run = runs.read(runs.find(run_id))
-    journal, stages, delivery = run.journal, stage_rows(run.journal), run.delivery
+    run = _runs().find(run_id)
+    journal, delivery = run.journal, run.delivery
     if as_json:
-        _write_json({**about(run), **more_about(run, stages)})
+        _write_json(run_details_json(run))
         return 0
     terminal = _terminal(color)
     terminal.print(
@@ -107,9 +106,9 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
             state=delivery_state(run.state, delivery),
             at=journal.entries[0].at,
             totals=run.totals,
-            stages=stages,
+            stages=recorded_stages(journal),
             message=run.message,
-            hint=_how_to_resume(run, runs.short_ids()),
+            hint=_resume_hint(run),
             columns=_columns(terminal),
             delivery=delivery,
         )
@@ -131,22 +130,23 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     type=click.FloatRange(min=0),
     default=0,
     metavar="X",
-    help="1 takes the time that the run took, 10 a tenth of it; 0, the default, none.",
+    help="1 is as recorded, 10 ten times as fast; 0, the default, without pauses.",
 )
 @output_options
 def replay(run_id: str, speed: float, output: OutputOptions) -> int:
-    """Play a run again, as it was shown when it ran."""
-    from cuggino_cli.recorded import replayed
+    """Replay a run as it was shown."""
+    from cuggino.runs import replay as replay_run
 
     if math.isnan(speed):
-        raise click.UsageError("--speed is no number.")
-    runs = _runs()
-    run = runs.read(runs.find(run_id))
-    stream = cast("Observable[WatchEvent]", replayed(run.path, speed=speed))
+        raise click.UsageError("--speed is not a number.")
+    from cuggino import run as run_stream
+
+    run = _runs().find(run_id)
+    stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
     if output.json:
-        follow(stream, output)
+        run_stream(stream, output.write_json)
     else:
-        _play(run, stream, output, hint=_how_to_resume(run, runs.short_ids()))
+        _play(run, stream, output, hint=_resume_hint(run))
     return 0
 
 
@@ -154,12 +154,12 @@ def _play(
     run: RecordedRun, stream: Observable[WatchEvent], output: OutputOptions, *, hint: str | None
 ) -> None:
     from cuggino import run as run_stream
-    from cuggino.domain.run_summary import RunSummary
     from cuggino.events import Event
-    from cuggino_cli.output.render import with_cli_output
-    from cuggino_cli.output.runs import STATES
-    from cuggino_cli.output.summary import summary_fragments
-    from cuggino_cli.output.theme import Fragment
+    from cuggino.runs import RunSummary
+    from cuggino_cli.screen.fragments import Fragment
+    from cuggino_cli.screen.render import with_cli_output
+    from cuggino_cli.screen.runs import STATES
+    from cuggino_cli.screen.summary import summary_fragments
 
     terminal = stdout_terminal(output)
     summary = RunSummary()
@@ -171,7 +171,7 @@ def _play(
     shown = with_cli_output(terminal, verbosity=output.verbosity, bell=False)
     run_stream(stream.pipe(shown), add)
     delivery = run.delivery
-    if delivery is not None and delivery.ended is not None:  # which has summed it up itself
+    if delivery is not None and delivery.ended is not None:  # whose last event was its own summary
         if hint:
             terminal.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
         return
@@ -179,7 +179,7 @@ def _play(
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
         terminal.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
-    summary = summary.recounted(run.totals)  # a run that was resumed has told a part of it twice
+    summary = summary.recounted(run.totals)  # a resumed run repeats some events
     if summary.outcome is None:
         match run.state:
             case "failed" | "quota" | "budget":
@@ -192,7 +192,7 @@ def _play(
 
 
 def _runs() -> Runs:
-    from cuggino_cli.recorded import Runs
+    from cuggino.runs import Runs
 
     return Runs(Path.cwd())
 
@@ -202,33 +202,28 @@ def _terminal(color: ColorMode) -> Terminal:
 
 
 def _columns(terminal: Terminal) -> int | None:
-    """How wide a line may be: what is read by a program is not cut."""
+    """Return the maximum width of a line; None if the output is not a terminal."""
     return terminal.columns() if sys.stdout.isatty() else None
 
 
-def _how_to_resume(run: RecordedRun, short: dict[str, str]) -> str | None:
-    if not run.resumable:
-        return None
-    if run.journal.started.kind == "watch" or run.journal.started.item is not None:
-        return "go on with it: cuggino watch"
-    return f"go on with it: cuggino {run.journal.started.kind} --resume {short[run.path.stem]}"
+def _resume_hint(run: RecordedRun) -> str | None:
+    return f"resume it: {run.resume_command}" if run.resume_command else None
 
 
-def _row(found: RecordedRun | tuple[Path, StorageError], short: dict[str, str]) -> Row:
-    from cuggino_cli.output.runs import Row, item_name
-    from cuggino_cli.output.runs_delivery import delivery_focus, delivery_state
+def _row(run: RecordedRun | UnreadableRun) -> Row:
+    from cuggino.runs import UnreadableRun
+    from cuggino_cli.screen.runs import Row, delivery_focus, delivery_state, item_name
 
-    if isinstance(found, tuple):
-        path, error = found
-        return Row(id=short[path.stem], state="unreadable", focus=error.message)
-    started, totals, delivery = found.journal.started, found.totals, found.delivery
+    if isinstance(run, UnreadableRun):
+        return Row(id=run.short_id, state="unreadable", focus=run.error.message)
+    started, totals, delivery = run.journal.started, run.totals, run.delivery
     focus = started.focus or item_name(started)
     if delivery is not None:
         focus = delivery_focus(delivery, started)
     return Row(
-        id=short[found.path.stem],
-        state=delivery_state(found.state, delivery),
-        started=found.journal.entries[0].at,
+        id=run.short_id,
+        state=delivery_state(run.state, delivery),
+        started=run.journal.entries[0].at,
         seconds=totals.duration,
         iterations=totals.rounds,
         cost_usd=totals.cost_usd,

@@ -2,22 +2,100 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from cuggino_cli.completing import agent_names
-from cuggino_cli.manual import manual
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.questions import Question, Value, ask, y_or_n, yes_or_no
+from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
     from cuggino.config import Config
-    from cuggino_cli.existing import Existing
-    from cuggino_cli.questions import Value
+    from cuggino.errors import ConfigError
 
 _KEY_COLUMNS = 16
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("A folder is needed")
+    return text.strip()
+
+
+def _whole_number(text: str) -> int:
+    # `int` alone would take "1_000", other scripts' digits and, with an error of its own, any size.
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) >= 1):
+        raise ValueError("A whole number of at least 1 is needed")
+    return int(digits)
+
+
+def _gate(text: str) -> Literal["context", "block"]:
+    return "block" if yes_or_no(text) else "context"
+
+
+GATE = Question(
+    field="gate",
+    flag="--gate",
+    message="Count an approval only if the check command passes (recommended)",
+    parse=_gate,
+    show=y_or_n,
+    toggle=True,
+)
+"""Asked only when there is a check command."""
+
+QUESTIONS = (
+    Question(
+        field="specs_path",
+        flag="--specs-path",
+        message="Path to the specifications folder",
+        parse=_not_blank,
+    ),
+    Question(
+        field="max_iterations",
+        flag="--max-iterations",
+        message="Maximum iterations per loop run",
+        parse=_whole_number,
+    ),
+    Question(
+        field="setup_command",
+        flag="--setup-command",
+        message="Setup command (install deps, build, etc.) — leave empty to skip",
+        parse=str.strip,
+    ),
+    Question(
+        field="check_command",
+        flag="--check-command",
+        message="Check command (linting, type checking, tests) — leave empty to skip",
+        parse=str.strip,
+    ),
+    GATE,
+    Question(
+        field="commit",
+        flag="--commit/--no-commit",
+        message="Auto-commit after each implementation step",
+        parse=yes_or_no,
+        show=y_or_n,
+        toggle=True,
+    ),
+    Question(
+        field="audit",
+        flag="--audit/--no-audit",
+        message="Run audit agent during idle time",
+        parse=yes_or_no,
+        show=y_or_n,
+        toggle=True,
+    ),
+)
+"""All questions, in the order in which they are asked."""
 
 
 @click.command(
@@ -34,7 +112,7 @@ _KEY_COLUMNS = 16
     ),
 )
 @click.option("--specs-path", metavar="FOLDER", help="Where the specifications are.")
-@click.option("--max-iterations", type=click.IntRange(min=1), help="Rounds that a run may take.")
+@click.option("--max-iterations", type=click.IntRange(min=1), help="Maximum iterations of a run.")
 @click.option("--setup-command", metavar="COMMAND", help='Run after each planning; "" for none.')
 @click.option("--check-command", metavar="COMMAND", help='Run before each review; "" for none.')
 @click.option(
@@ -45,7 +123,7 @@ _KEY_COLUMNS = 16
 @click.option(
     "--guard",
     type=click.Choice(["roles", "full", "off"]),
-    help="What holds agents back: their roles, a list of programs as well, or nothing.",
+    help="What agents are limited to: their roles, listed programs too, or nothing.",
 )
 @click.option("--commit/--no-commit", default=None, help="Commit after each task.")
 @click.option("--audit/--no-audit", default=None, help="Audit in the idle time of a watch.")
@@ -56,43 +134,104 @@ _KEY_COLUMNS = 16
     help="See `cuggino agents`; or scripted:FILE.",
     shell_complete=agent_names,
 )
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the present values.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: keep the current values.")
 def command(yes: bool, **flags: Any) -> int:
     """Save the settings of this project in .cuggino.json.
 
-    What is given as an option is not asked.
+    Settings passed as options are not asked for.
     """
     from cuggino.config import save_config
-    from cuggino_cli.existing import keep_beside, read_existing
 
     folder = Path.cwd()
     existing = read_existing(folder)
     given: dict[str, Value] = {name: value for name, value in flags.items() if value is not None}
     if existing.problem is not None:
-        _note(f"{existing.problem.message}; the defaults take its place.")
+        _note(f"{existing.problem.message}; using the defaults.")
     if not yes:
         given = _ask_rest(existing, given)
     config = _settled(folder, existing.config, given)
     if existing.problem is not None:
         kept = keep_beside(folder, existing.content)
-        _note(f"The file that could not be used is kept as {kept.name}.")
+        _note(f"The unusable file was saved as {kept.name}.")
     save_config(folder, config)
     click.echo(summary(config), nl=False)
-    _tell_next(folder, config)
+    _print_next_step(folder, config)
     return 0
 
 
-def on_terminal() -> bool:
-    """Whether somebody can be asked: both streams are a terminal."""
-    return all(
-        stream is not None and not stream.closed and stream.isatty()
-        for stream in (sys.stdin, sys.stdout)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingConfig:
+    """The `.cuggino.json` that a project already has."""
+
+    config: Config
+    """Its settings; the defaults if there is no usable file."""
+    new: bool
+    """Whether there are no settings yet: no file, an empty one, or an unusable one."""
+    problem: ConfigError | None = None
+    """Why the file is unusable."""
+    content: bytes = b""
+    """The bytes of the file."""
+
+
+def read_existing(folder: Path) -> ExistingConfig:
+    """Read the configuration of a project; an unusable one is no error.
+
+    Raises:
+        ConfigError: the file cannot be read, so it could not be kept as a backup.
+    """
+    from cuggino.config import CONFIG_FILE, Config, config_path, load_config
+    from cuggino.errors import ConfigError
+
+    problem = None
+    config = Config()
+    try:
+        config = load_config(folder)
+    except ConfigError as error:
+        problem = error
+    try:
+        content = config_path(folder).read_bytes()
+    except FileNotFoundError:
+        content = b""
+    except OSError as error:
+        raise problem or ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
+    new = problem is not None or not content.strip()
+    return ExistingConfig(config=config, new=new, problem=problem, content=content)
+
+
+def keep_beside(folder: Path, content: bytes) -> Path:
+    """Write the content to `.cuggino.json.bak`, or `.bak.1`, `.bak.2` and so on; return the path.
+
+    The backup gets the permissions of the configuration.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    from cuggino.config import CONFIG_FILE, config_path
+    from cuggino.errors import ConfigError
+
+    number = 0
+    while True:
+        path = folder / (f"{CONFIG_FILE}.bak" + (f".{number}" if number else ""))
+        try:
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with open(os.open(path, flags, 0o600), "wb") as file:  # noqa: PTH123
+                file.write(content)
+            with suppress(FileNotFoundError):
+                shutil.copymode(config_path(folder), path)
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise ConfigError(
+                f"{path.name} cannot be written in {folder}: {error.strerror}",
+                hint="check the permissions of the folder",
+            ) from error
+        else:
+            return path
 
 
 def summary(config: Config) -> str:
-    """What was saved, one aligned line a key, between empty lines."""
-    from cuggino_cli.output.sanitize import inert
+    """Return the saved settings, one aligned line per key."""
+    from cuggino_cli.screen.text import inert
 
     rows = {
         "specsPath": config.specs_path,
@@ -114,18 +253,16 @@ def summary(config: Config) -> str:
 
 
 def _note(text: str) -> None:
-    """Say something beside the result."""
-    from cuggino_cli.output.sanitize import inert
+    """Print a note on standard error."""
+    from cuggino_cli.screen.text import inert
 
     click.echo(inert(text), err=True)
 
 
-def _ask_rest(existing: Existing, given: Mapping[str, Value]) -> dict[str, Value]:
-    """The given settings and the answers to all questions that they leave open."""
-    from cuggino_cli.questions import GATE, QUESTIONS, ask
-
+def _ask_rest(existing: ExistingConfig, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the given settings with the answers to the remaining questions."""
     values = dict(given)
-    terminal = on_terminal()
+    terminal = console.on_terminal()
     missing = []
     try:
         for question in QUESTIONS:
@@ -143,17 +280,15 @@ def _ask_rest(existing: Existing, given: Mapping[str, Value]) -> dict[str, Value
         _note("Nothing was saved.")
         raise click.Abort from None
     if missing:
-        raise click.UsageError(
-            f"Nobody can be asked without a terminal: add --yes, or give {', '.join(missing)}."
-        )
+        raise click.UsageError(f"No terminal to ask on: pass --yes or {', '.join(missing)}.")
     return values
 
 
 def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config:
-    """The configuration with the given settings in place of its own.
+    """Return the configuration with the given settings.
 
     Raises:
-        ConfigError: a setting, or the settings together, cannot be used.
+        ConfigError: a setting is invalid, or the settings contradict each other.
     """
     from pydantic.alias_generators import to_camel
 
@@ -165,7 +300,7 @@ def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config
     has_check = bool(str(values["check_command"] or "").strip())
     if values["gate"] == "block" and not has_check and "gate" not in given:
         values["gate"] = "context"
-        _note("The gate is off now: there is no check command.")
+        _note("The gate was turned off: there is no check command.")
     raw = {to_camel(name): value for name, value in values.items()}
     hint = "nothing was saved; correct the option"
     for key, value in raw.items():
@@ -190,8 +325,8 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _tell_next(folder: Path, config: Config) -> None:
-    from cuggino_cli.output.sanitize import inert
+def _print_next_step(folder: Path, config: Config) -> None:
+    from cuggino_cli.screen.text import inert
 
     if not (folder / config.specs_path).is_dir():
         click.echo(

@@ -1,1 +1,1 @@
-"""Providers: what an agent CLI says, and the real one driven on loopback."""
+"""Tests of the providers: parsing their wire formats, and running the real programs on loopback."""

@@ -1,4 +1,4 @@
-"""Agents that are drawn, among which a `RoutedAgent` chooses."""
+"""Scripted agents for a `RoutedAgent` to choose from."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from reactivex import Observable
 
 from cuggino.agents import (
     Candidate,
+    Capabilities,
     LlmAgent,
     SpawnOptions,
 )
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.events import AgentFellBack, AgentMessage, RateLimited, SessionEnded
-from cuggino.security.policy import Policy
+from cuggino.guard.policy import Policy
 from cuggino.testing import InMemoryAgent, Marbles
 from tests.loops.policed import HOUR, second
 
@@ -22,7 +23,7 @@ FULL = SessionEnded(outcome="completed", session_id="own", cost_usd=0.5)
 
 
 class Drawn(Marbles):
-    """Agents that are drawn: `a` and `b` talk, `s` ends well, `x` by a limit, `l` tells of one."""
+    """Scripted agents: `a` and `b` emit text, `s` succeeds, `x` hits a limit, `l` reports one."""
 
     def __init__(self, **events: Any) -> None:
         super().__init__(
@@ -42,10 +43,14 @@ class Drawn(Marbles):
 
 
 class Held(InMemoryAgent):
-    """One that can be held to a policy."""
+    """An agent with a guard."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(guard="calls")
 
     def check_guard(self, policy: Policy) -> None:
-        """Always."""
+        """Accept any policy."""
 
 
 def memory(*runs: Any, name: str = "memory", role: Role = "coding", **given: Any) -> InMemoryAgent:
@@ -57,7 +62,7 @@ def candidate(agent: LlmAgent, name: str = "", **given: Any) -> Candidate:
 
 
 def chain(*agents: InMemoryAgent) -> tuple[Candidate, ...]:
-    """Candidates with the names `A`, `B`, ..."""
+    """Return candidates with the names `A`, `B`, ..."""
     return tuple(candidate(agent, chr(ord("A") + n)) for n, agent in enumerate(agents))
 
 
@@ -84,6 +89,6 @@ def fell(
 
 
 def values(t: Marbles, stream: Observable[Any], seconds: float = 10) -> list[Any]:
-    """What it says in the next seconds, its error included."""
+    """Return the notifications of the next seconds, including an error."""
     seen = t.record(stream, until=seconds)
     return [value for _, _, value in seen if value is not None]

@@ -1,4 +1,4 @@
-"""From a configuration to the agents of a project."""
+"""Creating a project's agents from its configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cuggino.testing import InMemoryAgent
 
 
 class Spare(InMemoryAgent):
-    """An agent by import path."""
+    """An agent selected by import path."""
 
     def __init__(self, path: str | None = None) -> None:
         super().__init__({}, name="spare")
@@ -42,20 +42,20 @@ def names(agent: RoutedAgent, role: Role) -> list[str]:
     return [candidate.name for candidate in agent.candidates_for(role)]
 
 
-def test_the_roles_are_those_of_agents() -> None:
-    """A role in the configuration is one that agents are spawned for, and each of them can be."""
+def test_configurable_roles() -> None:
+    """The configuration has exactly the roles that agents are spawned for."""
     assert get_args(Role) == ROLES
 
 
-def test_one_agent_is_itself(tmp_path: Path) -> None:
-    """Without `agents` and `fallback` nothing is put around the agent."""
+def test_a_single_agent_is_not_wrapped(tmp_path: Path) -> None:
+    """Without `agents` and `fallback` the agent is not wrapped."""
     assert isinstance(configured_agent(Config(), cwd=tmp_path), ClaudeAgent)
     given = InMemoryAgent({})
     assert given is configured_agent(Config(), cwd=tmp_path, agent=given)
 
 
-def test_who_works_as_what(tmp_path: Path) -> None:
-    """A role has its own agent, all have the fall-backs, and one of its own counts instead."""
+def test_agents_and_fallbacks_of_roles(tmp_path: Path) -> None:
+    """A role has its own agent and the common fallbacks, unless it has its own fallbacks."""
     agent = routed(
         {
             "agents": {
@@ -78,8 +78,8 @@ def test_who_works_as_what(tmp_path: Path) -> None:
     assert agent.candidates_for("planning")[0].is_default
 
 
-def test_the_same_agent_is_one(tmp_path: Path) -> None:
-    """However often it is named an agent is made once, and its usage limit is one."""
+def test_agents_are_shared(tmp_path: Path) -> None:
+    """An agent named repeatedly is created once and has one usage limit."""
     agent = routed({"agents": {"audit": SPARE, "judge": SPARE}, "fallback": [SPARE]}, tmp_path)
     usual, spare = agent.candidates_for("coding")
     assert (spare,) == agent.candidates_for("audit") == agent.candidates_for("judge")
@@ -91,7 +91,7 @@ def test_the_same_agent_is_one(tmp_path: Path) -> None:
 
 
 def test_a_program_of_its_own(tmp_path: Path) -> None:
-    """A path is for that agent; `agentPath` is for the usual one, wherever it is named."""
+    """A path belongs to its agent; `agentPath` belongs to the default one, wherever it is named."""
     agent = routed(
         {
             "agent": SPARE,
@@ -112,8 +112,8 @@ def test_a_program_of_its_own(tmp_path: Path) -> None:
     assert "/usual" == spare.path
 
 
-def test_the_option_is_for_the_usual_agent(tmp_path: Path) -> None:
-    """An agent that is given comes in the place of `agent`, not of those of roles."""
+def test_the_option_replaces_the_default_agent(tmp_path: Path) -> None:
+    """The command-line option replaces `agent`, not the agents of roles."""
     raw = {"agents": {"planning": "claude", "audit": {"model": "m"}}, "fallback": ["claude"]}
     agent = routed(raw, tmp_path, SPARE)
     assert [SPARE, "claude"] == names(agent, "coding")
@@ -140,8 +140,8 @@ def test_the_option_is_for_the_usual_agent(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_agent_that_cannot_be_made(raw: dict[str, Any], message: str, tmp_path: Path) -> None:
-    """It is one sentence with the place at which it is named, and exit code 2."""
+def test_an_invalid_agent(raw: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """The error is one sentence with the place in the configuration, and the exit code is 2."""
     pattern = message.replace("[", r"\[")
     with pytest.raises(ConfigError, match=rf"^\.cuggino\.json: {pattern}") as caught:
         Runtime.live(cwd=tmp_path, config=parse_config(raw))
@@ -149,8 +149,8 @@ def test_an_agent_that_cannot_be_made(raw: dict[str, Any], message: str, tmp_pat
     assert "\n" not in caught.value.message
 
 
-def test_a_runtime_has_them(tmp_path: Path) -> None:
-    """The services of a project share them; the journal names the usual one."""
+def test_agents_of_a_runtime(tmp_path: Path) -> None:
+    """The services of a project share its agents; the journal names the default one."""
     (tmp_path / "a.toml").write_text("")
     live = Runtime.live(
         cwd=tmp_path, config=parse_config({"agent": "scripted:a.toml", "fallback": ["claude"]})
@@ -160,11 +160,11 @@ def test_a_runtime_has_them(tmp_path: Path) -> None:
     assert (ScriptedAgent, ClaudeAgent) == (type(first), type(then))
     assert "scripted:a.toml" == live.agent_name
     services = (live.watcher, live.deliverer, live.builder)
-    assert {id(live.agent)} == {id(service.agent) for service in services}
+    assert {id(live.agent)} == {id(service.services.agent) for service in services}
 
 
 def test_the_path_of_an_agent_is_its_own(tmp_path: Path) -> None:
-    """`agentPath` beside `agent` is that agent's, and of no other that the command line names."""
+    """`agentPath` beside `agent` does not apply to another agent named on the command line."""
     config = parse_config({"agent": "claude", "agentPath": "/opt/claude"})
     spare = configured_agent(config, cwd=tmp_path, agent=SPARE)
     assert isinstance(spare, Spare)

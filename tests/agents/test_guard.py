@@ -1,4 +1,4 @@
-"""What the guard around a session is made of: settings, environment, parser, shell, versions."""
+"""Components of a session's guard: settings, environment, parser, shell, versions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions, guard as guards
+from cuggino.agents import InteractiveOptions, SpawnOptions
+from cuggino.agents.base import guard as guards
+from cuggino.agents.base.guard import find_bash, make_guard
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.guard import find_bash, make_guard
+from cuggino.agents.claude.guard import guard_settings, try_out
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.domain.attempts import hits_every_item
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, LoopError
-from cuggino.operators.retry_session import is_transient
-from cuggino.security import hook
-from cuggino.security.policy import Policy
+from cuggino.guard import hook
+from cuggino.guard.policy import Policy
+from cuggino.operators.supervision import is_transient
 from tests.agents.claude.fake_claude import fake_claude, tell_all, told
 
 
@@ -32,7 +34,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def entry(settings: Mapping[str, Any], event: str) -> dict[str, Any]:
-    """The guard's own hook of the event, which is asked about all tools."""
+    """Return the guard's own hook for the event, which matches all tools."""
     first = settings["hooks"][event][0]
     assert ["hooks"] == list(first)
     (hook,) = first["hooks"]
@@ -40,7 +42,7 @@ def entry(settings: Mapping[str, Any], event: str) -> dict[str, Any]:
 
 
 def ask(entry: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the program is told when it runs the hook with this input."""
+    """Return the hook's response to this input."""
     done = subprocess.run(
         [entry["command"], *entry["args"]],
         input=json.dumps(data).encode(),
@@ -64,9 +66,9 @@ def write(path: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_the_hook_answers(policy: Policy) -> None:
-    """The command in the settings answers a call with yes or no, and says whose answer it is."""
+    """The hook command allows or denies a call and signs its response."""
     guard = make_guard(policy)
-    hook = entry(guard.settings(manner="allow"), "PreToolUse")
+    hook = entry(guard_settings(guard, manner="allow"), "PreToolUse")
     yes = ask(hook, write(policy.project + "/a.py"))
     no = ask(hook, write(policy.project + "/.git/config"))
     assert "allow" == yes["hookSpecificOutput"]["permissionDecision"]
@@ -77,23 +79,23 @@ def test_the_hook_answers(policy: Policy) -> None:
 
 
 def test_requests_for_permission(policy: Policy) -> None:
-    """What the program asks about beyond the hook is judged the same, and so is its own failing."""
+    """Permission requests are judged like calls, and failures are denials."""
     guard = make_guard(policy)
     request = {"hook_event_name": "PermissionRequest"}
-    hook = entry(guard.settings(manner="allow"), "PermissionRequest")
+    hook = entry(guard_settings(guard, manner="allow"), "PermissionRequest")
     yes = ask(hook, write(policy.project + "/.npmrc", **request))
     no = ask(hook, write(policy.project + "/.git/config", **request))
     assert {"behavior": "allow"} == yes["hookSpecificOutput"]["decision"]
     assert "deny" == no["hookSpecificOutput"]["decision"]["behavior"]
     broken = replace(guard, program="/nonexistent")
-    hook = entry(broken.settings(manner="allow"), "PermissionRequest")
+    hook = entry(guard_settings(broken, manner="allow"), "PermissionRequest")
     failed = ask(hook, write(policy.project + "/.npmrc", **request))
     assert "deny" == failed["hookSpecificOutput"]["decision"]["behavior"]
 
 
-def test_where_somebody_is_asked(policy: Policy) -> None:
-    """With a person there the guard only denies, and leaves what may pass to be asked about."""
-    settings = make_guard(policy).settings(manner="leave")
+def test_an_attended_session(policy: Policy) -> None:
+    """In an attended session the guard only denies and leaves other calls to the user."""
+    settings = guard_settings(make_guard(policy), manner="leave")
     assert "PermissionRequest" not in settings["hooks"]
     hook = entry(settings, "PreToolUse")
     assert "hookSpecificOutput" not in ask(hook, write(policy.project + "/a.py"))
@@ -106,18 +108,18 @@ def test_where_somebody_is_asked(policy: Policy) -> None:
     [{"python": "/nonexistent"}, {"program": "/nonexistent"}, {"python": "/bin/true"}],
     ids=["no python", "no hook", "silence"],
 )
-def test_failures_are_a_no(policy: Policy, fields: dict[str, Any]) -> None:
-    """A hook that cannot be run, or says nothing, is a no in plain words."""
+def test_failures_are_denials(policy: Policy, fields: dict[str, Any]) -> None:
+    """A hook that cannot run or prints nothing denies with a plain message."""
     guard = replace(make_guard(policy), **fields)
-    said = ask(entry(guard.settings(manner="allow"), "PreToolUse"), write("/tmp/x"))
+    said = ask(entry(guard_settings(guard, manner="allow"), "PreToolUse"), write("/tmp/x"))
     assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
-    assert "could not judge" in said["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "could not check" in said["hookSpecificOutput"]["permissionDecisionReason"]
     with pytest.raises(GuardNotLive, match="could not be run"):
-        guard.try_out()
+        try_out(guard)
 
 
 def test_settings_that_are_given(policy: Policy) -> None:
-    """Settings of others are kept, as far as they do not loosen the guard."""
+    """Other settings are kept unless they loosen the guard."""
     other = {"hooks": [{"type": "command", "command": "true"}]}
     given: dict[str, object] = {
         "disableAllHooks": True,
@@ -126,7 +128,7 @@ def test_settings_that_are_given(policy: Policy) -> None:
         "permissions": {"allow": ["Read"]},
     }
     before = json.dumps(given)
-    settings = make_guard(policy).settings(given, manner="allow")
+    settings = guard_settings(make_guard(policy), given, manner="allow")
     assert settings["disableAllHooks"] is False
     assert {"enabled": True, "autoAllowBashIfSandboxed": False} == settings["sandbox"]
     assert {"allow": ["Read"]} == settings["permissions"]
@@ -138,26 +140,26 @@ def test_settings_that_are_given(policy: Policy) -> None:
 
 
 def test_each_guard_has_a_token_of_its_own(policy: Policy) -> None:
-    """An answer of one session is none of another."""
+    """A response with another session's token is rejected."""
     assert make_guard(policy).token != make_guard(policy).token
 
 
-def test_the_guard_is_tried_out(policy: Policy) -> None:
-    """Both agents try their guard with the interpreter, the policy and the parser of a session."""
-    make_guard(policy).try_out()
+def test_check_guard(policy: Policy) -> None:
+    """Both agents check their guard with the interpreter, policy and parser of a session."""
+    try_out(make_guard(policy))
     agent = ScriptedAgent(Scenario())
-    assert isinstance(agent, GuardedAgent)
+    assert agent.capabilities.guard != "none"
     agent.check_guard(policy)
 
 
-def test_a_parser_that_does_not_work(policy: Policy) -> None:
-    """A guard that would deny everything is no guard either."""
+def test_a_broken_parser(policy: Policy) -> None:
+    """A guard that would deny everything fails its check."""
     with pytest.raises(GuardNotLive, match="it answers deny to `echo ready`"):
-        replace(make_guard(policy), shfmt="/nonexistent").try_out()
+        try_out(replace(make_guard(policy), shfmt="/nonexistent"))
 
 
 def test_an_installation_within_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the guard lives in the project's own virtual environment, it is protected there."""
+    """A guard installed in the project's virtual environment is protected there."""
     site = "/project/.venv/lib/python3.11/site-packages/cuggino"
     monkeypatch.setattr(hook, "__file__", f"{site}/security/hook.py")
     monkeypatch.setattr(guards, "find_shfmt", lambda: "/project/.venv/bin/shfmt")
@@ -168,7 +170,7 @@ def test_an_installation_within_the_project(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def shell(folder: Path, version: str) -> str:
-    """A program that says it is bash of this version."""
+    """Write a program that reports this version of bash."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "bash"
     path.write_text(f"#!/bin/sh\necho {version}\n")
@@ -177,7 +179,7 @@ def shell(folder: Path, version: str) -> str:
 
 
 def test_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first bash that is new enough is taken: the chosen one, the system's, that on PATH."""
+    """The first supported bash is used: the configured one, the system's, then that on PATH."""
     old, new = shell(tmp_path / "old", "3"), shell(tmp_path / "new", "5")
     monkeypatch.setattr(guards, "_BASHES", (old,))
     assert new == find_bash({"PATH": str(tmp_path / "new")})
@@ -189,18 +191,18 @@ def test_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_environment(policy: Policy) -> None:
-    """The shell is named, nothing is run in front of each command, and settings cannot undo it."""
+    """The shell is fixed, no startup file runs before a command, and settings cannot change it."""
     env = {"PATH": "/usr/bin:/bin", "BASH_ENV": "/tmp/x", "ENV": "/tmp/x", "HOME": "/h"}
     guard = make_guard(policy, {**env, "LD_PRELOAD": "/lib/own.so"})
     assert {"PATH", "HOME", "LD_PRELOAD", "CLAUDE_CODE_SHELL"} == set(guard.env)
     assert guard.env["CLAUDE_CODE_SHELL"].endswith("/bash")
-    pinned = guard.settings({"env": {"A": "b", "BASH_ENV": "x"}}, manner="allow")["env"]
+    pinned = guard_settings(guard, {"env": {"A": "b", "BASH_ENV": "x"}}, manner="allow")["env"]
     assert ("b", "", "/lib/own.so") == (pinned["A"], pinned["BASH_ENV"], pinned["LD_PRELOAD"])
     assert guard.env["CLAUDE_CODE_SHELL"] == pinned["CLAUDE_CODE_SHELL"]
 
 
 def test_an_old_program(tmp_path: Path, policy: Policy) -> None:
-    """A version that would run what the hook failed over runs unguarded sessions only."""
+    """A version that would run calls after a failed hook is limited to unguarded sessions."""
     agent = ClaudeAgent(path=fake_claude(tmp_path, "", version="2.1.294 (Claude Code)"))
     assert "2.1.294" == agent.check()
     with pytest.raises(AgentTooOld, match=r"too old to be guarded, at least 2\.1\.295") as caught:
@@ -214,9 +216,9 @@ def test_an_old_program(tmp_path: Path, policy: Policy) -> None:
 
 
 def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
-    """A guarded conversation has the guard's settings, and its person is asked as ever."""
+    """A guarded interactive session has the guard's settings, and its user is asked as usual."""
     agent = ClaudeAgent(path=tell_all(tmp_path))
-    assert isinstance(agent, GuardedAgent)
+    assert agent.capabilities.guard != "none"
     agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))
     argv, env = told(tmp_path)["argv"], told(tmp_path)["env"]
     settings = json.loads(argv[argv.index("--settings") + 1])
@@ -227,7 +229,7 @@ def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
 
 @pytest.mark.parametrize("unattended", [True, False])
 def test_the_command_line(tmp_path: Path, policy: Policy, unattended: bool) -> None:
-    """A guarded session is never told to skip permissions: the guard says what needs none."""
+    """A guarded session never skips permissions: the guard grants them."""
     agent = ClaudeAgent(path=sys.executable)
     options = SpawnOptions(
         prompt="Go.",
@@ -250,7 +252,7 @@ def test_the_command_line(tmp_path: Path, policy: Policy, unattended: bool) -> N
 
 
 def test_a_guard_that_is_not_live_is_final() -> None:
-    """It is not tried again, no item of a watch is to blame for it, and a command exits with 2."""
+    """A broken guard is a permanent error, blames no item of a watch, and exits with code 2."""
     error = LoopError("planning", "m", cause=guards.not_live("it is silent"))
     assert not is_transient(error)
     assert hits_every_item(error)

@@ -1,4 +1,4 @@
-"""A session that is spoken with from a thread beside the lane: how it is told to the lane."""
+"""Sessions on a thread of their own, delivered on a scheduler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reactivex import abc
 from reactivex.observer import Observer
 from typing_extensions import override
 
-from cuggino.agents.held_session import HeldSession
+from cuggino.agents.base.stream import HeldSession
 from cuggino.errors import AgentNotFound, LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import LoopScheduler
@@ -15,7 +15,7 @@ from cuggino.testing import VirtualClock, no_leaks
 
 
 class Session(HeldSession):
-    """Notes what becomes of it."""
+    """A session that records its notifications."""
 
     def __init__(self, lane: abc.SchedulerBase) -> None:
         self.told: list[object] = []
@@ -37,12 +37,12 @@ class Session(HeldSession):
 
 @pytest.fixture
 def clock() -> VirtualClock:
-    """The lane, in virtual time."""
+    """Return the scheduler, in virtual time."""
     return VirtualClock()
 
 
-def test_what_is_posted_happens_on_the_lane(clock: VirtualClock) -> None:
-    """It waits for its turn, and comes to nothing when the session has ended by then."""
+def test_posted_actions_run_on_the_scheduler(clock: VirtualClock) -> None:
+    """A posted action waits for its turn and is dropped if the session has ended by then."""
     one, other = Session(clock), Session(clock)
     for session in (one, other):
         session._post(session.say)
@@ -54,8 +54,8 @@ def test_what_is_posted_happens_on_the_lane(clock: VirtualClock) -> None:
     assert (["said"], ["disposed"]) == (one.told, other.told)
 
 
-def test_what_a_subscriber_raises(clock: VirtualClock) -> None:
-    """It ends the session first, and is told then."""
+def test_an_exception_in_a_subscriber(clock: VirtualClock) -> None:
+    """The session ends before the exception is emitted."""
     session, error = Session(clock), OSError("no")
 
     def refuse() -> None:
@@ -66,8 +66,8 @@ def test_what_a_subscriber_raises(clock: VirtualClock) -> None:
     assert ["disposed", error] == session.told
 
 
-def test_what_is_to_end_the_thread(clock: VirtualClock) -> None:
-    """It ends the session as well, and goes on its way."""
+def test_an_exception_that_exits(clock: VirtualClock) -> None:
+    """The session ends and the exception propagates."""
     session = Session(clock)
 
     def leave() -> None:
@@ -79,8 +79,8 @@ def test_what_is_to_end_the_thread(clock: VirtualClock) -> None:
     assert ["disposed"] == session.told
 
 
-def test_a_lane_that_is_closed() -> None:
-    """Nobody is left to be told, and nothing is raised."""
+def test_a_closed_scheduler() -> None:
+    """Nothing is emitted or raised."""
     with no_leaks():
         lane = LoopScheduler()
         lane.close()
@@ -91,7 +91,7 @@ def test_a_lane_that_is_closed() -> None:
 
 
 def test_a_program_that_cannot_be_started(clock: VirtualClock) -> None:
-    """It is told as an agent that is not there, when the session has ended."""
+    """The session ends with the error of a missing agent."""
     session = Session(clock)
     session._on_error(SpawnFailed("agent", OSError("there is none")))
     disposed, error = session.told
@@ -102,7 +102,7 @@ def test_a_program_that_cannot_be_started(clock: VirtualClock) -> None:
 
 
 def test_other_errors(clock: VirtualClock) -> None:
-    """A program that failed is for the session to judge; a defect ends it, and is told."""
+    """The session handles a failed program; a defect ends it and is emitted."""
     session, defect = Session(clock), ZeroDivisionError()
     session._on_error(ProcessFailed("agent", 3, ""))
     assert ["crashed: "] == [str(told)[:9] for told in session.told]

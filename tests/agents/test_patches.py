@@ -1,4 +1,4 @@
-"""The files that a patch may touch, however its headers are spaced."""
+"""Finding the files of a patch, however its headers are spaced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from cuggino.agents.copilot.tools import common_call as of_copilot
 from cuggino.agents.opencode.tools import common_call as of_opencode
-from cuggino.agents.patches import patched_files
+from cuggino.guard.patches import patched_files
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from cuggino.agents.patches import patched_files
     ],
 )
 def test_headers(header: str, expected: list[str]) -> None:
-    """What a program may take for a header counts, with each reading of the blanks."""
+    """Anything that a program may take for a header counts, with each reading of the spaces."""
     assert expected == patched_files(f"*** Begin Patch\n{header}\n+x\n*** End Patch")
 
 
 @pytest.mark.parametrize("common_call", [of_opencode, of_copilot])
 def test_a_header_beside_an_ordinary_one(common_call: object) -> None:
-    """A file that is named without a blank is judged beside those that are named with one."""
+    """A file named without a space is judged in addition to those named with one."""
     patch = "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File:.git/config\n+x\n*** End Patch"
     assert callable(common_call)
     call = common_call("apply_patch", {"patchText": patch, "input": patch})
@@ -49,7 +49,7 @@ def test_a_header_beside_an_ordinary_one(common_call: object) -> None:
     ],
 )
 def test_two_names_for_one_input(common_call: object, name: str, own: str, other: str) -> None:
-    """Nobody knows which of the two the program takes, so that such a call is not known."""
+    """A call with two names for one input is ambiguous and therefore unknown."""
     assert callable(common_call)
     given = {own: "/etc/passwd", "content": "x"}
     assert common_call(name, given).is_known

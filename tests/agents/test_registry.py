@@ -1,4 +1,4 @@
-"""Agents by name: those of cuggino, of packages that are installed beside it, and import paths."""
+"""Agents by name: built-in ones, installed packages, and import paths."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.agents import LlmAgent, make_agent
-from cuggino.agents.protocol import InstalledAgent
-from cuggino.agents.registry import BUILT_IN, agent_entries, agent_names
+from cuggino.agents.choosing.registry import BUILT_IN, agent_entries, agent_names
 from cuggino.errors import ConfigError
 from tests.third_party import AGENT, install
 
@@ -48,7 +47,7 @@ class Fails(Agent):
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for packages, among the places for modules."""
+    """Return a folder for packages on the import path."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -58,12 +57,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def given(agent: LlmAgent, *names: str) -> list[object]:
-    """What the agent was made with."""
-    return [vars(agent)[name] for name in names]
+    """Return the constructor arguments of the agent."""
+    return [vars(getattr(agent, "agent", agent))[name] for name in names]
 
 
 def test_a_package_adds_an_agent(packages: Path) -> None:
-    """An entry point of the group is an agent, behind those of cuggino."""
+    """An entry point of the group is an agent, listed after the built-in ones."""
     install(packages, "theirs", AGENT)
     agent = make_agent("theirs", cwd=packages)
     assert ("theirs", "7.1") == (agent.name, agent.check())
@@ -72,8 +71,8 @@ def test_a_package_adds_an_agent(packages: Path) -> None:
     assert "theirs" == agent_names()[-1]
 
 
-def test_what_an_agent_is_given(packages: Path) -> None:
-    """It is made with its program and what stands behind a colon, as far as it takes that."""
+def test_constructor_arguments(packages: Path) -> None:
+    """An agent gets its program and the text after a colon, if it accepts them."""
     install(packages, "theirs", AGENT)
     agent = make_agent("theirs:fast", cwd=packages, path="bin/theirs")
     assert [str(packages / "bin/theirs"), "fast"] == given(agent, "path", "argument")
@@ -81,8 +80,8 @@ def test_what_an_agent_is_given(packages: Path) -> None:
     assert ["theirs", None] == given(agent, "path", "argument")
 
 
-def test_whoever_makes_it(packages: Path) -> None:
-    """An entry point can be a function, and a class that takes all keywords gets all."""
+def test_factories(packages: Path) -> None:
+    """An entry point can be a function, and a class with `**kwargs` gets all arguments."""
     install(packages, "theirs", AGENT)
     points = {"all": "more:Everything", "made": "more:make"}
     install(packages, "more", ALL, agents=points)
@@ -94,20 +93,20 @@ def test_whoever_makes_it(packages: Path) -> None:
 
 
 def test_an_import_path(packages: Path) -> None:
-    """An agent needs no entry point: its module and class name it, and are what is in it."""
+    """A module and class name select an agent without an entry point."""
     install(packages, "theirs", AGENT, agents={"x": "theirs:Agent"})
     agent = make_agent("theirs:Agent", cwd=packages, path="theirs")
     assert ["theirs", None] == given(agent, "path", "argument")
 
 
 def test_an_entry_point_comes_before_an_import_path(packages: Path) -> None:
-    """Where a name is both, the installed agent is meant, with an argument."""
+    """An ambiguous name selects the installed agent with an argument."""
     install(packages, "theirs", AGENT)
     assert ["Agent"] == given(make_agent("theirs:Agent", cwd=packages), "argument")
 
 
-def test_the_names_of_cuggino_are_its_own(packages: Path) -> None:
-    """A package cannot put its agent in the place of one of cuggino."""
+def test_built_in_names_are_reserved(packages: Path) -> None:
+    """A package cannot replace a built-in agent."""
     install(packages, "theirs", AGENT, agents={"claude": "theirs:Agent"})
     assert "theirs" != make_agent("claude", cwd=packages).name
     assert len(BUILT_IN) == len(agent_entries())
@@ -121,7 +120,7 @@ def test_the_names_of_cuggino_are_its_own(packages: Path) -> None:
         ("no_such_module:Agent", "No module named 'no_such_module'"),
         ("theirs:Nothing", "has no attribute 'Nothing'"),
         ("json:dumps", "cannot be made: TypeError"),
-        ("more:Nothing", "makes a Nothing, which is no agent"),
+        ("more:Nothing", "makes a Nothing, which is not an agent"),
         ("more:Refuses", "theirs needs a licence"),
         ("more:Fails", "cannot be made: KeyError: 'licence'"),
         ("absent", 'the agent "absent" of broken cannot be loaded: ModuleNotFoundError'),
@@ -130,8 +129,8 @@ def test_the_names_of_cuggino_are_its_own(packages: Path) -> None:
         ("", 'unknown agent ""'),
     ],
 )
-def test_what_is_no_agent(packages: Path, name: str, words: str) -> None:
-    """A name that is none, and a package that is broken, is one sentence."""
+def test_invalid_agents(packages: Path, name: str, words: str) -> None:
+    """An unknown name or a broken package is reported in one sentence."""
     install(packages, "theirs", AGENT, agents={"x": "theirs:Agent"})
     install(packages, "more", ALL, agents={"y": "more:make"})
     points = {"absent": "no_such_module:Agent", "raises": "broken:Agent"}
@@ -143,7 +142,7 @@ def test_what_is_no_agent(packages: Path, name: str, words: str) -> None:
 
 
 def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
-    """The project's folder is no place for modules: what is in it is not run."""
+    """Modules in the project's folder are never imported."""
     (tmp_path / "evil.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="No module named 'evil'"):
         make_agent("evil:Agent", cwd=tmp_path)
@@ -151,6 +150,6 @@ def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_all_programs_tell_their_environment(name: str, tmp_path: Path) -> None:
-    """A recording looks for secrets in the environment of whichever program works."""
-    assert isinstance(make_agent(name, cwd=tmp_path), InstalledAgent)
+def test_all_programs_expose_their_environment(name: str, tmp_path: Path) -> None:
+    """Every agent exposes its program's environment, where recordings look for secrets."""
+    assert make_agent(name, cwd=tmp_path).environments

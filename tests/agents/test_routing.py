@@ -1,4 +1,4 @@
-"""`RoutedAgent`: who works as which role, and who takes over, in virtual time."""
+"""`RoutedAgent` in virtual time: agents per role, and fallbacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.loops.policed import HOUR, failed, limited, second
 
 class TestRoles:
     def test_each_role_has_its_agent(self) -> None:
-        """A session goes to the agent of its role; the default one has the rest."""
+        """A session goes to its role's agent, or else to the default one."""
         one, other = memory(), memory()
         routed = RoutedAgent([candidate(one)], {"reviewing": [candidate(other)]})
         t = Drawn()
@@ -25,8 +25,8 @@ class TestRoles:
         assert ["planning", None] == [spawned.role for spawned in one.spawned]
         assert ["reviewing"] == [spawned.role for spawned in other.spawned]
 
-    def test_the_model_is_for_the_usual_agent(self) -> None:
-        """An agent's own model counts; that of the options is for the usual agent alone."""
+    def test_the_models_of_agents(self) -> None:
+        """The model in the options is for the default agent, unless it has its own."""
         agents = [memory() for _ in range(3)]
         routed = RoutedAgent(
             [candidate(agents[0])],
@@ -39,25 +39,25 @@ class TestRoles:
             Drawn().record(routed.spawn(options(role=role, model="given")))
         assert ["given", "own", None] == [agent.spawned[0].model for agent in agents]
 
-    def test_what_they_can_together(self) -> None:
-        """Sessions can be gone on with if any can; nothing else that not all can."""
+    def test_common_capabilities(self) -> None:
+        """Sessions can be resumed if any agent supports it; other features need all agents."""
         both = RoutedAgent([candidate(memory())], {"judge": [candidate(memory(can_resume=True))]})
-        assert (True, True) == (both.can_resume, both.capabilities.resume)
+        assert (True, True) == (both.capabilities.resume, both.capabilities.resume)
         assert "none" == both.capabilities.guard
-        assert not RoutedAgent([candidate(memory())]).can_resume
+        assert not RoutedAgent([candidate(memory())]).capabilities.resume
         assert "memory" == both.name
 
-    def test_a_role_without_anybody(self) -> None:
-        """Each role has at least one."""
+    def test_a_role_without_agents(self) -> None:
+        """Each role needs an agent."""
         with pytest.raises(ValueError, match="each role needs a candidate"):
             RoutedAgent([])
         with pytest.raises(ValueError, match="each role needs a candidate"):
             RoutedAgent([candidate(memory())], {"audit": []})
 
 
-class TestFallingBack:
-    def test_the_next_one_begins_anew(self) -> None:
-        """What was said stays; then it is told, and the next does the same from the beginning."""
+class TestFallback:
+    def test_the_fallback_starts_over(self) -> None:
+        """Earlier output stays, the switch is emitted, and the fallback starts over."""
         t = Drawn(F=fell())
         one = memory(t.agent("-alx#", limited(HOUR)))
         other = memory(t.agent("--bs|"))
@@ -70,8 +70,8 @@ class TestFallingBack:
         [AgentNotFound("gone"), failed("auth"), failed("billing")],
         ids=["not_found", "auth", "billing"],
     )
-    def test_what_does_not_pass(self, error: AgentFailed | AgentNotFound) -> None:
-        """An agent that is not there, or has no account, is not asked for a quarter of an hour."""
+    def test_permanent_failures(self, error: AgentFailed | AgentNotFound) -> None:
+        """A missing agent, or one without an account, is on cooldown for 15 minutes."""
         reason = error.reason if isinstance(error, AgentFailed) else "not_found"
         t = Drawn(F=fell(reason, error.message, 900))
         routed = RoutedAgent(chain(memory(t.agent("#", error)), memory(t.agent("-s|"))))
@@ -86,24 +86,24 @@ class TestFallingBack:
         ],
         ids=repr,
     )
-    def test_what_is_no_reason(self, error: Exception) -> None:
-        """What may pass, and what another would meet too, is the session's own error."""
+    def test_failures_without_fallback(self, error: Exception) -> None:
+        """Transient failures, and those any agent would have, are the session's own error."""
         t = Drawn()
         other = memory()
         routed = RoutedAgent(chain(memory(t.agent("-a#", error)), other))
         t.check(routed.spawn(options()), "-a#")
         assert [] == other.spawned
 
-    def test_a_good_end_is_one(self) -> None:
-        """An error behind a session that has ended well is no reason to begin it anew."""
+    def test_an_error_after_success(self) -> None:
+        """An error after a successful end does not cause a fallback."""
         t = Drawn()
         other = memory()
         routed = RoutedAgent(chain(memory(t.agent("-s#", limited(HOUR))), other))
         t.check(routed.spawn(options()), "-s#")
         assert [] == other.spawned
 
-    def test_it_is_released_first(self) -> None:
-        """The one that failed is over before it is told, and one runs at a time."""
+    def test_the_failed_session_ends_first(self) -> None:
+        """The failed session ends before the switch is emitted, and one session runs at a time."""
         t = Drawn(F=fell())
         t.error = limited(HOUR)
         first, then = t.cold("-#"), t.cold("--s|")
@@ -112,16 +112,16 @@ class TestFallingBack:
         assert [(1, 4)] == then.subscriptions
         assert "completed" == seen[-1][1]
 
-    def test_disposal_ends_who_works(self) -> None:
-        """Disposal in the second agent's session ends that one."""
+    def test_disposal_during_the_fallback(self) -> None:
+        """Disposal during the fallback's session terminates it."""
         t = Drawn()
         then = t.cold("-b---")
         routed = RoutedAgent(chain(memory(t.agent("-#", limited(HOUR))), memory(then)))
         t.record(routed.spawn(options()), dispose_at=3)
         assert [(1, 3)] == then.subscriptions
 
-    def test_it_goes_down_the_row(self) -> None:
-        """From the second it goes to the third; each is told."""
+    def test_several_fallbacks(self) -> None:
+        """After the second agent the third takes over; each switch is emitted."""
         t = Drawn(F=fell(), G=fell("auth", "it was auth", 1 + 900, by="BC"))
         routed = RoutedAgent(
             chain(
@@ -132,8 +132,8 @@ class TestFallingBack:
         )
         t.check(routed.spawn(options()), "FGs|")
 
-    def test_what_is_left_to_spend(self) -> None:
-        """The next one may spend what the first has left; with nothing left nobody begins."""
+    def test_the_remaining_budget(self) -> None:
+        """The fallback gets the remaining budget; without any it does not start."""
         t = Drawn()
         other = memory(t.agent("-s|"))
         routed = RoutedAgent(chain(memory(t.agent("x#", limited(HOUR))), other))
@@ -145,9 +145,9 @@ class TestFallingBack:
         assert [] == broke.spawned
 
 
-class TestSticking:
-    def test_until_the_limit_is_lifted(self) -> None:
-        """Further sessions go to the next at once, unsaid; after the time to the first again."""
+class TestCooldown:
+    def test_a_cooldown_until_the_reset(self) -> None:
+        """Further sessions go to the fallback silently, and to the first agent after the reset."""
         t = Drawn()
         one = memory(t.agent("#", limited(HOUR)), t.agent("s|"))
         other = memory(*(t.cold("s|") for _ in range(3)))
@@ -159,7 +159,7 @@ class TestSticking:
         assert (2, 3) == (len(one.spawned), len(other.spawned))
 
     def test_a_limit_holds_in_all_roles(self) -> None:
-        """One candidate in two roles is one account."""
+        """A candidate with two roles has a single account."""
         t = Drawn()
         one = InMemoryAgent({"plan": [t.agent("#", limited(HOUR))]})
         other = InMemoryAgent({"plan": [t.cold("s|")], "build": [t.cold("s|")]})
@@ -169,8 +169,8 @@ class TestSticking:
         assert [FULL] == values(t, routed.spawn(options(role="build")))
         assert 1 == len(one.spawned)
 
-    def test_who_was_served_begins_anew(self) -> None:
-        """After a session that ended well the first pause is a quarter of an hour again."""
+    def test_success_resets_the_cooldown(self) -> None:
+        """After a successful session the first cooldown is 15 minutes again."""
         t = Drawn()
         one = memory(t.agent("#", failed("auth")), t.cold("s|"), t.cold("#"))
         routed = RoutedAgent(chain(one, memory(t.cold("s|"), t.cold("s|"))))
@@ -179,7 +179,7 @@ class TestSticking:
         assert [second(900), second(2900)] == until
 
     def test_only_one_agent(self) -> None:
-        """A role without another agent asks its own each time, and has its error as it is."""
+        """A role without a fallback calls its agent each time and passes its error through."""
         t = Drawn()
         error = limited(HOUR)
         one = memory(*(t.agent("a#", error) for _ in range(2)))
@@ -189,8 +189,8 @@ class TestSticking:
         assert 2 == len(one.spawned)
 
 
-def test_each_session_is_told_with_what_it_took() -> None:
-    """The cost of both is told, each by its own session, once."""
+def test_costs_of_both_sessions() -> None:
+    """The costs of both sessions are emitted once each."""
     spent = Usage(input_tokens=10, output_tokens=1)
     t = Drawn(u=SessionEnded(outcome="quota", cost_usd=0.25, usage=spent))
     routed = RoutedAgent(chain(memory(t.agent("u#", limited(HOUR))), memory(t.cold("s|"))))
@@ -199,7 +199,7 @@ def test_each_session_is_told_with_what_it_took() -> None:
 
 
 def test_a_run_may_leave_files() -> None:
-    """What the first has done in the project is there when the next one begins."""
+    """Files written by the first agent are visible to its fallback."""
     t = Drawn()
     plan = AgentRun(t.agent("#", limited(HOUR)))
     other = memory(t.cold("s|"))

@@ -1,4 +1,4 @@
-"""`RoutedAgent`: what is left when nobody is, and who may work at all."""
+"""`RoutedAgent` with all agents on cooldown, guarded roles, and checks."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents import (
-    GuardedAgent,
-    RoutedAgent,
-    is_guarded,
-)
-from cuggino.agents.protocol import RoutingAgent
+from cuggino.agents import RoutedAgent, is_guarded
 from cuggino.errors import AgentNotFound, GuardNotLive, QuotaExceeded
 from cuggino.events import AgentFellBack, RateLimited
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.testing import InMemoryAgent
 from tests.agents.routed import FULL, Drawn, Held, candidate, chain, fell, memory, options, values
 from tests.loops.policed import HOUR, failed, limited, second
 
 
-class TestNobodyLeft:
-    def test_the_limit_that_is_lifted_first(self) -> None:
-        """When all have met a limit, the error has the earliest time and everybody's words."""
+class TestAllOnCooldown:
+    def test_the_earliest_reset_time(self) -> None:
+        """If all agents met a limit, the error has the earliest reset time and all messages."""
         t = Drawn()
         routed = RoutedAgent(
             chain(memory(t.agent("#", limited(HOUR))), memory(t.agent("#", limited(2 * HOUR))))
@@ -31,10 +26,10 @@ class TestNobodyLeft:
         assert fell() == told
         assert isinstance(error, QuotaExceeded)
         assert second(HOUR) == error.resets_at
-        assert "no agent is left (A: limit met; B: limit met)" == error.message
+        assert "no agent is available (A: limit met; B: limit met)" == error.message
 
     def test_a_limit_counts_before_another_failure(self) -> None:
-        """What can be waited for is told when the others cannot be waited for."""
+        """A limit has priority over failures that waiting does not solve."""
         t = Drawn()
         routed = RoutedAgent(
             chain(memory(t.agent("#", limited(HOUR))), memory(t.agent("#", failed("auth"))))
@@ -44,8 +39,8 @@ class TestNobodyLeft:
         assert second(HOUR) == error.resets_at
         assert "B: it was auth" in error.message
 
-    def test_without_a_limit_the_last_word(self) -> None:
-        """Otherwise it is the error of the last one."""
+    def test_without_a_limit_the_last_error(self) -> None:
+        """Otherwise the error is the last agent's."""
         t = Drawn()
         last = failed("billing")
         routed = RoutedAgent(
@@ -53,8 +48,8 @@ class TestNobodyLeft:
         )
         assert [fell("not_found", "gone", 900), last] == values(t, routed.spawn(options()))
 
-    def test_what_may_pass_is_retried_with_the_last(self) -> None:
-        """While the first is out of work, what may pass is the second one's own error."""
+    def test_a_transient_failure_of_the_last_agent(self) -> None:
+        """With the first agent on cooldown, a transient failure of the second is its own error."""
         t = Drawn()
         error = failed("overloaded")
         routed = RoutedAgent(
@@ -62,8 +57,8 @@ class TestNobodyLeft:
         )
         assert [fell(), error] == values(t, routed.spawn(options()))
 
-    def test_a_limit_is_told_as_it_binds(self) -> None:
-        """The last one's rejection has the time at which any of them can go on."""
+    def test_the_reset_time_of_the_last_rejection(self) -> None:
+        """The last rejection has the earliest reset time of all agents."""
         t = Drawn(late=RateLimited(status="rejected", resets_at=second(3 * HOUR)))
         t.events["L"] = t.events.pop("late")
         routed = RoutedAgent(
@@ -73,15 +68,15 @@ class TestNobodyLeft:
         assert (second(HOUR), second(HOUR)) == (first.resets_at, last.resets_at)
         assert second(HOUR) == error.resets_at
 
-    def test_a_rejection_is_told_as_it_is_while_one_is_free(self) -> None:
-        """The first one's rejection keeps its own time."""
+    def test_a_rejection_while_another_agent_is_available(self) -> None:
+        """The first rejection keeps its own time while another agent is available."""
         t = Drawn()
         routed = RoutedAgent(chain(memory(t.agent("l#", limited(HOUR))), memory(t.cold("s|"))))
         assert second(HOUR) == values(t, routed.spawn(options()))[0].resets_at
 
     @pytest.mark.parametrize("error", [limited(HOUR), failed("auth"), failed("bad_request")])
-    def test_what_retries_have_not_failed_at(self, error: Exception) -> None:
-        """Nobody gives way afterwards for what had its answer within the session."""
+    def test_errors_handled_within_the_session(self, error: Exception) -> None:
+        """Failed retries cause no fallback for errors already handled within the session."""
         routed = RoutedAgent(chain(memory(), memory()))
         values(Drawn(), routed.spawn(options()))
         assert [error] == values(Drawn(), routed.give_way("coding", error))
@@ -89,8 +84,8 @@ class TestNobodyLeft:
         assert fell("crash", "it was crash", 900) == told
         assert [error] == values(Drawn(), routed.give_way("plan", error))
 
-    def test_then_the_soonest_is_asked(self) -> None:
-        """A session that begins while all are out of work asks the one that is back first."""
+    def test_the_agent_available_first(self) -> None:
+        """A session started while all are on cooldown goes to the agent available first."""
         t = Drawn()
         one = memory(t.agent("#", limited(2 * HOUR)))
         other = memory(t.agent("#", limited(HOUR)), t.cold("s|"))
@@ -100,8 +95,8 @@ class TestNobodyLeft:
 
 
 class TestGuard:
-    def test_who_cannot_be_held_does_not_work(self) -> None:
-        """A fall-back that cannot hold the policy fails instead of working without it."""
+    def test_a_fallback_without_guard_support(self) -> None:
+        """A fallback without guard support fails instead of working unguarded."""
         policy = role_policy("deliver", project=Path("/p"), level="roles")
         t = Drawn()
         held, loose = Held({"coding": [t.agent("#", limited(HOUR))]}), memory()
@@ -112,38 +107,38 @@ class TestGuard:
         assert [] == loose.spawned
         assert policy is held.spawned[0].guard
 
-    def test_all_of_a_role(self) -> None:
-        """A role is guarded when all that may work as it are; it is no guarded agent by itself."""
+    def test_a_guarded_role(self) -> None:
+        """A role is guarded if all its agents are; `RoutedAgent` itself is not a guarded agent."""
         held, loose = candidate(Held({})), candidate(memory())
         routed = RoutedAgent([held], {"plan": [held, loose], "build": [held, held]})
         assert [True, False, True] == [
             is_guarded(routed, role) for role in ("coding", "plan", "build")
         ]
         assert (True, False) == (is_guarded(held.agent, "plan"), is_guarded(loose.agent, "plan"))
-        assert isinstance(routed, RoutingAgent)
-        assert not isinstance(routed, GuardedAgent)
+        assert routed.is_router
+        assert routed.capabilities.guard == "none"
 
 
 class Missing(InMemoryAgent):
-    """One whose program is not there."""
+    """An agent whose program is missing."""
 
     def check(self) -> str:
-        """Never."""
+        """Raise an error."""
         raise AgentNotFound(f"{self.name} is not there")
 
 
 class TestChecks:
-    def test_one_is_enough(self) -> None:
-        """A role needs one agent that is there; the error is that of its first."""
+    def test_one_available_agent_is_enough(self) -> None:
+        """A role needs one available agent; the error is that of its first."""
         missing, there = candidate(Missing({}, name="one")), candidate(memory())
         routed = RoutedAgent([missing, there], {"audit": [missing], "judge": [there, missing]})
         assert "in memory" == routed.check()
-        routed.check_roles(["coding", "judge"])
+        routed.check_roles(["coding", "judge"], guarded=False)
         with pytest.raises(AgentNotFound, match="one is not there"):
-            routed.check_roles(["coding", "audit"])
+            routed.check_roles(["coding", "audit"], guarded=False)
 
     def test_each_candidate_once(self) -> None:
-        """The candidates of roles are given in order and without repetition."""
+        """The candidates of roles are listed in order without repetition."""
         a, b, c = (candidate(memory()) for _ in range(3))
         routed = RoutedAgent([a, b], {"audit": [c, b]})
         assert (a, b, c) == routed.candidates()

@@ -1,4 +1,4 @@
-"""`RoutedAgent` under random stories: one at a time, an end, and no id at the wrong agent."""
+"""`RoutedAgent` under random scenarios: one session at a time, an outcome, correct ids."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.agents.routed import candidate, options, values
 from tests.loops.policed import failed, second
 
 ENDS = ("well", "unknown", "auth", "gone", "crash", "bad", "soon", "late", "silent")
-"""How a session ends; `silent` says nothing about its end."""
+"""Outcomes of a session; `silent` has no final event."""
 
 Story = list[tuple[str, ...]]
 
 
 class Strict(InMemoryAgent):
-    """Ends its sessions as the story says, and goes on with those that it has begun alone."""
+    """An agent that follows the scenario and resumes only sessions of its own."""
 
     def __init__(self, name: str, ends: Iterator[str], ids: Iterator[int]) -> None:
         super().__init__({}, name=name, can_resume=True)
@@ -89,8 +89,8 @@ orders = st.lists(
 
 
 @given(orders, st.lists(st.sampled_from(ENDS), max_size=30), st.integers(1, 3))
-def test_any_story(story: list[tuple[str, float]], ends: list[str], size: int) -> None:
-    """Whatever ends how, and is gone on with: each session has one end, and ids stay at home."""
+def test_any_scenario(story: list[tuple[str, float]], ends: list[str], size: int) -> None:
+    """Each session has one outcome, and ids are only given to their own agent."""
     course, ids = iter(ends), count()
     agents = [Strict(name, course, ids) for name in "ABC"[:size]]
     routed = RoutedAgent([candidate(agent, agent.name) for agent in agents])

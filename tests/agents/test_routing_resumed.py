@@ -1,4 +1,4 @@
-"""`RoutedAgent` in a run that goes on: who was set aside in it stays so."""
+"""`RoutedAgent` in a resumed run: cooldowns are restored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 from cuggino.agents import RoutedAgent
 from cuggino.agents.cassettes import record_to
-from cuggino.agents.protocol import ResumingAgent
 from cuggino.domain.fallback import Hold, SetAside
 from tests.agents.routed import FULL, Drawn, candidate, chain, memory, options, values
 from tests.loops.policed import HOUR, second
@@ -17,21 +16,20 @@ def aside(agent: str = "A", until: float = HOUR, role: str = "coding") -> SetAsi
 
 
 def test_sessions_go_to_the_next(tmp_path: Path) -> None:
-    """Until its time; a recorded one does the same."""
+    """Sessions go to the fallback until the cooldown ends, also in a recording."""
     for record in (False, True):
         t = Drawn()
         one, other = memory(t.cold("s|")), memory(t.cold("s|"))
         routed = RoutedAgent(chain(one, other))
         agent = record_to(tmp_path / "c", routed, env={}) if record else routed
-        assert isinstance(agent, ResumingAgent)
         agent.set_aside([aside()])
         told = [values(t, agent.spawn(options(cwd=tmp_path)), HOUR) for _ in range(2)]
         assert [[FULL], [FULL]] == told
         assert (1, 1) == (len(one.spawned), len(other.spawned))
 
 
-def test_in_all_its_roles() -> None:
-    """One candidate in two roles is one account."""
+def test_cooldowns_hold_in_all_roles() -> None:
+    """A candidate with two roles has a single account."""
     t = Drawn()
     one, other = memory(t.cold("s|")), memory(t.cold("s|"))
     shared, rest = chain(one, other)
@@ -41,8 +39,8 @@ def test_in_all_its_roles() -> None:
     assert (0, 1) == (len(one.spawned), len(other.spawned))
 
 
-def test_names_that_mean_nobody() -> None:
-    """A name that no agent of the role has, or more than one has, sets nobody aside."""
+def test_unknown_and_ambiguous_names() -> None:
+    """A name that matches no agent of the role, or several, restores no cooldown."""
     t = Drawn()
     one, other = memory(t.cold("s|")), memory()
     routed = RoutedAgent(

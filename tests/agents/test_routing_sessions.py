@@ -1,4 +1,4 @@
-"""`RoutedAgent`: sessions that are gone on with by their id."""
+"""`RoutedAgent`: sessions resumed by their id."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.agents.routed import Drawn, chain, memory, options, values
 from tests.loops.policed import HOUR, failed, limited
 
 
-class TestGoingOn:
-    """Sessions that are gone on with by their id."""
+class TestResuming:
+    """Sessions resumed by their id."""
 
-    def test_it_goes_to_who_has_it(self) -> None:
-        """The owner gets its own id and the new prompt, though another is asked first."""
+    def test_the_owner_resumes_its_session(self) -> None:
+        """The owner gets its own id and the new prompt, even if another agent has priority."""
         t = Drawn()
         one = memory(t.agent("#", limited(HOUR)), can_resume=True)
         other = memory(t.cold("s|"), t.cold("s|"), can_resume=True)
@@ -32,13 +32,13 @@ class TestGoingOn:
         )
 
     def test_an_id_is_never_given_to_another(self) -> None:
-        """While the owner is out of work the next one begins anew, with the first prompt."""
+        """While the owner is on cooldown, the fallback starts over with the first prompt."""
         t = Drawn()
         one = memory(t.agent("-a#", limited(HOUR)), can_resume=True)
         other = memory(t.agent("-b#", failed("crash")), t.cold("s|"), can_resume=True)
         routed = RoutedAgent(chain(one, other))
         values(t, routed.spawn(options(session_id="first")))
-        # As whoever ordered it knows it, the session has gone on in the other agent.
+        # To the caller, the session has continued with the other agent.
         values(t, routed.spawn(options(prompt="On.", resume_session_id="first")))
         begun, resumed = other.spawned
         assert "first" != begun.session_id
@@ -46,7 +46,7 @@ class TestGoingOn:
         assert 1 == len(one.spawned)
 
     def test_the_owner_meets_a_limit(self) -> None:
-        """A session that cannot be gone on with is begun anew with all that it was told first."""
+        """A session that cannot be resumed starts over with its complete original prompt."""
         t = Drawn()
         one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
         other = memory(t.cold("s|"), can_resume=True)
@@ -61,8 +61,8 @@ class TestGoingOn:
         )
         assert anew.session_id not in (None, "first", "own")
 
-    def test_the_owner_is_out_of_work(self) -> None:
-        """So it is when the owner's limit is known already."""
+    def test_the_owner_is_on_cooldown(self) -> None:
+        """The same happens if the owner's limit is already known."""
         t = Drawn()
         one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
         other = memory(t.cold("s|"), t.cold("s|"), can_resume=True)
@@ -73,8 +73,8 @@ class TestGoingOn:
         assert ["Else.", "Do it."] == [spawned.prompt for spawned in other.spawned]
         assert [None, None] == [spawned.resume_session_id for spawned in other.spawned]
 
-    def test_an_owner_that_cannot(self) -> None:
-        """An agent that cannot go on with sessions begins anew."""
+    def test_an_owner_without_resume_support(self) -> None:
+        """An agent without support for resuming starts over."""
         t = Drawn()
         one = memory(t.cold("s|"), t.cold("s|"))
         routed = RoutedAgent(chain(one, memory(can_resume=True)))
@@ -84,7 +84,7 @@ class TestGoingOn:
         assert [None, None] == [spawned.resume_session_id for spawned in one.spawned]
 
     def test_an_unknown_id(self) -> None:
-        """An id that nobody here gave is a bad request, before any event."""
+        """An unknown id is a bad request before any event."""
         t = Drawn()
         one = memory(can_resume=True)
         (error,) = values(t, RoutedAgent(chain(one)).spawn(options(resume_session_id="who")))
@@ -93,7 +93,7 @@ class TestGoingOn:
         assert [] == one.spawned
 
     def test_old_sessions_are_forgotten(self) -> None:
-        """After many more a session cannot be gone on with, so that memory does not grow."""
+        """Old sessions can no longer be resumed, which bounds memory."""
         t = Drawn()
         spoken = AgentRun([AgentMessage(text="a")])
         one = memory(*[spoken] * 200, can_resume=True)

@@ -1,4 +1,4 @@
-"""What `stream_json` makes of lines that a program prints at once."""
+"""`stream_json` with lines that a program prints at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reactivex import Observable, operators as ops
 from typing_extensions import override
 
 import cuggino
-from cuggino.agents.stream_json import stream_json
+from cuggino.agents.base.stream import stream_json
 from cuggino.errors import GuardNotLive, LlmSessionError, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
@@ -27,7 +27,7 @@ WHO = {"a": None, "b": "call-1"}
 
 
 class Letters:
-    """A session whose lines are words: `p` a sign of life, `aX` a piece of text, `mX` a message."""
+    """A session whose lines are words: `p` a keepalive, `aX` a delta, `mX` a message."""
 
     limit: RateLimited | None = None
 
@@ -35,7 +35,7 @@ class Letters:
         self.breach: LlmSessionError | None = None
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """The event of a word; `x` is a breach of the guard."""
+        """Return the event of a word; `x` is a breach of the guard."""
         word = line.decode()
         match word[0]:
             case "p":
@@ -51,7 +51,7 @@ class Letters:
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How it ended; a defect when the program failed."""
+        """Return the outcome; a failed program is a defect."""
         if exit_code > 0:
             raise ZeroDivisionError
         return SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
@@ -60,14 +60,14 @@ class Letters:
 def letters(
     tmp_path: Path, *argv: str, session: type[Letters] = Letters
 ) -> Observable[LlmAgentEvent]:
-    """What the program's words are, read so."""
+    """Return the events of the program's words."""
     return stream_json(
         argv, program="letters", cwd=tmp_path, env=dict(os.environ), stdin="", session=session
     )
 
 
 def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
-    """What is told of these words, printed at once, and the error at the end."""
+    """Return the events of these words, printed at once, and the final error."""
     seen: list[str] = []
 
     def note(event: LlmAgentEvent) -> None:
@@ -89,38 +89,38 @@ def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
     return seen, None
 
 
-def test_signs_of_life_that_come_at_once_are_one(tmp_path: Path) -> None:
-    """Many signs of life in a row say what one says."""
+def test_simultaneous_keepalives_are_merged(tmp_path: Path) -> None:
+    """Consecutive keepalives become one."""
     assert (["p", "SessionEnded"], None) == told(tmp_path, "p", "p", "p")
 
 
-def test_pieces_of_a_text_that_come_at_once_are_one_piece(tmp_path: Path) -> None:
-    """Pieces of one text are joined in their order, signs of life between them or not."""
+def test_simultaneous_deltas_are_merged(tmp_path: Path) -> None:
+    """Deltas of one text are joined in order, with or without keepalives between them."""
     assert (["p", "aone two", "SessionEnded"], None) == told(tmp_path, "aone", "p", "a two", "p")
 
 
-def test_pieces_of_several_texts_stay_apart(tmp_path: Path) -> None:
-    """The text of a sub-agent is not joined with that of the agent, nor the order changed."""
+def test_deltas_of_several_texts_are_separate(tmp_path: Path) -> None:
+    """Deltas of agent and sub-agent are not joined or reordered."""
     words = ["a1", "b2", "b3", "a4"]
     assert (["a1", "b23", "a4", "SessionEnded"], None) == told(tmp_path, *words)
 
 
-def test_what_is_said_between_is_said_between(tmp_path: Path) -> None:
-    """Any other event comes after all that came before it, and before all that follows."""
+def test_other_events_keep_their_place(tmp_path: Path) -> None:
+    """Any other event keeps its place among the deltas."""
     words = ["p", "a1", "a2", "m12", "p", "a3", "m3"]
     expected = ["p", "a12", "m12", "p", "a3", "m3", "SessionEnded"]
     assert (expected, None) == told(tmp_path, *words)
 
 
-def test_a_breach_ends_the_session_with_what_came_before_it(tmp_path: Path) -> None:
-    """What was printed before a breach is told, what was printed behind it is not."""
+def test_events_around_a_breach(tmp_path: Path) -> None:
+    """Lines before a breach are emitted, later ones are not."""
     seen, error = told(tmp_path, "a1", "p", "x", "m2", "a3")
     assert ["p", "a1", "SessionEnded"] == seen
     assert isinstance(error, GuardNotLive)
 
 
-def test_a_breach_is_told_when_the_program_is_gone(tmp_path: Path) -> None:
-    """Nothing of the session runs any more when its end is told."""
+def test_a_breach_is_emitted_after_the_program_ended(tmp_path: Path) -> None:
+    """The final event follows the end of every process of the session."""
     pids: list[int] = []
     alive: list[bool] = []
 
@@ -136,8 +136,8 @@ def test_a_breach_is_told_when_the_program_is_gone(tmp_path: Path) -> None:
     assert [False] == alive
 
 
-def test_nothing_is_read_for_a_subscriber_that_has_left(tmp_path: Path) -> None:
-    """Who disposes at an event is not held up by the lines that came with it."""
+def test_nothing_is_read_after_disposal(tmp_path: Path) -> None:
+    """Disposal during an event skips the remaining lines."""
     read: list[bytes] = []
 
     class Noted(Letters):
@@ -159,10 +159,10 @@ def test_nothing_is_read_for_a_subscriber_that_has_left(tmp_path: Path) -> None:
         (RateLimited(status="rejected"), []),
     ],
 )
-def test_a_limit_is_told_once(
+def test_a_limit_is_emitted_once(
     told: RateLimited | None, expected: list[str], tmp_path: Path
 ) -> None:
-    """The limit that ended a session is told before its end, unless the program has told it."""
+    """The limit that ended a session is emitted before its end, unless it already was."""
 
     class Limited(Letters):
         limit = told
@@ -181,7 +181,7 @@ def test_a_limit_is_told_once(
 
 
 def test_a_defect_in_reading_the_end_ends_the_stream(tmp_path: Path) -> None:
-    """Whatever is wrong with what reads a session, a stream whose program has ended is over."""
+    """A defect in the session's parser still ends the stream."""
     stream = letters(tmp_path, "false")
     with pytest.raises(ZeroDivisionError):
         cuggino.run(stream)

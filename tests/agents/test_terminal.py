@@ -1,4 +1,4 @@
-"""Gemini and OpenCode in the terminal of a person: what they are told, and what is left of that."""
+"""Gemini and OpenCode in interactive sessions: their configuration and cleanup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cuggino.agents import InteractiveOptions
 from cuggino.agents.gemini import GeminiAgent
 from cuggino.agents.opencode import OpenCodeAgent
 from cuggino.errors import ConfigError, GuardNotLive
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 
 FAKE = f"""#!{sys.executable}
 import json, os, sys
@@ -30,12 +30,12 @@ told = {{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ), "tex
 Path(os.environ["HOME"], "told.json").write_text(json.dumps(told))
 sys.exit(3)
 """
-"""Notes how it was started and what stands in the files that it would read, and ends with 3."""
+"""A program that records its invocation and the files it would read, and exits with 3."""
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project, with a program, a home, and a place for temporary files beside it."""
+    """Return a project with a program, a home, and a folder for temporary files beside it."""
     program = tmp_path / "program"
     program.write_text(FAKE)
     program.chmod(0o755)
@@ -60,13 +60,13 @@ def opencode(project: Path, **env: str) -> OpenCodeAgent:
 
 
 def told(project: Path) -> Any:
-    """How the program was started; nothing is left of what was written for it."""
+    """Return the program's invocation; check that its files are removed."""
     assert [] == list((project.parent / "temp").iterdir())
     return json.loads((project.parent / "home" / "told.json").read_text())
 
 
 def test_gemini(project: Path) -> None:
-    """The terminal is handed over as it is, and the exit code comes back."""
+    """The terminal is passed through, and the exit code is returned."""
     assert 3 == gemini(project).interactive(InteractiveOptions(cwd=project))
     seen = told(project)
     assert ([], str(project), False) == (
@@ -77,7 +77,7 @@ def test_gemini(project: Path) -> None:
 
 
 def test_gemini_with_a_system_prompt(project: Path) -> None:
-    """It is in the context of the session, beside the user's own, whose settings count on."""
+    """The prompt is in the session's context beside the user's own, whose settings still apply."""
     own = project.parent / "home" / ".gemini"
     own.mkdir()
     (own / "settings.json").write_text('{"theme": "Dracula"}')
@@ -94,7 +94,7 @@ def test_gemini_with_a_system_prompt(project: Path) -> None:
 
 
 def test_gemini_whose_project_names_its_context(project: Path) -> None:
-    """The prompt goes to the file that the project has the program read."""
+    """The prompt is written to the context file configured by the project."""
     (project / ".gemini").mkdir()
     named = {"context": {"fileName": "AGENTS.md"}}
     (project / ".gemini" / "settings.json").write_text(json.dumps(named))
@@ -103,7 +103,7 @@ def test_gemini_whose_project_names_its_context(project: Path) -> None:
 
 
 def test_gemini_with_broken_settings(project: Path) -> None:
-    """Settings that cannot be read are told before anything is started, and nothing is left."""
+    """Unreadable settings are reported before anything starts, and no file remains."""
     own = project.parent / "home" / ".gemini"
     own.mkdir()
     (own / "settings.json").write_text("{")
@@ -113,14 +113,14 @@ def test_gemini_with_broken_settings(project: Path) -> None:
 
 
 def test_opencode(project: Path) -> None:
-    """The terminal is handed over as it is, and the exit code comes back."""
+    """The terminal is passed through, and the exit code is returned."""
     assert 3 == opencode(project).interactive(InteractiveOptions(cwd=project))
     seen = told(project)
     assert ([], str(project), []) == (seen["argv"], seen["cwd"], seen["texts"]["instructions"])
 
 
 def test_opencode_with_a_system_prompt(project: Path) -> None:
-    """It is one more of the user's instructions, in a private file."""
+    """The prompt is added to the user's instructions as a private file."""
     house = project / "house.md"
     house.write_text("Be kind.")
     config = json.dumps({"model": "m", "instructions": [str(house)]})
@@ -136,7 +136,7 @@ def test_opencode_with_a_system_prompt(project: Path) -> None:
 
 @pytest.mark.parametrize("agent", [gemini, opencode])
 def test_a_guard(project: Path, agent: Any) -> None:
-    """Neither can be held to a policy there, so it is not started with one."""
+    """Neither agent supports a guarded interactive session, so none is started."""
     policy = role_policy("implementing", project=project, level="roles")
     with pytest.raises(GuardNotLive) as caught:
         agent(project).interactive(InteractiveOptions(cwd=project, guard=policy))

@@ -1,4 +1,4 @@
-"""The local time zone: named in the environment or by the machine, with summer time."""
+"""The local time zone, from the environment or the machine, with daylight saving time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from zoneinfo import TZPATH
 
 import pytest
 
-from cuggino.agents.zone import local_zone
+from cuggino.agents.base.failure import local_zone
 
 WINTER, SUMMER = datetime(2026, 1, 1), datetime(2026, 7, 1)
 FOLDERS = [Path(folder) for folder in TZPATH if (Path(folder) / "Europe/Rome").exists()]
 
 
 def hours(env: Mapping[str, str], localtime: Path = Path("/missing")) -> tuple[float, float]:
-    """The offsets of the zone in winter and in summer."""
+    """Return the zone's offsets in winter and in summer."""
     zone = local_zone(env, localtime=localtime)
     offsets = [day.replace(tzinfo=zone).utcoffset() or timedelta() for day in (WINTER, SUMMER)]
     winter, summer = (offset.total_seconds() / 3600 for offset in offsets)
@@ -40,12 +40,12 @@ def hours(env: Mapping[str, str], localtime: Path = Path("/missing")) -> tuple[f
     ],
 )
 def test_the_zone_of_the_environment(name: str, expected: tuple[float, float]) -> None:
-    """`TZ` names the zone, with its summer time; what names none is UTC."""
+    """`TZ` selects the zone, with daylight saving time; an unknown name means UTC."""
     assert expected == hours({"TZ": name})
 
 
 def test_the_zone_of_the_machine(tmp_path: Path) -> None:
-    """Without `TZ` the zone is that of the machine's file, with its summer time."""
+    """Without `TZ` the machine's file selects the zone, with daylight saving time."""
     if not FOLDERS:
         pytest.skip("no files of time zones")
     link = tmp_path / "localtime"
@@ -55,8 +55,8 @@ def test_the_zone_of_the_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no zone at all, only text", b"TZif2" + bytes(10)])
-def test_a_file_that_is_no_zone(tmp_path: Path, content: bytes) -> None:
-    """A file that cannot be read as a zone is as good as none."""
+def test_an_invalid_zone_file(tmp_path: Path, content: bytes) -> None:
+    """An invalid file is treated as missing."""
     file = tmp_path / "localtime"
     file.write_bytes(content)
     assert (0, 0) == hours({}, file)

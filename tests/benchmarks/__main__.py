@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks`: everything that is measured, as a table and as JSON.
+"""`python -m tests.benchmarks`: run all benchmarks and print a table or JSON.
 
-Each figure stands beside its floor, measured in turns with it. Exit code 1 when an aim is missed.
+Each figure is interleaved with its floor. The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
     "memory": throughput.memory,
     "backlog": stages.backlog,
 }
-"""What can be measured, the quick ones first."""
+"""The groups of benchmarks, quick ones first."""
 
 QUICK: dict[str, Callable[[], Iterator[Figure]]] = {
     "markers": functools.partial(throughput.markers, sizes=(1, 8)),
@@ -37,11 +37,11 @@ QUICK: dict[str, Callable[[], Iterator[Figure]]] = {
     "memory": functools.partial(throughput.memory, size=2**25),
     "backlog": functools.partial(stages.backlog, items=500, worked=10),
 }
-"""The same on less, to see that it works."""
+"""The same benchmarks on smaller inputs, to check that they work."""
 
 
 def shown(figure: Figure) -> str:
-    """The line of the table."""
+    """Return the row of the table."""
     value = f"{figure.value:,.4g} {figure.unit}"
     floor = "" if figure.floor is None else f"{figure.floor:,.4g} {figure.unit}"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
@@ -54,7 +54,7 @@ def shown(figure: Figure) -> str:
 
 
 def main() -> int:
-    """Measure what was asked for."""
+    """Run the requested benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("group", nargs="*", help=f"any of {', '.join(GROUPS)}; all without one")
     parser.add_argument("--json", metavar="FILE", help="write the figures there")

@@ -1,4 +1,4 @@
-"""How long a program takes to begin, as a multiple of an interpreter that does nothing."""
+"""Startup times as multiples of an idle interpreter's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from cuggino.agents.guard import make_guard
-from cuggino.security.policy import Policy
+from cuggino.agents.base.guard import make_guard
+from cuggino.agents.claude.guard import guard_settings
+from cuggino.guard.policy import Policy
 from tests.benchmarks.measuring import Figure, in_turns, run, seconds
 
 BARE = [sys.executable, "-c", "pass"]
@@ -20,7 +21,7 @@ PROGRAM = [sys.executable, "-m", "cuggino_cli"]
 
 
 def command_line(*, rounds: int = 15) -> Iterator[Figure]:
-    """`--version`, `--help` and bare imports."""
+    """Measure `--version`, `--help` and bare imports."""
     acts = {
         "cuggino --version": [*PROGRAM, "--version"],
         "cuggino --help": [*PROGRAM, "--help"],
@@ -50,7 +51,7 @@ def command_line(*, rounds: int = 15) -> Iterator[Figure]:
 
 
 def first_spawn(*, rounds: int = 7) -> Iterator[Figure]:
-    """`cuggino run` until it has started its first agent, which ends it."""
+    """Measure `cuggino run` until its first agent starts and terminates it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / ".specs").mkdir()
@@ -84,7 +85,7 @@ def first_spawn(*, rounds: int = 7) -> Iterator[Figure]:
 
 
 def guard_hook(*, rounds: int = 21) -> Iterator[Figure]:
-    """One question to the guard, with shell, interpreter, policy and parser."""
+    """Measure one check by the guard, with shell, interpreter, policy and parser."""
     with tempfile.TemporaryDirectory() as name:
         folder = str(Path(name).resolve())
         for tool, given in (
@@ -92,7 +93,7 @@ def guard_hook(*, rounds: int = 21) -> Iterator[Figure]:
             ("Write", {"file_path": f"{folder}/src/app.py", "content": "x = 1\n"}),
         ):
             policy = Policy(project=folder, level="full")
-            hooks = make_guard(policy).settings(manner="allow")["hooks"]
+            hooks = guard_settings(make_guard(policy), manner="allow")["hooks"]
             entry = hooks["PreToolUse"][0]["hooks"][0]
             call = {
                 "hook_event_name": "PreToolUse",

@@ -1,4 +1,4 @@
-"""How things are measured: the floor and what is compared with it in turns, in one run."""
+"""Interleaved measurements of a figure and its floor in one run."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ Unit = Literal["s", "ms", "us", "MiB", "MiB/s", "lines/s", "x"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One line of the table."""
+    """One row of the table."""
 
     name: str
     value: float
     unit: Unit
     floor: float | None = None
-    """What the least that could do it takes, measured beside it; in the same unit."""
+    """The value of a bare minimum, interleaved with it, in the same unit."""
     floor_name: str = ""
     ratio: float | None = None
-    """Of the value to the floor, or of the large to the small input; its aim is `most`."""
+    """The ratio of value to floor, or of large to small input; its target is `most`."""
     most: float | None = None
-    """What the ratio, or the value where there is none, should not exceed."""
+    """The target: a maximum of the ratio, or of the value without a ratio."""
 
     @property
     def judged(self) -> float:
-        """What `most` is about."""
+        """Return the number that `most` limits."""
         return self.value if self.ratio is None else self.ratio
 
     @property
     def holds(self) -> bool | None:
-        """Whether the aim is met; None without one."""
+        """Return True if the target is met, None without one."""
         return None if self.most is None else self.judged <= self.most
 
     def as_json(self) -> dict[str, Any]:
-        """The line as an object, its verdict included."""
+        """Return the row as an object with its verdict."""
         return {**asdict(self), "holds": self.holds}
 
 
 class Took(NamedTuple):
-    """What a process took, with all of its children that it has waited for."""
+    """The resources used by a process and its reaped children."""
 
     wall: float
     """Seconds."""
@@ -60,7 +60,7 @@ def run(
     env: Mapping[str, str] | None = None,
     codes: Sequence[int] = (0,),
 ) -> Took:
-    """Run the program with no input, its output thrown away."""
+    """Run the program without input and discard its output."""
     with subprocess.Popen(
         argv,
         cwd=cwd,
@@ -84,15 +84,15 @@ def peak():
     import resource, sys
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    # Not `ru_maxrss`, which is also that of the process from which this one was made.
+    # Not `ru_maxrss`, which includes the peak of the parent process.
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 2**10
 """
-"""Source of a function that gives the MiB that a process had resident at most."""
+"""Source of a function that returns the peak resident memory of a process in MiB."""
 
 
 def seconds(act: Callable[[], object]) -> float:
-    """How long it takes once."""
+    """Return the duration of one call."""
     began = time.perf_counter()
     act()
     return time.perf_counter() - began
@@ -101,9 +101,9 @@ def seconds(act: Callable[[], object]) -> float:
 def in_turns(
     rounds: int, *acts: Callable[[], float], warm: int = 1, best: bool = False
 ) -> list[float]:
-    """What each comes to: the median (or the least) of rounds in which they follow each other.
+    """Return the median (or the minimum) of each over interleaved rounds.
 
-    In turns, so that all meet the same load of the machine.
+    Interleaving exposes all of them to the same load of the machine.
     """
     for _ in range(warm):
         for act in acts:

@@ -1,4 +1,4 @@
-"""What lies between agents: stages, starts and ends of processes, the journal, a full backlog."""
+"""Overhead between agents: stages, starts and ends of processes, the journal, a full backlog."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.benchmarks.measuring import Figure, in_turns, seconds
 
 
 def overhead(*, stages: int = 50, many: int = 10_000) -> Iterator[Figure]:
-    """A stage that runs a process against the process alone, and stages that run nothing."""
+    """Compare a stage that runs a process with the process alone; measure empty stages."""
     argv = ["/bin/sh", "-c", "echo said"]
 
     def told() -> Flow[None]:
@@ -67,7 +67,7 @@ def overhead(*, stages: int = 50, many: int = 10_000) -> Iterator[Figure]:
 
 
 def processes(*, rounds: int = 15) -> Iterator[Figure]:
-    """From the subscription to the first line, and from the disposal to the last process's end."""
+    """Measure from subscription to the first line, and from disposal to the process's end."""
     argv = ["/bin/sh", "-c", "echo said; exec sleep 600"]
 
     def plain() -> tuple[float, float]:
@@ -111,7 +111,7 @@ def processes(*, rounds: int = 15) -> Iterator[Figure]:
 
 
 def journal(*, entries: int = 2000) -> Iterator[Figure]:
-    """An entry of the journal, with and without waiting for the disk where it decides."""
+    """Measure a journal entry, with and without waiting for the disk at decisions."""
     event = ToolCall(name="Bash", input={"command": "python3 -m pytest -q"}, id="t")
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
@@ -161,7 +161,7 @@ def journal(*, entries: int = 2000) -> Iterator[Figure]:
 
 
 def backlog(*, items: int = 10_000, worked: int = 50) -> Iterator[Figure]:
-    """A watch that finds so many items: until it takes the first, and for each further one."""
+    """Measure a watch on a full backlog: until the first item, and for each further one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / ".specs").mkdir()
@@ -208,7 +208,7 @@ def backlog(*, items: int = 10_000, worked: int = 50) -> Iterator[Figure]:
 
 
 def _agent() -> InMemoryAgent:
-    """An agent that plans, does and approves at once, without a process."""
+    """Return an agent that plans, implements and approves immediately, without a process."""
 
     def says(text: str, plan: str | None = None) -> Iterator[AgentRun]:
         return repeat(AgentRun([AgentMessage(text=text)], plan=plan))

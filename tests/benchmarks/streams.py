@@ -1,4 +1,4 @@
-"""A large stream of Claude Code, and a program that prints it in the place of `claude`."""
+"""A large stream of Claude Code, and a fake `claude` program that prints it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _delta(number: int) -> bytes:
 
 
 def _round(number: int) -> Iterator[bytes]:
-    """Thirty lines: twenty that only show text being written, then messages, calls, results."""
+    """Yield thirty lines: twenty deltas, then messages, calls and results."""
     message = {"id": f"msg_{number}", "role": "assistant", "model": "m", "type": "message"}
     usage = {"input_tokens": 10, "output_tokens": 100, "cache_read_input_tokens": 1000}
     for part in range(20):
@@ -66,7 +66,7 @@ def _round(number: int) -> Iterator[bytes]:
 
 
 def lines(rounds: int) -> Iterator[bytes]:
-    """The lines of one session: thirty a round, and those of its beginning and end."""
+    """Yield the lines of one session: thirty a round, with its start and end."""
     yield _line(
         type="system", subtype="init", session_id=_SESSION, claude_code_version="2.1.329", model="m"
     )
@@ -92,7 +92,7 @@ def lines(rounds: int) -> Iterator[bytes]:
 
 
 def write_stream(path: Path, *, rounds: int) -> int:
-    """Write the session; gives its bytes."""
+    """Write the session and return its size in bytes."""
     with path.open("wb") as file:
         for line in lines(rounds):
             file.write(line)
@@ -100,7 +100,7 @@ def write_stream(path: Path, *, rounds: int) -> int:
 
 
 def write_large(path: Path, *, size: int) -> int:
-    """Write a session of at least so many bytes, without holding it; gives its bytes."""
+    """Write a session of at least this size without holding it; return its size in bytes."""
     with path.open("wb") as file:
         last: list[bytes] = []
         for number, line in enumerate(lines(sys.maxsize)):
@@ -113,7 +113,7 @@ def write_large(path: Path, *, size: int) -> int:
 
 
 def write_program(path: Path, stream: Path) -> Path:
-    """A `claude` that prints the stream, whatever it is asked; its version when asked for that."""
+    """Write a `claude` that prints the stream for any prompt, and supports `--version`."""
     path.write_text(
         "#!/bin/sh\n"
         'case "$1" in --version) echo "2.1.329 (Claude Code)"; exit;; esac\n'

@@ -1,4 +1,4 @@
-"""What one question to the guard costs, as a multiple of a Python that does nothing."""
+"""The cost of one check by the guard, as a multiple of an idle Python."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents.guard import make_guard
-from cuggino.security.policy import Policy
+from cuggino.agents.base.guard import make_guard
+from cuggino.agents.claude.guard import guard_settings
+from cuggino.guard.policy import Policy
 
-ROUNDS = 21
+ROUNDS = 9
 MOST = 9.0
-"""A multiple that is never reached; some four to six are usual."""
+"""A multiple far above the usual four to six."""
 
 
 def seconds(argv: Sequence[str], data: bytes) -> float:
@@ -27,12 +28,12 @@ def seconds(argv: Sequence[str], data: bytes) -> float:
 
 
 @pytest.mark.parametrize("level", ["roles", "full"])
-def test_the_cost_of_a_call(
+def test_cost_of_a_call(
     tmp_path: Path, level: str, record_property: Callable[[str, object], None]
 ) -> None:
     """The whole hook (shell, interpreter, policy, parser) costs a few bare interpreters."""
     policy = Policy(project=str(tmp_path.resolve()), level="roles" if level == "roles" else "full")
-    entry = make_guard(policy).settings(manner="allow")["hooks"]["PreToolUse"][0]["hooks"][0]
+    entry = guard_settings(make_guard(policy), manner="allow")["hooks"]["PreToolUse"][0]["hooks"][0]
     command = "cd src && python3 -m pytest -q tests/test_app.py 2>&1 | tail -20; git status"
     call = {
         "hook_event_name": "PreToolUse",
@@ -44,7 +45,7 @@ def test_the_cost_of_a_call(
     data = json.dumps(call).encode()
     bare = [sys.executable, "-I", "-S", "-c", "pass"]
     whole = [entry["command"], *entry["args"]]
-    # In turns, so that both meet the same load of the machine.
+    # Interleaved, so that both run under the same load.
     pairs = [(seconds(bare, data), seconds(whole, data)) for _ in range(ROUNDS)]
     ratio = statistics.median(b for _, b in pairs) / statistics.median(a for a, _ in pairs)
     record_property("multiple of a bare interpreter", round(ratio, 2))

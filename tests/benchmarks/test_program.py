@@ -1,4 +1,4 @@
-"""The program that measures: its table, its JSON, its verdicts."""
+"""The benchmark program: its table, its JSON, its verdicts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.benchmarks.streams import lines, write_large, write_stream
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_table_and_json(tmp_path: Path) -> None:
-    """A figure a line of the table, the same in JSON, and the verdict as exit code."""
+def test_table_and_json(tmp_path: Path) -> None:
+    """Each figure is a row of the table and in the JSON; the exit code is the verdict."""
     file = tmp_path / "figures.json"
     done = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks", "--quick", "--json", str(file), "journal"],
@@ -42,7 +42,7 @@ def test_a_table_and_json(tmp_path: Path) -> None:
 
 
 def test_unknown_group() -> None:
-    """A group that is none is refused with those that are."""
+    """An unknown group is rejected with the list of known ones."""
     words = [sys.executable, "-m", "tests.benchmarks", "speed"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert 2 == done.returncode
@@ -61,7 +61,7 @@ def test_unknown_group() -> None:
     ],
 )
 def test_verdict(ratio: float | None, value: float, most: float | None, expected: str) -> None:
-    """An aim is about the ratio, or about the value of a figure without one."""
+    """A target limits the ratio, or the value of a figure without one."""
     figure = Figure(
         name="x", value=value, unit="s", floor=4.0, floor_name="y", ratio=ratio, most=most
     )
@@ -69,7 +69,7 @@ def test_verdict(ratio: float | None, value: float, most: float | None, expected
 
 
 def test_turns() -> None:
-    """Acts follow each other, the first ones are not counted, and the median is taken."""
+    """Calls are interleaved, warm-up calls are not counted, and the median is returned."""
     said: list[str] = []
     numbers = iter([100.0, 3.0, 1.0, 2.0])
 
@@ -85,8 +85,8 @@ def test_turns() -> None:
     assert ["one", "two"] * 4 == said
 
 
-def test_the_stream(tmp_path: Path) -> None:
-    """Each line is JSON, two thirds of them deltas; a large one has the size that was asked for."""
+def test_stream(tmp_path: Path) -> None:
+    """Each line is JSON, two thirds are deltas; a large stream has the requested size."""
     path = tmp_path / "stream"
     size = write_stream(path, rounds=10)
     found = [json.loads(line) for line in path.read_bytes().splitlines()]

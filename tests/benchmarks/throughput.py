@@ -1,4 +1,4 @@
-"""From an agent's line to a printed line: processor and memory, against `json.loads` alone."""
+"""From an agent's line to a printed line: CPU and memory, compared with `json.loads` alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _loop(program: Path, *words: str) -> list[str]:
 
 
 def lines(*, rounds: int = 6666) -> Iterator[Figure]:
-    """`cuggino run` on 200,000 lines, of which two thirds are deltas, as in facts/performance."""
+    """Measure `cuggino run` on 200,000 lines, two thirds of them deltas."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stream = folder / "stream.jsonl"
@@ -89,7 +89,7 @@ def lines(*, rounds: int = 6666) -> Iterator[Figure]:
 
 
 def memory(*, size: int = 2**30) -> Iterator[Figure]:
-    """The peak of `cuggino run` on a stream of a gibibyte, beside that on a short one."""
+    """Compare the peak memory of `cuggino run` on a gibibyte with that on a short stream."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stream = folder / "stream.jsonl"
@@ -121,7 +121,7 @@ def memory(*, size: int = 2**30) -> Iterator[Figure]:
 
 
 def markers(*, sizes: tuple[int, ...] = (1, 10, 100)) -> Iterator[Figure]:
-    """`extract_markers` on one message of so many MiB, markers and half markers in it."""
+    """Measure `extract_markers` on one message of each size in MiB, with partial markers."""
     tags = marker_tags(Note, Done)
     unit = "Some words about `<NOTE>` and a <b>tag</b> in a line of text.\n" * 50
     unit += "<NOTE>something worth remembering</NOTE>\n"

@@ -1,4 +1,4 @@
-"""The project and the keyboard that the tests of the commands share."""
+"""Fixtures shared by the command tests: projects, terminals and loops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from prompt_toolkit.output import DummyOutput, Output
 
 from cuggino.config import Config, save_config
 from cuggino.events import parse_event
-from cuggino_cli.commands import setup
 from cuggino_cli.main import main
+from cuggino_cli.screen import console
 from tests.cli import loops
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.falling import Lines
@@ -27,7 +27,7 @@ steps = [{ say = "hello" }]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project, which is the present folder."""
+    """An empty project as the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".specs").mkdir()
     return tmp_path
@@ -35,10 +35,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Runs the command at a terminal where the keys are typed; gives the exit code."""
+    """Run the command at a terminal, type the keys, and return the exit code."""
 
     def run(keys: str, *args: str, output: Output | None = None) -> int:
-        monkeypatch.setattr(setup, "on_terminal", lambda: True)
+        monkeypatch.setattr(console, "on_terminal", lambda: True)
         with (
             create_pipe_input() as keyboard,
             create_app_session(input=keyboard, output=output or DummyOutput()),
@@ -51,7 +51,7 @@ def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
 
 @pytest.fixture
 def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a specification and an agent, which is the present folder."""
+    """A project with a specification and an agent, as the working directory."""
     folder = tmp_path / "project"
     (folder / ".specs").mkdir(parents=True)
     (folder / ".specs" / "login.md").write_text("# Login\n", encoding="utf-8")
@@ -62,8 +62,14 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def no_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep git from finding a repository, even if the temporary folder is in one."""
+    monkeypatch.setattr("cuggino.sources.git.repository_state", lambda _folder: None)
+
+
+@pytest.fixture
 def no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """git knows nobody, and guesses nobody either."""
+    """Leave git without an identity and unable to guess one."""
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n", encoding="utf-8")
@@ -76,7 +82,7 @@ def no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
-    """In the place of the deliverables loop, in every project."""
+    """A test double for the deliverables loop, in every project."""
     monkeypatch.delenv("AUTONOE_NO_SANDBOX", raising=False)
     drawn = Loop()
     drawn.put(monkeypatch)
@@ -85,7 +91,7 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
 
 @pytest.fixture
 def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of deliverables, which is the present folder."""
+    """A deliverables project as the working directory."""
     folder = project_of(tmp_path / "project", "")
     monkeypatch.chdir(folder)
     return folder
@@ -93,7 +99,7 @@ def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of the plan/build loop, which is the present folder; the home is beside it."""
+    """A plan/build project as the working directory, with the home folder beside it."""
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("AUTONOE_NO_SANDBOX", raising=False)
@@ -105,7 +111,7 @@ def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def drawn_loop(looping: Path, monkeypatch: pytest.MonkeyPatch) -> loops.DrawnLoop:
-    """In the place of the plan/build loop, in every project."""
+    """A test double for the plan/build loop, in every project."""
     drawn = loops.DrawnLoop()
     drawn.put(monkeypatch)
     return drawn
@@ -113,10 +119,10 @@ def drawn_loop(looping: Path, monkeypatch: pytest.MonkeyPatch) -> loops.DrawnLoo
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Runs a command at a terminal where the keys are typed; gives the exit code."""
+    """Run a command at a terminal, type the keys, and return the exit code."""
 
     def run(keys: str, *args: str) -> int:
-        monkeypatch.setattr(setup, "on_terminal", lambda: True)
+        monkeypatch.setattr(console, "on_terminal", lambda: True)
         with (
             create_pipe_input() as keyboard,
             create_app_session(input=keyboard, output=DummyOutput()),
@@ -129,5 +135,5 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
 
 @pytest.fixture
 def said(capfd: pytest.CaptureFixture[str]) -> Lines:
-    """The events that `--json` has printed."""
+    """Return the events that `--json` printed."""
     return lambda: [parse_event(line) for line in capfd.readouterr().out.splitlines()]

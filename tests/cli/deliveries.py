@@ -1,4 +1,4 @@
-"""What the tests of `cuggino deliver` share: a loop that is drawn, and a project that is real."""
+"""A test double for the deliverables loop and a real project, for the `cuggino deliver` tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1;
 
 
 def project_of(folder: Path, scenario: str, **settings: Any) -> Path:
-    """A project with a specification, whose scripted agent plays the scenario."""
+    """Return a project with a specification and a scripted agent that plays the scenario."""
     folder.mkdir(exist_ok=True)
     (folder / "SPEC.md").write_text("# A login\n", encoding="utf-8")
     (folder / "scenario.toml").write_text(scenario, encoding="utf-8")
@@ -57,10 +57,10 @@ def project_of(folder: Path, scenario: str, **settings: Any) -> Path:
 
 @dataclass
 class Loop(DrawnRun[DeliverRunOptions]):
-    """In the place of the loop."""
+    """A test double for the deliverables loop."""
 
     events: Iterable[Event] = (DONE,)
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every `Runtime` have this loop."""
+        """Make every `Runtime` use this loop."""
         self.put_for("deliver", "resume_delivery", monkeypatch)

@@ -1,4 +1,4 @@
-"""A loop of sessions that is drawn: it says what it is to say, and keeps how it was asked."""
+"""A test double for a loop of sessions: it emits given events and records how it was called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Options = TypeVar("Options")
 
 @dataclass
 class DrawnRun(Generic[Options]):
-    """In the place of a loop."""
+    """A test double for a loop."""
 
     events: Iterable[Event]
     error: Exception | None = None
@@ -30,7 +30,7 @@ class DrawnRun(Generic[Options]):
         return events if self.error is None else concat(events, throw(self.error))
 
     def put_for(self, run: str, resume: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every `Runtime` have this loop under these names."""
+        """Make every `Runtime` use this loop under these names."""
 
         def begin(runtime: Runtime, options: Options, *, interrupt: object) -> Observable[Any]:
             self.runtimes.append(runtime)

@@ -1,4 +1,4 @@
-"""Scripted agents that meet a usage limit, and the configuration in which others take over."""
+"""Scripted agents that hit a usage limit, and configurations with fallbacks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def scenarios(folder: Path, **texts: str) -> None:
 
 
 def typed(folder: Path, text: str) -> None:
-    """What a person has typed into the configuration."""
+    """Return a configuration as a user would write it."""
     (folder / ".cuggino.json").write_text(text, encoding="utf-8")
 
 
@@ -68,7 +68,7 @@ def fallen(events: list[Event]) -> list[tuple[str, str, str, str]]:
 
 
 class Loose(InMemoryAgent):
-    """An agent that cannot be held to anything, by import path."""
+    """An agent without guard support, addressed by import path."""
 
     def __init__(self) -> None:
         super().__init__({}, name="loose")

@@ -1,4 +1,4 @@
-"""A person at the keyboard of `cuggino setup`, and the project in which they sit."""
+"""A user at the keyboard of `cuggino setup`, and their project."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Setup = Callable[..., int]
 
 
 def answer(text: str) -> str:
-    """The keys that replace a pre-filled answer."""
+    """Return the keys that replace a pre-filled answer."""
     return ERASE + text + ENTER
 
 
 def saved(project: Path) -> dict[str, Any]:
-    """What is in the saved file."""
+    """Return the content of the saved file."""
     content: dict[str, Any] = json.loads((project / ".cuggino.json").read_text(encoding="utf-8"))
     return content

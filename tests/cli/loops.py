@@ -1,4 +1,4 @@
-"""What the tests of `cuggino loop` share: a loop that is drawn, and a project that is real."""
+"""A test double for the plan/build loop and a real project, for the `cuggino loop` tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino.events import Event, PlanBuildEnded
-from cuggino.loops.options import PlanBuildOptions
+from cuggino.loops.frame.options import PlanBuildOptions
 from tests.cli.drawn_runs import DrawnRun
 
 COMPLETE = PlanBuildEnded(reason="complete", iterations=2, done=3, cost_usd=0.5, duration=90)
@@ -49,7 +49,7 @@ say = '''{{"complete": true, "testsPass": true, "documentationExists": true,
 
 
 def project_of(folder: Path, scenario: str = "", *, branch: str = "feat", **settings: Any) -> Path:
-    """A project on a branch, with prompts and a requirement, and an agent with that scenario."""
+    """Return a project on a branch, with prompts, a requirement and an agent with that scenario."""
     requirements = folder / "docs" / "requirements" / "m"
     requirements.mkdir(parents=True, exist_ok=True)
     (requirements / "SPECIFICATION.md").write_text("R-1: a\n", encoding="utf-8")
@@ -64,10 +64,10 @@ def project_of(folder: Path, scenario: str = "", *, branch: str = "feat", **sett
 
 @dataclass
 class DrawnLoop(DrawnRun[PlanBuildOptions]):
-    """In the place of the loop."""
+    """A test double for the plan/build loop."""
 
     events: Iterable[Event] = (COMPLETE,)
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every `Runtime` have this loop."""
+        """Make every `Runtime` use this loop."""
         self.put_for("plan_build", "resume_plan_build", monkeypatch)

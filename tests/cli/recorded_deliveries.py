@@ -1,4 +1,4 @@
-"""Journals of the deliverables loop, written by the loop itself around agents that are drawn."""
+"""Journals of the deliverables loop, recorded by the real loop with scripted agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def turn(
     verifies: Iterable[str] = (),
     cost: float = 0.25,
 ) -> Turn:
-    """A session that says this in the end, and leaves the deliverables so."""
+    """Return a session that ends with this text and these deliverables."""
     ended = SessionEnded(outcome="completed", cost_usd=cost, usage=Usage(output_tokens=10))
     items = [*said, *([AgentMessage(text=words)] if words else []), ended]
     stream: Observable[Any] = from_iterable(items).pipe(ops.delay(SECONDS))
@@ -33,7 +33,7 @@ def turn(
 
 
 def bash(command: str, name: str = "t1") -> tuple[ToolCall, ToolResult]:
-    """A call of a command, and its answer."""
+    """Return a command call and its result."""
     call = ToolCall(name="Bash", input={"command": command}, id=name)
     return call, ToolResult(name=name, output="")
 
@@ -57,7 +57,7 @@ def deliver(
     seconds: float | None = None,
     **given: Any,
 ) -> JournalFile:
-    """The journal of a run with these sessions; a person interrupts it after so many `seconds`."""
+    """Return the journal of a run with these sessions, interrupted after `seconds` if given."""
     project = Delivered(folder, turns or TURNS, start)
     interrupt: Observable[object] = never()
     if seconds is not None:
@@ -67,7 +67,7 @@ def deliver(
 
 
 def go_on(folder: Path, *turns: Turn, **given: Any) -> JournalFile:
-    """The journal of the latest run, after another process has gone on with it an hour later."""
+    """Return the journal of the latest run after another process resumed it an hour later."""
     project = Delivered(folder, turns)
     project.marbles.scheduler.advance_to(3600.0)
     options = project.options(journal=True, **given)
@@ -76,15 +76,15 @@ def go_on(folder: Path, *turns: Turn, **given: Any) -> JournalFile:
 
 
 def latest(folder: Path) -> JournalFile:
-    """The latest journal there."""
+    """Return the latest journal."""
     return read_journal(path_of(folder))
 
 
 def path_of(folder: Path) -> Path:
-    """Where that is."""
+    """Return the path of the journal."""
     return list_journals(Workspace(folder).journal)[0]
 
 
 def hanging(*said: Event) -> Turn:
-    """A session that says this, and then nothing any more."""
+    """Return a session that emits this text and then hangs."""
     return Turn(stream=concat(from_iterable(said), never()))

@@ -1,4 +1,4 @@
-"""Journals of small runs that the tests of `cuggino runs` share."""
+"""Journals of small runs, shared by the `cuggino runs` tests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def record(
     item: str | None = None,
     agent: str = "claude",
 ) -> Path:
-    """The journal of a run that said this."""
+    """Return the journal of a run with these events."""
     started = RunStarted(
         run_id=run_id,
         kind=kind,
@@ -88,6 +88,6 @@ def record(
 
 
 def output_of(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    """What the command prints, which ends with 0."""
+    """Run the command, assert that it exits with 0, and return its output."""
     assert 0 == main([*args])
     return capsys.readouterr().out

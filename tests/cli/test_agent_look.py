@@ -1,4 +1,4 @@
-"""Which agents are looked at, and how long they may take."""
+"""Which agents are probed, and how long a probe may take."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cuggino_cli.agent_look import _answer, _configured
+from cuggino.doctor.agents import _answer, _configured
 
 
 def test_the_agents_of_a_project(tmp_path: Path) -> None:
-    """Those of roles, those who take over in one role, and those who do in all are its own."""
+    """A project's agents include those of roles and the fallbacks of one role or of all."""
     config = {
         "agent": "claude",
         "agents": {"planning": {"agent": "a:A", "fallback": ["b:B"]}, "audit": "c:C"},
@@ -22,15 +22,15 @@ def test_the_agents_of_a_project(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_asked_for_late() -> None:
-    """What has ended has answered, also when another one has used up the time."""
+    """A finished probe counts even if another one used up the time."""
     words = [sys.executable, "-c", "print('said')"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         process.wait(timeout=60)
         assert b"said\n" == _answer(process, -1.0)
 
 
-def test_no_answer_in_time() -> None:
-    """Whoever still runs when the time is up has not answered."""
+def test_a_probe_that_times_out() -> None:
+    """A probe that is still running at the deadline has no answer."""
     words = [sys.executable, "-c", "input()"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert _answer(process, 0.0) is None

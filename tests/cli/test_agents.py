@@ -1,4 +1,4 @@
-"""`cuggino agents`: what is listed, in whose words, and how it looks."""
+"""`cuggino agents`: which agents are listed, and how the list looks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ import psutil
 import pytest
 
 from cuggino.agents import Capabilities
-from cuggino.agents.registry import BUILT_IN
+from cuggino.agents.choosing.registry import BUILT_IN
 from cuggino.config import Config, save_config
+from cuggino.doctor.agents import AgentReport, inspect_agent, inspect_agents
 from cuggino.testing.leaks import is_guardian
-from cuggino_cli.agent_look import Look, look_at, look_at_all
 from cuggino_cli.main import main
-from cuggino_cli.output.agents import agents_fragments
-from cuggino_cli.output.theme import paint
-from cuggino_cli.output.widths import width
+from cuggino_cli.screen.agents import agents_fragments
+from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.text import width
 from tests.third_party import AGENT, install
 
-READY = Look(
+READY = AgentReport(
     name="claude",
     origin="cuggino",
     configured=True,
@@ -41,7 +41,7 @@ READY = Look(
     ),
     sandbox_unavailable="bubblewrap is missing",
 )
-MISSING = Look(
+MISSING = AgentReport(
     name="copilot",
     origin="cuggino",
     state="missing",
@@ -49,7 +49,7 @@ MISSING = Look(
     hint="install it with `npm install -g @github/copilot`",
     capabilities=Capabilities(guard="files", resume=True, cost="tokens", note="not shown now"),
 )
-OLD = Look(
+OLD = AgentReport(
     name="codex",
     origin="cuggino",
     state="old",
@@ -57,13 +57,13 @@ OLD = Look(
     hint="update it",
     capabilities=Capabilities(),
 )
-BROKEN = Look(
+BROKEN = AgentReport(
     name="theirs",
     origin="theirs-package",
     problem='the agent "theirs"\ncannot be loaded: \x1b[31mValueError',
     hint="install it anew",
 )
-THEIRS = Look(
+THEIRS = AgentReport(
     name="other",
     origin="other-package",
     state="ready",
@@ -75,7 +75,7 @@ LOOKS = (READY, MISSING, OLD, BROKEN, THEIRS)
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for packages, seen by this process and by those it starts."""
+    """A folder for packages on the path of this process and of its children."""
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -83,12 +83,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def table(looks: Sequence[Look] = LOOKS, columns: int | None = None) -> list[str]:
+def table(looks: Sequence[AgentReport] = LOOKS, columns: int | None = None) -> list[str]:
     return paint(agents_fragments(looks, columns=columns), color=False).splitlines()
 
 
 def test_the_table() -> None:
-    """An agent is a line: what it can do, and in the note what is to be done or known."""
+    """Each row shows an agent's capabilities, with a note on problems and next steps."""
     install_it = "install it with `npm install -g @github/copilot`"
     cannot = 'the agent "theirs" cannot be loaded: ␛[31mValueError'
     assert [
@@ -104,7 +104,7 @@ def test_the_table() -> None:
 
 
 def test_a_wide_terminal() -> None:
-    """On a terminal the note is cut, and nothing else."""
+    """A wide terminal truncates the note and nothing else."""
     lines = table(columns=100)
     assert len(LOOKS) + 1 == len(lines)
     assert all(width(line) < 100 for line in lines)
@@ -113,7 +113,7 @@ def test_a_wide_terminal() -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 90])
 def test_a_narrow_terminal(columns: int) -> None:
-    """On a narrow terminal each agent takes some lines, and its whole note is there."""
+    """A narrow terminal shows each agent on several lines with its whole note."""
     lines = table(columns=columns)
     assert all(width(line) < columns for line in lines)
     text = " ".join(" ".join(lines).split())
@@ -124,7 +124,7 @@ def test_a_narrow_terminal(columns: int) -> None:
 
 
 def test_colours() -> None:
-    """What is there is green, what is missing yellow, what is broken red."""
+    """Available is green, missing is yellow and broken is red."""
     lines = paint(agents_fragments(LOOKS, columns=None), color=True).splitlines()
     assert "\x1b[1m\x1b[32m2.1.329" in lines[1]
     assert "\x1b[1m\x1b[33mnot installed" in lines[2]
@@ -132,7 +132,7 @@ def test_colours() -> None:
 
 
 def test_json(packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json each agent is an object a line, those of cuggino first."""
+    """With `--json` each agent is one object per line, built-in agents first."""
     install(packages, "theirs", AGENT)
     save_config(project, Config(agent="theirs"))
     assert 0 == main(["agents", "--json"])
@@ -165,7 +165,7 @@ def test_without_a_terminal(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Into a pipe goes the whole table, without colours unless they are asked for."""
+    """A pipe gets the whole table, uncolored unless color is requested."""
     install(packages, "theirs", AGENT.replace("a small house", "a very small house " * 20))
     monkeypatch.setenv("PATH", "/nowhere")
     assert 0 == main(["agents"])
@@ -178,20 +178,20 @@ def test_without_a_terminal(
 
 
 def test_broken_packages(packages: Path, project: Path) -> None:
-    """A package that fails, prints, ends its process or is no agent is one look, and no more."""
+    """A package that fails, prints, exits or holds no agent affects only its own row."""
     install(packages, "absent", "", agents={"absent": "no_such_module:Agent"})
     install(packages, "ends", "import os\nos._exit(3)\n")
     install(packages, "loud", "print('x' * 100_000)\n" + AGENT)
     install(packages, "raises", "raise OSError('not today')\n")
     install(packages, "strange", "class Agent:\n    pass\n")
     install(packages, "unsure", AGENT.replace('return "7.1"', "raise KeyError('version')"))
-    looks = {look.name: look for look in look_at_all(project)}
+    looks = {look.name: look for look in inspect_agents(project)}
     assert ("ready", "7.1") == (looks["loud"].state, looks["loud"].version)
     words = {
         "absent": "No module named 'no_such_module'",
-        "ends": "its code ended the process that looked at it",
+        "ends": "its code ended the process that inspected it",
         "raises": "OSError: not today",
-        "strange": "which is no agent",
+        "strange": "which is not an agent",
         "unsure": "its check failed: KeyError: 'version'",
     }
     for name, part in words.items():
@@ -199,63 +199,65 @@ def test_broken_packages(packages: Path, project: Path) -> None:
         assert part in (looks[name].problem or "")
 
 
-def test_one_that_does_not_answer(packages: Path, project: Path) -> None:
-    """Whoever takes too long is left, and ended with all that it has started."""
+def test_a_probe_that_hangs(packages: Path, project: Path) -> None:
+    """A probe that takes too long is terminated with its process tree."""
     hangs = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '31417'])\ntime.sleep(600)\n"
     install(packages, "hangs", hangs)
     began = time.monotonic()
-    looks = {look.name: look for look in look_at_all(project, seconds=4.0)}
+    looks = {look.name: look for look in inspect_agents(project, seconds=4.0)}
     assert time.monotonic() - began < 30
-    assert "it did not tell its version in time" == looks["hangs"].problem
+    assert "it did not report its version in time" == looks["hangs"].problem
     left = [p for p in psutil.process_iter() if _words(p) == ["sleep", "31417"]]
     left += [p for p in psutil.Process().children(recursive=True) if not is_guardian(p)]
-    _, alive = psutil.wait_procs(left, timeout=5)  # what was killed is gone in a moment
+    _, alive = psutil.wait_procs(left, timeout=5)  # killed processes exit shortly
     assert [] == alive
 
 
 def test_the_projects_own(packages: Path, project: Path) -> None:
-    """An agent that only the project names is listed as well, and its program is the one named."""
+    """An agent that only the project configures is listed with the configured program."""
     install(packages, "theirs", AGENT, agents={})
     save_config(project, Config(agent="theirs:Agent", agent_path="nowhere"))
-    look = look_at_all(project)[-1]
+    look = inspect_agents(project)[-1]
     assert ("theirs:Agent", "", True) == (look.name, look.origin, look.configured)
     assert ("missing", "install it by hand") == (look.state, look.hint)
 
 
 def test_a_broken_configuration(project: Path) -> None:
-    """A configuration that cannot be read hides no agent."""
+    """An unreadable configuration hides no agent."""
     (project / ".cuggino.json").write_text("{", encoding="utf-8")
-    assert [*BUILT_IN] == [look.name for look in look_at_all(project) if look.origin == "cuggino"]
+    assert [*BUILT_IN] == [
+        look.name for look in inspect_agents(project) if look.origin == "cuggino"
+    ]
 
 
 def test_modules_of_the_project_are_not_run(project: Path) -> None:
-    """A file of the project with the name of a module is not imported."""
+    """A project file with the name of a module is not imported."""
     for name in ("click", "reactivex", "cuggino_cli"):
         (project / f"{name}.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
-    assert len(look_at_all(project)) >= len(BUILT_IN)
+    assert len(inspect_agents(project)) >= len(BUILT_IN)
     assert not (project / "run").exists()
 
 
 def test_an_unknown_agent(tmp_path: Path) -> None:
-    """A name that is none says which there are."""
-    look = look_at("nobody", folder=tmp_path, path=None)
+    """The error for an unknown agent lists the known ones."""
+    look = inspect_agent("nobody", folder=tmp_path, path=None)
     assert 'unknown agent "nobody"' == look.problem
     assert "claude" in (look.hint or "")
 
 
 def test_an_agent_that_is_too_old(tmp_path: Path) -> None:
-    """A program that is too old is told apart from one that is not there."""
+    """An outdated program is reported differently from a missing one."""
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho '1.0.0 (Claude Code)'\n", encoding="utf-8")
     program.chmod(0o755)
-    look = look_at("claude", folder=tmp_path, path=str(program))
+    look = inspect_agent("claude", folder=tmp_path, path=str(program))
     assert "old" == look.state
     assert "claude 1.0.0 is too old" in (look.problem or "")
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_on_a_terminal(project: Path, packages: Path, no_color: str) -> None:
-    """A terminal gets colours, unless NO_COLOR is set, and lines that fit."""
+    """A terminal gets colors, unless NO_COLOR is set, and lines that fit."""
     install(packages, "theirs", AGENT)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
@@ -265,7 +267,7 @@ def test_on_a_terminal(project: Path, packages: Path, no_color: str) -> None:
     ) as process:
         os.close(slave)
         said = b""
-        with contextlib.suppress(OSError):  # so Linux tells the end of a terminal
+        with contextlib.suppress(OSError):  # Linux reports a closed terminal this way
             while piece := os.read(master, 4096):
                 said += piece
         os.close(master)
@@ -277,7 +279,7 @@ def test_on_a_terminal(project: Path, packages: Path, no_color: str) -> None:
 
 
 def test_as_a_program(project: Path, packages: Path) -> None:
-    """The command ends with 0, whatever is missing, and writes nothing to standard error."""
+    """The command exits with 0 whatever is missing, and prints nothing to standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "cuggino_cli", "agents"],
         cwd=project,

@@ -14,7 +14,7 @@ from cuggino_cli.main import main
 
 @pytest.fixture
 def backlog(project: Path) -> Backlog:
-    """The backlog of the present folder."""
+    """Return the backlog of the working directory."""
     workspace = Workspace(project)
     workspace.open()
     for name in ("001-login.md", "002-search.md", "010-logout.md"):
@@ -23,7 +23,7 @@ def backlog(project: Path) -> Backlog:
 
 
 def test_add(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Items are added in a row, with the text of an option, of a file, or none."""
+    """Items are added in order, with text from an option, a file or none."""
     (project / "more.md").write_text("from a file\n")
     assert 0 == main(["backlog", "add", "Login page"])
     assert 0 == main(["backlog", "add", "Search", "--text", "of books"])
@@ -40,7 +40,7 @@ def test_add(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_add_from_standard_input(
     project: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
-    """The text may come through a pipe, whatever bytes it has."""
+    """The text may come from a pipe and contain any bytes."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xc3\xa9 \xff\n")))
     assert 0 == main(["backlog", "add", "Piped", *args])
     text = (project / ".cuggino/backlog/001-piped.md").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_add_refuses(
     args: list[str],
     words: str,
 ) -> None:
-    """Wrong usage is told, ends with 2 and adds nothing."""
+    """A usage error is reported, exits with 2 and adds nothing."""
     (project / "blank.md").write_text("\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" \n")))
     assert 2 == main(["backlog", "add", *args])
@@ -75,7 +75,7 @@ def test_add_refuses(
 
 
 def test_list(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
-    """Items come in their order, then parked ones and problems, and nothing of them acts."""
+    """Items come first, then parked ones and problems, with control characters escaped."""
     (project / ".cuggino/backlog/empty.md").write_text("")
     (project / ".cuggino/backlog/\x1b[2J\n.md").write_text("x")
     backlog.park("002-search.md", "the agent failed\nwith \x1b]0;x\x07")
@@ -86,12 +86,12 @@ def test_list(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str
         "item     010-logout.md",
         "parked   002-search.md: the agent failed",
         "         with ␛]0;x␇",
-        "problem  empty.md: it is empty",
+        "problem  empty.md: empty",
     ] == capsys.readouterr().out.splitlines()
 
 
 def test_list_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty backlog is said to be empty, and no folder is made for it."""
+    """An empty backlog is reported as empty, and no folder is created."""
     assert 0 == main(["backlog", "list"])
     assert "The backlog is empty.\n" == capsys.readouterr().out
     assert [project / ".specs"] == list(project.iterdir())
@@ -112,7 +112,7 @@ def test_list_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_names(
     project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str], name: str, meant: str
 ) -> None:
-    """An item is named by its file, by its number, or by how it begins, parked ones too."""
+    """An item, parked or not, is addressed by file, number or prefix."""
     (project / ".cuggino/backlog/x.md").write_text("# x.md\n")
     for _ in range(2):
         assert 0 == main(["backlog", "show", name])
@@ -132,23 +132,21 @@ def test_names(
     ],
 )
 @pytest.mark.usefixtures("backlog")
-def test_names_that_are_refused(
-    capsys: pytest.CaptureFixture[str], args: list[str], words: str
-) -> None:
-    """A name that fits none, or several, is told, with exit code 2."""
+def test_rejected_names(capsys: pytest.CaptureFixture[str], args: list[str], words: str) -> None:
+    """An unknown or ambiguous name is reported, with exit code 2."""
     assert 2 == main(["backlog", *args])
     assert f"Error: {words}" in capsys.readouterr().err
 
 
 def test_show_is_inert(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing in an item drives the terminal, and its text ends with its line."""
+    """Control characters in an item are escaped, and its text ends with a newline."""
     backlog.path("001-login.md").write_text("\x1b[2Jtext without an end")
     assert 0 == main(["backlog", "show", "1"])
     assert "␛[2Jtext without an end\n" == capsys.readouterr().out
 
 
 def test_retry(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
-    """A parked item is shown with its reason, and put back by its number."""
+    """A parked item is shown with its reason and put back by its number."""
     backlog.park("002-search.md", "failed three times")
     assert 0 == main(["backlog", "show", "2"])
     shown = capsys.readouterr()
@@ -161,7 +159,7 @@ def test_retry(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rm(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is removed is in the archive: an item, a parked one, an empty file; never a folder."""
+    """Items, parked items and empty files move to the archive when removed; folders never do."""
     (project / ".cuggino/backlog/empty.md").write_text("")
     (project / ".cuggino/backlog/folder").mkdir()
     backlog.park("002-search.md", "why")

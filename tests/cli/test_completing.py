@@ -1,4 +1,4 @@
-"""What a shell is offered when it completes a word of a command line."""
+"""Shell completion of command lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from cuggino_cli.main import COMMANDS, cli
+from cuggino_cli.commands import COMMANDS
+from cuggino_cli.main import cli
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(*words: str) -> list[str]:
-    """What is offered for the last word."""
+    """Return the completions of the last word."""
     complete = ShellComplete(cli, {}, "cuggino", "_CUGGINO_COMPLETE")
     return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
 
@@ -59,17 +60,17 @@ def test_offers(words: tuple[str, ...], expected: list[str]) -> None:
 
 
 def test_newest_run_is_first() -> None:
-    """Of runs the newest is offered first."""
+    """The newest run is offered first."""
     assert ["0193b2c2-new", "0193b2c1-old"] == offered("runs", "show", "")
 
 
 def test_all_commands_are_offered() -> None:
-    """Without a word all commands are offered."""
+    """Without a word, all commands are offered."""
     assert list(COMMANDS) == offered("")
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder without runs nothing is offered, and nothing fails."""
+    """A folder without runs offers none and raises no error."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     assert [] == offered("runs", "show", "")

@@ -1,10 +1,10 @@
-"""`cuggino deliver`: how each end of the loop is told, and with which code the command ends."""
+"""`cuggino deliver`: the output and exit code of each outcome of the loop."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -23,12 +23,14 @@ from cuggino.events import (
 from cuggino_cli.main import main
 from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
 
-RESUME = "`cuggino deliver --resume` goes on where it stopped"
+RESUME = "`cuggino deliver --resume` continues where it stopped"
 STARTED = DeliverSessionStarted(session=1, instruction="coding")
 LISTED = DeliverablesListed(
     deliverables=(DeliverableState(id="DL-001", description="a login", status="passed"),)
 )
-NO_SANDBOX = "cuggino: scripted has no sandbox: its commands run in the open, the guard alone looks"
+NO_SANDBOX = (
+    "cuggino: scripted has no sandbox: its commands run unsandboxed, checked by the guard alone"
+)
 
 
 def end_of(loop: Loop, reason: DeliverExit, **fields: Any) -> DeliverEnded:
@@ -56,21 +58,16 @@ def end_of(loop: Loop, reason: DeliverExit, **fields: Any) -> DeliverEnded:
 def test_exit_codes(
     reason: DeliverExit, code: int, compatible: int, output: str, delivered: Path, loop: Loop
 ) -> None:
-    """Each end has the code of the table, or Autonoe's, also in front of a machine."""
+    """Each outcome has the exit code of the table or of Autonoe, with `--json` too."""
     end_of(loop, reason)
     assert code == main(["deliver", output])
     assert compatible == main(["deliver", output, "--compat-exit-codes"])
 
 
-def test_every_end_has_a_code() -> None:
-    """No end of the loop is left out."""
-    from cuggino_cli.follow_deliver import EXIT_CODES
-
-    assert set(get_args(DeliverExit)) == set(EXIT_CODES)
-
-
-def test_what_is_said(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
-    """At the start stands what was asked for, at the end what it came to."""
+def test_banner_and_summary(
+    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The banner shows the options, the summary the outcome."""
     loop.events = (STARTED, ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
     main(["deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big"])
     out, err = capsys.readouterr()
@@ -96,16 +93,18 @@ def test_what_is_said(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("reason", ["interrupted", "failed"])
-def test_how_to_go_on(
+def test_how_to_resume(
     reason: DeliverExit, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An end from which the run can go on says how, in whatever folder."""
+    """An outcome that can be resumed shows how, in any folder."""
     end_of(loop, reason)
     main(["deliver"])
     assert RESUME == capsys.readouterr().out.splitlines()[-1]
     other = project_of(delivered.parent / "other", "", journal=False)
     main(["deliver", "-p", "../other"])
-    expected = f"`cuggino deliver --project-dir {other}` begins a new run with the deliverables"
+    expected = (
+        f"`cuggino deliver --project-dir {other}` starts a new run with the current deliverables"
+    )
     assert capsys.readouterr().out.splitlines()[-1].startswith(expected)
 
 
@@ -132,7 +131,7 @@ def test_how_to_go_on(
         ),
     ],
 )
-def test_an_error_that_the_end_has_told(
+def test_an_error_in_the_outcome(
     reason: DeliverExit,
     error: CugginoError,
     session: Event,
@@ -141,7 +140,7 @@ def test_an_error_that_the_end_has_told(
     loop: Loop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What ended the run is told once, then what to do about it, then how to go on."""
+    """The error is printed once, then its advice, then how to resume."""
     loop.events = (STARTED, session, DeliverEnded(reason=reason, error=error.message))
     loop.error = error
     assert error.code == main(["deliver"])
@@ -152,10 +151,10 @@ def test_an_error_that_the_end_has_told(
     assert 1 == main(["deliver", "--compat-exit-codes"])
 
 
-def test_an_error_in_front_of_a_machine(
+def test_an_error_with_json(
     delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --json standard output holds events alone; the error is said beside it, once."""
+    """With `--json` standard output has events only; the error goes to stderr once."""
     loop.events = (STARTED, LISTED, DeliverEnded(reason="budget_exceeded"))
     loop.error = BudgetExceeded("all is spent")
     for more, code in (([], 13), (["--compat-exit-codes"], 1)):
@@ -166,10 +165,10 @@ def test_an_error_in_front_of_a_machine(
         assert [NO_SANDBOX, "cuggino: all is spent"] == err.splitlines()
 
 
-def test_an_error_before_the_end(
+def test_an_error_before_the_outcome(
     delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error that no end has told is told as that of any command."""
+    """An error before any outcome is reported like that of any command."""
     loop.events, loop.error = (), CugginoError("the disk is full", hint="make room")
     for more in ([], ["--compat-exit-codes"]):
         assert 1 == main(["deliver", *more])
@@ -182,7 +181,7 @@ def test_an_error_before_the_end(
 def test_an_unexpected_error(
     debug: bool, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A fault of our own is one line, and with --debug it says where it happened."""
+    """An internal error is one line; `--debug` shows its location."""
     loop.events, loop.error = (STARTED,), ZeroDivisionError("by zero")
     assert 1 == main(["deliver", *(["--debug"] if debug else [])])
     err = capsys.readouterr().err
@@ -191,7 +190,7 @@ def test_an_unexpected_error(
 
 
 def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --quiet sessions and the end are left."""
+    """With `--quiet` only sessions and the outcome are printed."""
     loop.events = (STARTED, ToolCall(name="Bash"), DONE)
     main(["deliver", "--quiet"])
     lines = capsys.readouterr().out.splitlines()
@@ -199,7 +198,7 @@ def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_resuming(delivered: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unfinished run goes on with what is given now; its course is its own."""
+    """A resumed run uses the new options and keeps its recorded settings."""
     args = ["deliver", "--agent", "scripted:scenario.toml", "--resume"]
     main([*args, "0123", "-P", "big"])
     main([*args, "--budget", "5", "--strict-transitions"])
@@ -216,7 +215,7 @@ def test_nothing_to_resume(delivered: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A scripted agent lays the deliverables, and another session delivers them."""
+    """A scripted agent creates the deliverables, and another session completes them."""
     project_of(delivered, SCENARIO)
     assert 11 == main(["deliver", "-n", "1"])
     out, err = capsys.readouterr()
@@ -238,8 +237,10 @@ def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "Overall: 0 session(s), 1/1 deliverables passed" in capsys.readouterr().out
 
 
-def test_the_loop_gets_what_interrupts_it(delivered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is handed to the loop says nothing by itself."""
+def test_the_loop_gets_the_interrupt_signal(
+    delivered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt source passed to the loop emits nothing until a signal arrives."""
     heard: list[object] = []
     drawn = Loop()
 

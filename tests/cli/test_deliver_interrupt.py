@@ -1,4 +1,4 @@
-"""Signals for `cuggino deliver`: what is said, what is left, and how it exits."""
+"""Signals for `cuggino deliver`: output, remaining processes and exit code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ import pytest
 from cuggino import parse_event
 from cuggino.events import DeliverEnded
 from tests.cli.deliveries import STUBBORN, project_of
-from tests.cli_output.screen import Screen
+from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
-LIMIT = 20.0
+LIMIT = 60.0
 STOPPING = ["", "Received SIGINT, stopping..."]
-RESUME = "`cuggino deliver --resume` goes on where it stopped"
+RESUME = "`cuggino deliver --resume` continues where it stopped"
 
 BESIDES = """
 [[coding]]
@@ -44,7 +44,7 @@ STATUS = """{
 
 @pytest.fixture
 def stubborn(tmp_path: Path) -> Path:
-    """A project whose agent runs a tool that no signal but SIGKILL ends."""
+    """A project whose agent runs a tool that only SIGKILL ends."""
     return project_of(tmp_path / "project", STUBBORN, guard="off")
 
 
@@ -52,7 +52,7 @@ def stubborn(tmp_path: Path) -> Path:
 def command(
     project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command while its tool works; at the end nothing of it is left."""
+    """Run the command while its tool works, and terminate everything afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cuggino_cli", "deliver", *args],
         cwd=project,
@@ -72,8 +72,8 @@ def command(
 
 
 @pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
-def test_the_first_one_lets_the_loop_end(args: list[str], code: int, stubborn: Path) -> None:
-    """The session is ended, the loop tells how far it came, and how to go on."""
+def test_the_first_one_stops_the_loop(args: list[str], code: int, stubborn: Path) -> None:
+    """The session is stopped, and the loop prints its progress and how to resume."""
     with command(stubborn, *args) as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
@@ -87,8 +87,8 @@ def test_the_first_one_lets_the_loop_end(args: list[str], code: int, stubborn: P
     assert (code, 1) == (process.returncode, len(err.splitlines()))
 
 
-def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
-    """While the agent is being ended, another Ctrl-C leaves without a further word."""
+def test_the_second_one_exits_immediately(stubborn: Path) -> None:
+    """A second Ctrl-C during termination exits without further output."""
     with command(stubborn) as process:
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
@@ -99,8 +99,8 @@ def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
     assert (130, b"") == (process.returncode, out)
 
 
-def test_in_front_of_a_machine(stubborn: Path) -> None:
-    """With --json the last event tells that it was interrupted, and nothing else is said."""
+def test_with_json(stubborn: Path) -> None:
+    """With `--json` the last event is the interruption, and nothing else is printed."""
     with command(stubborn, "--json") as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
@@ -111,7 +111,7 @@ def test_in_front_of_a_machine(stubborn: Path) -> None:
 
 
 def test_sigterm(stubborn: Path) -> None:
-    """SIGTERM ends the agent and leaves with its own code; the run can be gone on with."""
+    """SIGTERM stops the agent and exits with its own code; the run can be resumed."""
     with command(stubborn) as process:
         process.send_signal(signal.SIGTERM)
         out, _err = process.communicate(timeout=LIMIT)
@@ -120,7 +120,7 @@ def test_sigterm(stubborn: Path) -> None:
 
 
 def test_on_a_terminal(tmp_path: Path) -> None:
-    """The list is below the lines until the first Ctrl-C, and nothing of it is left."""
+    """The list stays below the lines until the first Ctrl-C, then disappears."""
     project = project_of(tmp_path / "project", BESIDES, guard="off")
     (project / ".autonoe").mkdir()
     (project / ".autonoe" / "status.json").write_text(STATUS)

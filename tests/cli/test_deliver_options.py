@@ -1,4 +1,4 @@
-"""What is asked of the deliverables loop on the command line, and what is wrong usage."""
+"""Options of the deliverables loop on the command line, and usage errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.security.sandbox import SandboxMode, start_warnings
+from cuggino.guard.sandbox import SandboxMode, start_warnings
 from cuggino_cli.main import main
 from tests.cli.deliveries import Loop, project_of
 
@@ -41,17 +41,17 @@ from tests.cli.deliveries import Loop, project_of
         (["--agent", "scripted:scenario.toml"], {"agent": "scripted:scenario.toml"}),
     ],
 )
-def test_what_is_asked_for(
+def test_options_reach_the_loop(
     args: list[str], expected: dict[str, Any], delivered: Path, loop: Loop
 ) -> None:
-    """Each option reaches the loop, and what is not given is the configuration's."""
+    """Each option reaches the loop; the configuration supplies the others."""
     assert 0 == main(["deliver", *args])
     (options,) = loop.options
     assert expected == {name: getattr(options, name) for name in expected}
 
 
-def test_the_configuration_holds(delivered: Path, loop: Loop) -> None:
-    """What is not given is taken from the file of the project that is named."""
+def test_the_configuration_applies(delivered: Path, loop: Loop) -> None:
+    """Missing options come from the configuration of the given project."""
     other = project_of(delivered.parent / "other", "", maxRetries=5, model="small", budget=3)
     assert 0 == main(["deliver", "--project-dir", "../other"])
     (options,) = loop.options
@@ -61,7 +61,7 @@ def test_the_configuration_holds(delivered: Path, loop: Loop) -> None:
 
 @pytest.mark.parametrize(("guard", "expected"), [("roles", "full"), ("off", "off")])
 def test_the_guard(guard: str, expected: str, delivered: Path, loop: Loop) -> None:
-    """Agents are held in full unless the guard is off."""
+    """Agents are guarded at `full` unless the guard is off."""
     project_of(delivered, "", guard=guard)
     main(["deliver"])
     assert expected == loop.options[0].guard
@@ -81,10 +81,10 @@ def test_the_guard(guard: str, expected: str, delivered: Path, loop: Loop) -> No
         (["--thinking=1023"], "Thinking budget must be at least 1024 tokens, got 1023"),
         (["--verify", "sync"], "--verify and --recheck are for `cuggino deliver` without sync."),
         (["sync", "--recheck"], "--verify and --recheck are for `cuggino deliver` without sync."),
-        (["--resume", "--verify"], "--verify: that is for a new run, not for --resume."),
+        (["--resume", "--verify"], "--verify: only for a new run, not with --resume."),
         (
             ["sync", "-n", "2", "--resume"],
-            "sync and --max-iterations: that is for a new run, not for --resume.",
+            "sync and --max-iterations: only for a new run, not with --resume.",
         ),
         (["--quiet", "--verbose"], "--verbose and --quiet exclude each other."),
         (["--nothing"], "No such option"),
@@ -102,7 +102,7 @@ def test_wrong_usage(
     loop: Loop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What cannot be meant is said on standard error, and nothing is started."""
+    """A usage error is reported on standard error, and nothing is started."""
     assert code == main(["deliver", *more, *args])
     out, err = capsys.readouterr()
     assert ("", []) == (out, loop.options)
@@ -113,7 +113,7 @@ def test_wrong_usage(
 def test_no_such_project(
     more: list[str], code: int, delivered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A project that does not exist, or is a file, is named with its absolute path."""
+    """A project that is missing or a file is reported with its absolute path."""
     for name in ("nowhere", "SPEC.md"):
         assert code == main(["deliver", "-p", name, *more])
         expected = f"Error: Project directory does not exist: {delivered / name}"
@@ -124,7 +124,7 @@ def test_no_such_project(
 def test_no_specification(
     more: list[str], code: int, delivered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without SPEC.md nothing is started or written, and nothing looks as if it were."""
+    """Without SPEC.md nothing is started, written or shown as started."""
     (delivered / "SPEC.md").unlink()
     before = sorted(delivered.rglob("*"))
     assert code == main(["deliver", *more])
@@ -154,7 +154,7 @@ def test_the_warnings_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A sandbox that is off comes first, then destructive commands, also with roles configured."""
+    """The sandbox warning precedes the one about destructive commands, with roles too."""
     project_of(delivered, "", **settings)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -169,7 +169,7 @@ def test_the_warnings_at_the_start(
 def test_a_guard_that_is_off(
     delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A guard that is off is said at the start."""
+    """The banner reports a guard that is off."""
     project_of(delivered, "", guard="off")
     main(["deliver"])
     assert "cuggino: the guard is off: agents may do whatever you may\n" == capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The recorded command lines of Autonoe: each understood as recorded, or listed as not followed."""
+"""The recorded command lines of Autonoe: parsed as recorded, or listed as exceptions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from cuggino import Runtime
 from cuggino.errors import ConfigError
-from cuggino_cli.deliver_options import (
+from cuggino_cli.main import main
+from cuggino_cli.options.deliver import (
     max_iterations,
     max_retries,
     project_folder,
     thinking_tokens,
     whole_number,
 )
-from cuggino_cli.main import main
 from tests.cli.deliveries import Loop
 from tests.vectors import not_followed, rows
 
@@ -29,7 +29,7 @@ _GIVEN = {"projectDir": "-p", "maxIterations": "-n", "maxRetries": "--max-retrie
 
 
 def _answer(row: Row, folder: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What we make of a row's arguments, in its words."""
+    """Return our result for a row's arguments in the recorded form."""
     args = json.loads(json.dumps(row["args"]).replace("<DIR>", str(folder)))
     match row["fn"]:
         case "validate_project_dir":
@@ -74,7 +74,7 @@ def _validated(
     loop: Loop,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Row:
-    """The options as a row tells them."""
+    """Return the options in the recorded form."""
     for name, value in (env or {}).items():
         monkeypatch.setenv(name, value)
     args = [word for key, flag in _GIVEN.items() if key in given for word in (flag, given[key])]
@@ -115,10 +115,10 @@ def _complaint(given: Row, reads: dict[str, Any]) -> str:
 def test_recorded_options(
     name: str, delivered: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A recorded command line is understood as recorded, unless its row is not followed."""
+    """A recorded command line is parsed as recorded, unless its row is an exception."""
     row = ROWS[name]
     if row["fn"] in ("create_sandbox_mode", "get_sandbox_warning_message"):
-        assert row["rev"] == "head"  # in tests/security/test_agent_settings.py
+        assert row["rev"] == "head"  # in tests/guard/test_agent_settings.py
         return
     (delivered / "file.txt").touch()
     expected = json.loads(json.dumps(row["expected"]).replace("<DIR>", str(delivered)))
@@ -127,5 +127,5 @@ def test_recorded_options(
 
 
 def test_every_row_is_read() -> None:
-    """The data holds all the rows it was recorded with."""
+    """The data has all recorded rows."""
     assert 43 == len(ROWS)

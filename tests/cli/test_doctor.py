@@ -1,4 +1,4 @@
-"""`cuggino doctor`: each check by itself, and the command with its exit codes."""
+"""`cuggino doctor`: each check, and the command with its exit codes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from cuggino._version import __version__
-from cuggino.agents.guard import find_bash
+from cuggino.agents.base.guard import find_bash
 from cuggino.config import Config, save_config
-from cuggino.security.shell.shfmt import find_shfmt
-from cuggino_cli import checks
-from cuggino_cli.commands.doctor import finding_fragments
-from cuggino_cli.finding import Finding
-from cuggino_cli.guard_checks import HONEST
+from cuggino.doctor import checks
+from cuggino.doctor.guard import HONEST
+from cuggino.doctor.result import CheckResult
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
-from cuggino_cli.output.theme import paint
+from cuggino_cli.screen.fragments import paint
 
 
 def fake_claude(folder: Path, version: str) -> str:
-    """A program that says it is Claude Code of that version; gives its path."""
+    """Return the path of a program that reports that version of Claude Code."""
     program = folder / "claude"
     program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n", encoding="utf-8")
     program.chmod(0o755)
@@ -29,23 +29,23 @@ def fake_claude(folder: Path, version: str) -> str:
 
 
 def test_configuration_valid(ready: Path) -> None:
-    """A file that can be used is said to be valid, and its settings are given."""
+    """A valid file is reported as such, with its settings."""
     finding, config = checks.configuration(ready)
-    assert Finding("ok", "configuration: .cuggino.json is valid") == finding
+    assert CheckResult("ok", "configuration: .cuggino.json is valid") == finding
     assert Config(agent="scripted:scenario.toml") == config
 
 
 def test_configuration_absent(tmp_path: Path) -> None:
-    """No file means the defaults, which is fine."""
+    """A missing file means the defaults, without a problem."""
     finding, config = checks.configuration(tmp_path)
-    assert Finding("ok", "configuration: defaults, no .cuggino.json") == finding
+    assert CheckResult("ok", "configuration: defaults, no .cuggino.json") == finding
     assert Config() == config
 
 
 def test_configuration_broken(ready: Path) -> None:
-    """A file that cannot be used is a problem with the error's sentence and hint."""
+    """An invalid file is a problem with the error's message and hint."""
     (ready / ".cuggino.json").write_text('{"comit": true}', encoding="utf-8")
-    expected = Finding(
+    expected = CheckResult(
         "problem",
         'configuration: .cuggino.json: unknown key "comit"',
         'did you mean "commit"?',
@@ -54,10 +54,10 @@ def test_configuration_broken(ready: Path) -> None:
 
 
 def test_agent_found(tmp_path: Path) -> None:
-    """An agent that is there is told with its version."""
+    """An available agent is reported with its version."""
     program = fake_claude(tmp_path, "2.9.1")
     found = checks.agent_program("claude", folder=tmp_path, path=program)
-    assert Finding("ok", "agent: claude 2.9.1") == found
+    assert CheckResult("ok", "agent: claude 2.9.1") == found
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_agent_found(tmp_path: Path) -> None:
     ],
 )
 def test_agent_missing(name: str, reason: str, tmp_path: Path) -> None:
-    """An agent that cannot be used is a problem."""
+    """An unusable agent is a problem."""
     found = checks.agent_program(name, folder=tmp_path, path=str(tmp_path / "missing"))
     assert "problem" == found.status
     assert re.match(reason, found.what)
 
 
 def test_agent_too_old(tmp_path: Path) -> None:
-    """An agent that is too old is a problem with the way to update it."""
+    """An outdated agent is a problem, with how to update it."""
     found = checks.agent_program("claude", folder=tmp_path, path=fake_claude(tmp_path, "1.0.0"))
     assert "problem" == found.status
     assert "too old" in found.what
@@ -97,14 +97,14 @@ def test_agent_too_old(tmp_path: Path) -> None:
     ],
 )
 def test_permissions(name: str, uid: int, env: dict[str, str], expected: str) -> None:
-    """Only claude as root, without the exact word that it is in a sandbox, is a problem."""
+    """Running claude as root is a problem unless the environment declares a sandbox."""
     found = checks.agent_permissions(name, env=env, uid=uid)
     assert expected == found.status
     assert (expected == "problem") == (found.hint is not None)
 
 
 def test_permissions_of_a_guarded_agent() -> None:
-    """As root a guarded claude works, but in the interactive session, which is noted."""
+    """A guarded claude works as root, except in interactive sessions, which is noted."""
     found = checks.agent_permissions("claude", env={}, uid=0, guarded=True)
     expected = ("note", "permissions: as root, claude refuses `cuggino plan`")
     assert expected == (found.status, found.what)
@@ -112,16 +112,16 @@ def test_permissions_of_a_guarded_agent() -> None:
 
 
 def test_workspace_fine(ready: Path) -> None:
-    """A folder that can be written is fine, whether the workspace is there or not."""
-    assert Finding("ok", f"workspace: {ready} can be written") == checks.workspace(ready)
+    """A writable folder passes, with or without a workspace."""
+    assert CheckResult("ok", f"workspace: {ready} can be written") == checks.workspace(ready)
     (ready / ".cuggino" / "wip").mkdir(parents=True)
-    expected = Finding("ok", f"workspace: {ready / '.cuggino'} can be written")
+    expected = CheckResult("ok", f"workspace: {ready / '.cuggino'} can be written")
     assert expected == checks.workspace(ready)
 
 
 @pytest.mark.parametrize("name", [".cuggino", ".cuggino/wip"])
 def test_workspace_is_a_file(name: str, ready: Path) -> None:
-    """A file in the place of a workspace folder is a problem."""
+    """A file in place of a workspace folder is a problem."""
     (ready / name).parent.mkdir(exist_ok=True)
     (ready / name).write_text("", encoding="utf-8")
     found = checks.workspace(ready)
@@ -129,15 +129,15 @@ def test_workspace_is_a_file(name: str, ready: Path) -> None:
 
 
 def test_workspace_protected(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that may not be written is a problem."""
+    """A read-only folder is a problem."""
     monkeypatch.setattr(os, "access", lambda *_args, **_options: False)
     found = checks.workspace(ready)
     assert ("problem", f"workspace: {ready} cannot be written") == (found.status, found.what)
 
 
 def test_specifications(ready: Path) -> None:
-    """A file anywhere in the specs folder is enough; none, or no folder, is a problem."""
-    assert Finding("ok", "specs: .specs") == checks.specifications(ready, ".specs")
+    """One file anywhere in the specs folder is enough; none, or no folder, is a problem."""
+    assert CheckResult("ok", "specs: .specs") == checks.specifications(ready, ".specs")
     deep = ready / "docs" / "a" / "b"
     deep.mkdir(parents=True)
     found = checks.specifications(ready, "docs")
@@ -154,8 +154,8 @@ def test_specifications(ready: Path) -> None:
 
 
 def test_commands_absent(ready: Path) -> None:
-    """Commands that are not configured are fine; for the check it is said what one is good for."""
-    assert Finding("ok", "setup command: none") == checks.setup_command(ready, Config())
+    """Commands are optional; a missing check command is explained."""
+    assert CheckResult("ok", "setup command: none") == checks.setup_command(ready, Config())
     found = checks.check_command(ready, Config())
     assert ("ok", "check command: none") == (found.status, found.what)
     assert found.hint is not None
@@ -177,13 +177,13 @@ def test_commands_absent(ready: Path) -> None:
     ],
 )
 def test_command_found(command: str, ready: Path) -> None:
-    """A program on PATH, a word of the shell, and what only the shell can judge are fine."""
-    expected = Finding("ok", f"setup command: {command}")
+    """A program on PATH, a shell builtin and a command only the shell can resolve all pass."""
+    expected = CheckResult("ok", f"setup command: {command}")
     assert expected == checks.setup_command(ready, Config(setup_command=command))
 
 
 def test_command_missing(ready: Path) -> None:
-    """A plain name that nobody knows is a problem, for both commands."""
+    """An unknown program name is a problem, for both commands."""
     config = Config(setup_command="unheard-of a", check_command="unheard-of b", gate="block")
     for name, found in (
         ("setup", checks.setup_command(ready, config)),
@@ -194,17 +194,17 @@ def test_command_missing(ready: Path) -> None:
 
 
 def test_gate_advice(ready: Path) -> None:
-    """A check command that decides nothing comes with the advice to let it."""
+    """A check command that does not decide comes with the advice to make it a gate."""
     loose = checks.check_command(ready, Config(check_command="true"))
     assert ("ok", "check command: true") == (loose.status, loose.what)
     assert loose.hint is not None
     assert '"gate" to "block"' in loose.hint
     strict = checks.check_command(ready, Config(check_command="true", gate="block"))
-    assert strict == Finding("ok", "check command: true (an approval counts only if it passes)")
+    assert strict == CheckResult("ok", "check command: true (an approval counts only if it passes)")
 
 
 def test_a_push_without_commits(ready: Path) -> None:
-    """A `push` is worth a note when there are no commits that it could push, and else is not."""
+    """`push` without commits is noted; otherwise nothing is."""
     [found] = checks.pushing(Config(push="origin/main"))
     expected = ("note", 'push: nothing is pushed to origin/main, as "commit" is off')
     assert expected == (found.status, found.what)
@@ -216,15 +216,16 @@ def test_a_push_without_commits(ready: Path) -> None:
 
 
 def test_fragments() -> None:
-    """A finding is a line, its hint an indented second one, and nothing in them acts."""
-    finding = Finding("problem", "specs: \x1b[2Jgone", "write them\nor not")
+    """A finding is one line with an indented hint, and control characters are escaped."""
+    finding = CheckResult("problem", "specs: \x1b[2Jgone", "write them\nor not")
     expected = "problem  specs: ␛[2Jgone\n         write them\n         or not"
-    assert expected == paint(finding_fragments(finding), color=False)
-    assert "\x1b[1m\x1b[31mproblem" in paint(finding_fragments(finding), color=True)
+    assert expected == paint(result_fragments(finding), color=False)
+    assert "\x1b[1m\x1b[31mproblem" in paint(result_fragments(finding), color=True)
 
 
+@pytest.mark.usefixtures("no_repository")
 def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A project that can be worked in exits with 0, and plainly when nobody watches."""
+    """A project without problems exits with 0, and is printed plainly to a pipe."""
     assert 0 == main(["doctor"])
     expected = [
         "ok       configuration: .cuggino.json is valid",
@@ -233,7 +234,7 @@ def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str
         f"ok       guard: roles ({find_shfmt()}, {find_bash(os.environ)})",
         f"         {HONEST}",
         "note     sandbox: scripted has none",
-        "         commands run in the open, and the guard alone looks",
+        "         commands run unsandboxed, checked by the guard alone",
         f"ok       workspace: {ready} can be written",
         "ok       git: no repository here (commit is off)",
         "ok       specs: .specs",
@@ -248,7 +249,7 @@ def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_command_with_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Problems exit with 1 and are counted; `--agent` is looked at in place of the configured."""
+    """Problems are counted and exit with 1; `--agent` replaces the configured agent."""
     (ready / ".specs" / "login.md").unlink()
     assert 1 == main(["doctor", "--agent", "nobody"])
     lines = capsys.readouterr().out.splitlines()
@@ -256,8 +257,9 @@ def test_command_with_problems(ready: Path, capsys: pytest.CaptureFixture[str]) 
     assert "2 problems." == lines[-1]
 
 
+@pytest.mark.usefixtures("no_repository")
 def test_command_with_broken_configuration(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a broken configuration only what does not depend on it is looked at."""
+    """With a broken configuration only independent checks run."""
     (ready / ".cuggino.json").write_text("{nope", encoding="utf-8")
     assert 1 == main(["doctor"])
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of agents of roles, and of those that take over."""
+"""`cuggino doctor` on agents of roles and on fallbacks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 from cuggino._version import __version__
-from cuggino_cli import checks
+from cuggino.doctor import checks
 from tests.cli.test_doctor import fake_claude
 
 
 def test_all_agents_of_the_configuration(ready: Path) -> None:
-    """Agents of roles and those that take over are looked at too, with what each is for."""
+    """Agents of roles and fallbacks are checked too, with their purpose."""
     raw = {
         "agent": "scripted:scenario.toml",
         "agents": {"audit": "nobody", "judge": {"model": "m"}},
@@ -33,7 +33,7 @@ def test_all_agents_of_the_configuration(ready: Path) -> None:
 
 
 def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
-    """The guard of an agent is told with its role; one that has none is a problem."""
+    """An agent's guard is reported with its role; an agent without one is a problem."""
     raw = {
         "agent": "scripted:scenario.toml",
         "agents": {"audit": "scripted:scenario.toml", "judge": "tests.cli.falling:Loose"},
@@ -43,5 +43,5 @@ def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
     found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
     guards = [finding for finding in found if finding.what.startswith("guard")]
     assert ["ok", "problem", "ok"] == [finding.status for finding in guards]
-    assert guards[1].what.startswith("guard (judge): there is none for tests.cli.falling")
+    assert guards[1].what.startswith("guard (judge): tests.cli.falling")
     assert guards[2].what.startswith("guard (fall-back): roles (")

@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of a project of deliverables."""
+"""`cuggino doctor` on a deliverables project."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cuggino_cli import deliver_checks
-from cuggino_cli.checks import specifications
-from cuggino_cli.deliver_checks import deliverables
-from cuggino_cli.finding import Finding
+from cuggino.doctor import deliverables as deliver_checks
+from cuggino.doctor.checks import specifications
+from cuggino.doctor.deliverables import deliverables
+from cuggino.doctor.result import CheckResult
 
 
 @pytest.fixture
@@ -43,26 +43,26 @@ def status(folder: Path, *flags: tuple[bool, bool]) -> None:
 
 
 def test_nothing_elsewhere(tmp_path: Path) -> None:
-    """Where the loop is not used nothing is said of it."""
+    """Nothing is reported where the loop is not used."""
     assert [] == list(deliverables(tmp_path))
 
 
 def test_no_other_specification_is_needed(project: Path) -> None:
-    """A missing folder of specs is a problem, but only a note where there is a `SPEC.md`."""
+    """A missing specs folder is a problem, but only a note next to a `SPEC.md`."""
     assert "note" == specifications(project, ".specs").status
     (project / "SPEC.md").unlink()
     assert "problem" == specifications(project, ".specs").status
 
 
-def test_how_far_it_is(project: Path) -> None:
-    """It says what is passed and blocked of how many, or that there are none yet."""
-    assert [Finding("ok", "deliverables: none yet")] == list(deliverables(project))
+def test_progress(project: Path) -> None:
+    """The check reports how many are passed and blocked, or that there are none yet."""
+    assert [CheckResult("ok", "deliverables: none yet")] == list(deliverables(project))
     status(project, (True, False), (False, True), (False, False))
-    assert [Finding("ok", "deliverables: 1/3 passed, 1 blocked")] == list(deliverables(project))
+    assert [CheckResult("ok", "deliverables: 1/3 passed, 1 blocked")] == list(deliverables(project))
 
 
-def test_what_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing specification is noted, a missing library is a problem; both say what to do."""
+def test_missing_parts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing specification is noted and a missing library is a problem, both with advice."""
     (project / "SPEC.md").unlink()
     monkeypatch.setattr(deliver_checks, "find_spec", lambda _name: None)
     note, problem, _ = deliverables(project)
@@ -71,8 +71,8 @@ def test_what_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "cuggino[deliver]" in str(problem.hint)
 
 
-def test_what_is_broken(project: Path) -> None:
-    """A broken status file and a profile that does not exist are problems, oddities notes."""
+def test_broken_parts(project: Path) -> None:
+    """A broken status file and an unknown profile are problems; oddities are notes."""
     file = project / ".autonoe" / "status.json"
     file.write_text("{")
     (broken,) = deliverables(project)

@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of git."""
+"""`cuggino doctor` on git."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 import git
 import pytest
 
-from cuggino_cli import checks
-from cuggino_cli.finding import Finding
+from cuggino.doctor import checks
+from cuggino.doctor.result import CheckResult
 
 pytestmark = pytest.mark.usefixtures("no_identity")
 
 
 @pytest.fixture
 def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are no programs on PATH."""
+    """Empty the PATH."""
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
 
 
 def make_repository(folder: Path, *, commit: bool = True) -> git.Repo:
-    """A repository with one commit."""
+    """Create a repository with one commit."""
     repo = git.Repo.init(folder, initial_branch="main")
     if commit:
         actor = git.Actor("A", "a@example.org")
@@ -29,30 +29,31 @@ def make_repository(folder: Path, *, commit: bool = True) -> git.Repo:
     return repo
 
 
-def statuses(findings: list[Finding]) -> list[tuple[str, str]]:
-    """Each finding's status and the words before its details."""
+def statuses(findings: list[CheckResult]) -> list[tuple[str, str]]:
+    """Return each finding's status and the start of its text."""
     return [(finding.status, finding.what) for finding in findings]
 
 
+@pytest.mark.usefixtures("no_repository")
 def test_repository_missing(ready: Path) -> None:
-    """No repository is a problem only when commits are wanted."""
+    """A missing repository is a problem only when commits are enabled."""
     [wanted] = checks.repository(ready, commit=True)
     assert ("problem", "git: no repository here") == (wanted.status, wanted.what)
     [unwanted] = checks.repository(ready, commit=False)
-    assert Finding("ok", "git: no repository here (commit is off)") == unwanted
+    assert CheckResult("ok", "git: no repository here (commit is off)") == unwanted
 
 
 @pytest.mark.usefixtures("no_git")
 def test_git_missing(ready: Path) -> None:
-    """git that is not installed is a problem only when commits are wanted."""
+    """A missing git is a problem only when commits are enabled."""
     [wanted] = checks.repository(ready, commit=True)
     assert ("problem", "git: not installed") == (wanted.status, wanted.what)
     [unwanted] = checks.repository(ready, commit=False)
-    assert Finding("ok", "git: not installed (commit is off)") == unwanted
+    assert CheckResult("ok", "git: not installed (commit is off)") == unwanted
 
 
 def test_repository_clean(ready: Path) -> None:
-    """A repository is told with its branch."""
+    """A repository is reported with its branch."""
     make_repository(ready)
     expected = [("ok", f"git: repository {ready}, branch main")]
     assert expected == statuses(list(checks.repository(ready, commit=False)))
@@ -66,7 +67,7 @@ def test_repository_without_commit(ready: Path) -> None:
 
 
 def test_repository_detached(ready: Path) -> None:
-    """Being on no branch is told."""
+    """A detached HEAD is reported."""
     repo = make_repository(ready)
     repo.head.reference = repo.head.commit
     expected = [("ok", f"git: repository {ready}, no branch (detached HEAD)")]
@@ -74,7 +75,7 @@ def test_repository_detached(ready: Path) -> None:
 
 
 def test_commits_on_no_branch(ready: Path) -> None:
-    """With commits on it is worth a note, with what keeps them; on a branch there is none."""
+    """With commits enabled a detached HEAD is noted, with advice; a branch is not."""
     repo = make_repository(ready)
     assert "note" not in [
         status for status, _ in statuses(list(checks.repository(ready, commit=True)))
@@ -87,7 +88,7 @@ def test_commits_on_no_branch(ready: Path) -> None:
 
 @pytest.mark.parametrize("commit", [False, True])
 def test_uncommitted_changes(commit: bool, ready: Path) -> None:
-    """Changes are a note, with what a run does with them when it commits."""
+    """Uncommitted changes are noted, with what a committing run does with them."""
     make_repository(ready)
     (ready / "scenario.toml").write_text("changed", encoding="utf-8")
     found = list(checks.repository(ready, commit=commit))[1]
@@ -96,7 +97,7 @@ def test_uncommitted_changes(commit: bool, ready: Path) -> None:
 
 
 def test_git_refuses(ready: Path) -> None:
-    """What git itself says of a repository that it cannot use is told."""
+    """The error from git is reported for a repository that it rejects."""
     make_repository(ready)
     (ready / ".git" / "index").write_bytes(b"no index")
     [found] = checks.repository(ready, commit=True)
@@ -106,20 +107,20 @@ def test_git_refuses(ready: Path) -> None:
 
 
 def test_committer_by_configuration(ready: Path) -> None:
-    """A configured committer is told."""
+    """A configured committer is reported."""
     with make_repository(ready).config_writer() as writer:
         writer.set_value("user", "name", "Ada L").set_value("user", "email", "ada@example.org")
-    expected = [Finding("ok", "git: commits as Ada L <ada@example.org>")]
+    expected = [CheckResult("ok", "git: commits as Ada L <ada@example.org>")]
     assert expected == list(checks.repository(ready, commit=True))[1:]
 
 
 def test_committer_by_environment(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A committer that the environment names is as good."""
+    """A committer from the environment is accepted."""
     make_repository(ready)
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-    assert Finding("ok", "git: commits as Ada <ada@example.org>") == checks.committer(ready)
+    assert CheckResult("ok", "git: commits as Ada <ada@example.org>") == checks.committer(ready)
 
 
 def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +135,7 @@ def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("commit", [False, True])
 def test_committer_missing(commit: bool, ready: Path) -> None:
-    """Nobody to commit as is a problem when commits are wanted, and not looked at otherwise."""
+    """A missing committer is a problem when commits are enabled, and otherwise ignored."""
     make_repository(ready)
     rest = statuses(list(checks.repository(ready, commit=commit))[1:])
     expected = [("problem", "git: no user.name and user.email to commit with")]

@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of the guard, and what a start says when it is off."""
+"""`cuggino doctor` on the guard, and the warning at startup when the guard is off."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents.guard import find_bash
+from cuggino.agents import find_bash
 from cuggino.config import Config, save_config
+from cuggino.doctor import checks
+from cuggino.doctor.guard import HONEST, guard
+from cuggino.doctor.result import CheckResult
 from cuggino.errors import ConfigError
-from cuggino.security.shell import shfmt
-from cuggino_cli import checks
-from cuggino_cli.finding import Finding
-from cuggino_cli.guard_checks import HONEST, guard
+from cuggino.guard.shell import shfmt
+from cuggino.testing import InMemoryAgent
 from cuggino_cli.main import main
 from tests.cli.test_doctor import fake_claude
 
@@ -22,8 +23,8 @@ AGENT = "scripted:scenario.toml"
 WARNING = "cuggino: the guard is off: agents may do whatever you may\n"
 
 
-def found(folder: Path, name: str = AGENT, **settings: object) -> Finding:
-    """The one thing that is said of the guard."""
+def found(folder: Path, name: str = AGENT, **settings: object) -> CheckResult:
+    """Return the only finding about the guard."""
     config = Config.model_validate(settings)
     finding, *_ = guard(name, folder=folder, config=config, env=os.environ)
     return finding
@@ -31,13 +32,13 @@ def found(folder: Path, name: str = AGENT, **settings: object) -> Finding:
 
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_the_guard_works(level: str, ready: Path) -> None:
-    """When parser, shell and one try are fine, both programs are named, and the limits told."""
+    """With a working parser, shell and trial, both programs and the limits are reported."""
     what = f"guard: {level} ({shfmt.find_shfmt()}, {find_bash(os.environ)})"
-    assert Finding("ok", what, HONEST) == found(ready, guard=level)
+    assert CheckResult("ok", what, HONEST) == found(ready, guard=level)
 
 
 def test_the_guard_is_off(ready: Path) -> None:
-    """A guard that is off is noted with the way to turn it on."""
+    """A guard that is off is noted, with how to turn it on."""
     finding = found(ready, guard="off")
     assert ("note", "guard: off, an agent may do whatever you may") == (
         finding.status,
@@ -47,7 +48,7 @@ def test_the_guard_is_off(ready: Path) -> None:
 
 
 def test_claude_new_enough(ready: Path) -> None:
-    """A program of a version that knows how to fail closed is fine; an older one is a problem."""
+    """A version that supports failing closed passes; an older one is a problem."""
     path = fake_claude(ready, "2.1.295")
     assert "ok" == found(ready, "claude", agent_path=path).status
     fake_claude(ready, "2.1.294")
@@ -58,7 +59,7 @@ def test_claude_new_enough(ready: Path) -> None:
 
 
 def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without shfmt it is a problem with the way to install it."""
+    """A missing shfmt is a problem, with how to install it."""
 
     def missing() -> str:
         raise ConfigError("no shfmt", hint="install it")
@@ -71,21 +72,18 @@ def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_agent_without_a_guard(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that cannot be guarded is a problem that names it, unless the guard is off."""
+    """An agent without guard support is a problem that names it, unless the guard is off."""
 
-    class Unguarded:
-        name = "odd"
-        check_guard = None
-
-    monkeypatch.setattr("cuggino.agents.make_agent", lambda *_args, **_options: Unguarded())
+    unguarded = InMemoryAgent({}, name="odd")
+    monkeypatch.setattr("cuggino.agents.make_agent", lambda *_args, **_options: unguarded)
     finding = found(ready, "odd")
     assert "problem" == finding.status
-    assert finding.what.startswith("guard: there is none for odd")
+    assert finding.what.startswith("guard: odd is unguarded")
     assert "note" == found(ready, "odd", guard="off").status
 
 
 def test_only_with_an_agent(ready: Path) -> None:
-    """Without an agent, or a configuration, nothing is said of the guard."""
+    """Without an agent or a configuration there is no finding about the guard."""
     topics = [
         finding.what.partition(":")[0]
         for finding in checks.diagnose(ready, agent="nobody", env=os.environ, uid=1)
@@ -95,10 +93,10 @@ def test_only_with_an_agent(ready: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_start_without_guard_says_so(
+def test_an_unguarded_run_warns(
     options: list[str], ready: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A run with the guard off says so on standard error, once; standard output stays as it is."""
+    """A run with the guard off warns once on standard error and leaves standard output alone."""
     save_config(ready, Config(agent=AGENT, guard="off"))
     main(["run", "--focus", "x", *options])
     said = capfd.readouterr()
@@ -108,7 +106,7 @@ def test_a_start_without_guard_says_so(
         assert all(json.loads(line)["_tag"] for line in said.out.splitlines())
 
 
-def test_a_guarded_start_says_nothing(ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_guarded_run_does_not_warn(ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A run with the guard on has no such line."""
     main(["run", "--focus", "x"])
     assert "guard" not in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of calling a person."""
+"""`cuggino doctor` on notifications."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, save_config
-from cuggino_cli.finding import Finding
+from cuggino.doctor.notifications import notifications
+from cuggino.doctor.result import CheckResult
 from cuggino_cli.main import main
-from cuggino_cli.notify_checks import notifications
 
 OR_BELL = 'or set "notify" to "bell" in .cuggino.json'
 
 
 @pytest.fixture
 def no_apprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Apprise cannot be imported."""
+    """Make Apprise impossible to import."""
     monkeypatch.setitem(sys.modules, "apprise", None)
 
 
 @pytest.mark.parametrize("ways", ["bell", "none", [], ["bell", "none"]])
 def test_without_urls(ways: str | list[str], no_apprise: None) -> None:
-    """Where nothing is sent to, nothing is missing."""
+    """Without URLs nothing is required."""
     assert [] == list(notifications(Config(notify=ways)))
 
 
 @pytest.mark.parametrize("ways", ["ntfy://topic", ["bell", "ntfy://user:geheim@host/topic"]])
 def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
     """URLs without Apprise are a problem, with what to install."""
-    expected = Finding(
+    expected = CheckResult(
         "problem",
         'notifications: "notify" has Apprise URLs, but Apprise is not installed',
         f"for `cuggino watch`, pip install 'cuggino[notify]', {OR_BELL}",
@@ -38,8 +38,8 @@ def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
     assert [expected] == list(notifications(Config(notify=ways)))
 
 
-def test_a_url_that_is_not_known() -> None:
-    """A URL that Apprise cannot use is a problem, and no more of it is shown than its scheme."""
+def test_an_unknown_url() -> None:
+    """A URL that Apprise rejects is a problem that shows only its scheme."""
     pytest.importorskip("apprise")
     (found,) = notifications(Config(notify=["ntfy://topic", "nonsense://geheim"]))
     assert "problem" == found.status
@@ -47,16 +47,16 @@ def test_a_url_that_is_not_known() -> None:
     assert "geheim" not in f"{found}"
 
 
-def test_apprise_is_there() -> None:
-    """URLs that it knows are told by their schemes, each once."""
+def test_apprise_is_installed() -> None:
+    """Known URLs are listed by scheme, each once."""
     pytest.importorskip("apprise")
     urls = ["bell", "ntfy://topic", "json://user:geheim@host", "ntfy://other"]
-    expected = Finding("ok", "notifications: by Apprise (ntfy, json)")
+    expected = CheckResult("ok", "notifications: by Apprise (ntfy, json)")
     assert [expected] == list(notifications(Config(notify=urls)))
 
 
 def test_the_command(ready: Path, no_apprise: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is one of the problems that doctor counts."""
+    """Problems with notifications count in the exit code of the command."""
     save_config(ready, Config(agent="scripted:scenario.toml", notify="ntfy://topic"))
     assert 1 == main(["doctor"])
     lines = capsys.readouterr().out.splitlines()

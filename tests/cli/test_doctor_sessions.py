@@ -1,4 +1,4 @@
-"""What `cuggino doctor` says of the session files that a run left in the wip folder."""
+"""`cuggino doctor` on session files left in the wip folder."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from cuggino.doctor.result import CheckResult
+from cuggino.doctor.session_files import session_files
 from cuggino.events import RunEnded
 from cuggino.storage import Workspace
-from cuggino_cli.finding import Finding
 from cuggino_cli.main import main
-from cuggino_cli.session_files import session_files
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, THREE, TWO, record
 
-NONE = Finding("ok", "session files: none left over")
+NONE = CheckResult("ok", "session files: none left over")
 
 
 def leave(project: Path, *names: str) -> Path:
-    """Session files of these names; gives their folder."""
+    """Create session files with these names and return their folder."""
     wip = Workspace(project).wip
     wip.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -29,68 +29,68 @@ def leave(project: Path, *names: str) -> Path:
 
 
 def test_no_files(project: Path) -> None:
-    """Without a wip folder, or with an empty one, nothing is left over."""
+    """Without a wip folder, or with an empty one, there are no leftovers."""
     assert [NONE] == list(session_files(project))
     leave(project)
     assert [NONE] == list(session_files(project))
 
 
 def test_left_overs(project: Path) -> None:
-    """Files of no run that could be resumed are counted by file and run, and may be deleted."""
+    """Files without a resumable run are counted by file and run, and may be deleted."""
     record(project, ONE, *SAID, *APPROVED)
     wip = leave(project, f"{ONE}.md", f"{ONE}.plan.md", f"{TWO}.md", "notes.md")
     what = f"session files: 4 files of 3 ended runs left in {wip}"
-    assert [Finding("note", what, "they are safe to delete")] == list(session_files(project))
+    assert [CheckResult("note", what, "they are safe to delete")] == list(session_files(project))
 
 
 def test_files_in_use(project: Path) -> None:
-    """Files are in use while the process that is said to work there lives."""
+    """Files count as used while the process recorded for them is alive."""
     leave(project, "a.md")
     owner = Workspace(project).folder / "lock.json"
     owner.write_text("no number", encoding="utf-8")
     assert "note" == next(session_files(project)).status
     owner.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
-    in_use = Finding("ok", f"session files: in use by process {os.getpid()}")
+    in_use = CheckResult("ok", f"session files: in use by process {os.getpid()}")
     assert [in_use] == list(session_files(project))
 
 
 @pytest.mark.parametrize("state", [None, "failed", "quota", "budget", "interrupted"])
 def test_files_of_a_run_that_can_be_resumed(project: Path, state: Any) -> None:
-    """The files of such a run are said to be needed to go on with it, and how that is done."""
+    """Files of a resumable run are reported as needed, with how to resume it."""
     record(project, ONE, *SAID, *([] if state is None else [(98, None, RunEnded(state=state))]))
     leave(project, f"{ONE}.md", f"{ONE}.check.txt")
-    expected = Finding(
+    expected = CheckResult(
         "note",
         "session files: of run 0193b2c1, which can be resumed",
-        "go on with it: `cuggino run --resume 0193b2c1`",
+        "resume it: `cuggino run --resume 0193b2c1`",
     )
     assert [expected] == list(session_files(project))
 
 
 def test_files_of_an_item_of_the_backlog(project: Path) -> None:
-    """A run of a watch is gone on with by the watch."""
+    """A backlog item's run is resumed with `cuggino watch`."""
     record(project, ONE, *SAID, item="001-a.md 7f3a")
     leave(project, f"{ONE}.md")
     [found] = session_files(project)
     assert found.what.endswith("of run 0193b2c1, which is unfinished")
-    assert "`cuggino watch` goes on with it when it takes the item again" == found.hint
+    assert "`cuggino watch` resumes it when it takes the item again" == found.hint
 
 
 def test_files_of_several_runs(project: Path) -> None:
-    """Beside files that are needed, the left-overs are named."""
+    """Leftovers are reported beside files that are needed."""
     record(project, ONE, *SAID)
     record(project, TWO, *SAID, *APPROVED)
     record(project, THREE, *SAID)
     wip = leave(project, f"{ONE}.md", f"{TWO}.md", f"{THREE}.md", "b.md")
     one, three, rest = session_files(project)
-    hints = [f"go on with it: `cuggino run --resume {short}`" for short in ("0193b2c1", "0193b2c3")]
+    hints = [f"resume it: `cuggino run --resume {short}`" for short in ("0193b2c1", "0193b2c3")]
     assert hints == [one.hint, three.hint]
     what = f"session files: 2 files of 2 ended runs left in {wip}"
-    assert Finding("note", what, f"safe to delete: {TWO}.md, b.md") == rest
+    assert CheckResult("note", what, f"safe to delete: {TWO}.md, b.md") == rest
 
 
 def test_files_of_a_run_whose_journal_is_broken(project: Path) -> None:
-    """Files whose journal cannot be read are not called safe to delete."""
+    """Files of an unreadable journal are not called safe to delete."""
     record(project, ONE).write_text("x\ny\n")
     leave(project, f"{ONE}.md")
     [found] = session_files(project)
@@ -98,18 +98,18 @@ def test_files_of_a_run_whose_journal_is_broken(project: Path) -> None:
     assert "delete" not in f"{found.hint}"
     folder = Workspace(project).journal
     shutil.rmtree(folder)
-    folder.touch()  # in the place of the folder
+    folder.touch()  # in place of the folder
     [found] = session_files(project)
     assert "journal" in found.what
     assert "delete" not in f"{found.hint}"
 
 
-def test_the_advice_can_be_followed(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command that is named for a run that failed goes on with it."""
+def test_the_advice_works(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The suggested command resumes the failed run."""
     assert 1 == main(["run", "--focus", "x", "--max-retries", "0"])
     capsys.readouterr()
     assert 0 == main(["doctor"])
-    _, _, advice = capsys.readouterr().out.partition("go on with it: `cuggino ")
+    _, _, advice = capsys.readouterr().out.partition("resume it: `cuggino ")
     command = advice[: advice.index("`")].split()
     assert ["run", "--resume"] == command[:2]
     (ready / "scenario.toml").write_text(

@@ -1,4 +1,4 @@
-"""`cuggino run` with agents of roles, and others that take over, from the file a user typed."""
+"""`cuggino run` with agents of roles and fallbacks, configured in a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.cli.falling import (
 
 class TestRun:
     def test_another_takes_over(self, ready: Path, said: Lines) -> None:
-        """The second agent does the task anew, the first one's files stay, both are paid for."""
+        """The fallback repeats the task, keeps the first agent's files, and both costs count."""
         scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + REVIEWS)
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         with no_leaks():
@@ -48,19 +48,18 @@ class TestRun:
         assert "by a" == (ready / "half.txt").read_text()
         assert "by b" == (ready / "whole.txt").read_text()
 
-    def test_what_a_person_sees(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        """One line says who takes over from whom, as what, why, and until when."""
+    def test_the_output(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """One line names both agents, the role, the reason and the end of the cooldown."""
         scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + REVIEWS)
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x"])
-        (line,) = [x for x in capfd.readouterr().out.splitlines() if "takes over" in x]
-        assert line.startswith(
-            "[Agent] scripted:b.toml takes over from scripted:a.toml as implementing (quota until 2"
-        )
+        (line,) = [x for x in capfd.readouterr().out.splitlines() if "Falling back" in x]
+        what = "[Agent] Falling back from scripted:a.toml to scripted:b.toml as implementing"
+        assert line.startswith(f"{what} (quota until 2")
         assert line.endswith(": You've hit your limit")
 
     def test_each_role_its_agent(self, ready: Path, said: Lines) -> None:
-        """Roles have the agents of the file; `--agent` is for those that it names none for."""
+        """Configured roles keep their agents; `--agent` applies to the other roles."""
         scenarios(ready, a=PLANS, b=IMPLEMENTS, c=REVIEWS)
         typed(
             ready,
@@ -81,8 +80,8 @@ class TestRun:
         assert isinstance(started, RunStarted)
         assert "scripted:a.toml" == started.agent
 
-    def test_one_that_is_not_there(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        """A program that is missing is told at the start, and the next one works."""
+    def test_a_missing_agent(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """A missing program is reported at the start, and its fallback works."""
         scenarios(ready, b=PLANS + IMPLEMENTS + REVIEWS)
         typed(ready, '{"agentPath": "./missing", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x", "--json"])
@@ -91,8 +90,8 @@ class TestRun:
         assert [("planning", "claude", "scripted:b.toml", "not_found")] == fallen(events)
         assert err.startswith("cuggino: claude cannot work: the agent program")
 
-    def test_nobody_is_left(self, ready: Path, said: Lines) -> None:
-        """When all are out of usage the run ends as without others: 12, and it can be resumed."""
+    def test_no_agent_is_left(self, ready: Path, said: Lines) -> None:
+        """When every agent hits its limit the run ends with 12 and can be resumed."""
         scenarios(
             ready,
             a=PLANS + HALF,
@@ -107,8 +106,8 @@ class TestRun:
         assert 0 == main(["run", "--resume", "--json"])
         assert isinstance(said()[-1], LoopApproved)
 
-    def test_who_takes_over_is_held_too(self, ready: Path, said: Lines) -> None:
-        """The second agent may write no more than the role may."""
+    def test_a_fallback_is_guarded_too(self, ready: Path, said: Lines) -> None:
+        """The fallback has the write permissions of the role and no more."""
         scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS.replace("whole.txt", ".specs/login.md"))
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         main(["run", "--focus", "x", "--json"])
@@ -117,27 +116,29 @@ class TestRun:
         assert 1 == sum(isinstance(event, GuardDenied) for event in events)
         assert "# Login\n" == (ready / ".specs" / "login.md").read_text()
 
-    def test_one_that_cannot_be_held(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        """A fall-back without a guard is refused at the start; with the guard off it is not."""
+    def test_a_fallback_without_a_guard(
+        self, ready: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        """A fallback without guard support is rejected at the start, unless the guard is off."""
         scenarios(ready, a=PLANS + IMPLEMENTS + REVIEWS)
         spare = f"{Loose.__module__}:Loose"
         typed(ready, json.dumps({"agent": "scripted:a.toml", "fallback": [spare]}))
         assert 2 == main(["run", "--focus", "x"])
         err = capfd.readouterr().err
-        assert f"{spare}, one of the agents for planning, cannot be held by the guard" in err
+        assert f"{spare}, one of the agents for planning, has no guard" in err
         assert not (ready / ".cuggino").exists()
         typed(ready, json.dumps({"agent": "scripted:a.toml", "fallback": [spare], "guard": "off"}))
         assert 0 == main(["run", "--focus", "x"])
 
-    def test_a_role_that_nobody_holds_is_told(
+    def test_an_unguarded_role_is_reported(
         self, ready: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        """An agent without a guard that works alone is told at the start, with its role."""
+        """An agent without guard support is reported at the start with its role."""
         scenarios(ready, a=PLANS + IMPLEMENTS)
         spare = f"{Loose.__module__}:Loose"
         typed(ready, json.dumps({"agent": "scripted:a.toml", "agents": {"reviewing": spare}}))
         assert 1 == main(["run", "--focus", "x"])
-        expected = f"there is no guard for {spare} (reviewing): nothing holds it to its role"
+        expected = f"{spare} (reviewing) is unguarded: nothing limits it to its role"
         assert f"cuggino: {expected}" in capfd.readouterr().err.splitlines()
 
     @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ class TestRun:
         ],
     )
     @pytest.mark.parametrize("command", [["run", "-f", "x"], ["watch"], ["deliver"], ["loop"]])
-    def test_what_cannot_be_used(
+    def test_invalid_settings(
         self,
         command: list[str],
         text: str,
@@ -166,7 +167,7 @@ class TestRun:
         ready: Path,
         capfd: pytest.CaptureFixture[str],
     ) -> None:
-        """Every loop says in one sentence what is wrong and where, and ends with 2."""
+        """Every loop reports the error and its place in one sentence, and exits with 2."""
         typed(ready, text)
         assert 2 == main(command)
         assert capfd.readouterr().err.startswith(f"cuggino: {message}")

@@ -1,4 +1,4 @@
-"""The other loops with agents of roles, and others that take over, from the file a user typed."""
+"""The other loops with agents of roles and fallbacks, configured in a file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.cli.falling import (
 
 
 def test_watch(ready: Path) -> None:
-    """The watch works off an item with two agents, and audits with a third."""
+    """The watch completes an item with two agents and audits with a third."""
     scenarios(
         ready,
         a=PLANS + HALF,
@@ -65,7 +65,7 @@ def test_watch(ready: Path) -> None:
 
 
 def test_deliver(delivered: Path, said: Lines) -> None:
-    """A session of the deliverables loop goes on with another agent, whose tools work as well."""
+    """A deliverables session continues with its fallback, with working tools."""
     first, _, rest = deliveries.SCENARIO.partition("[[coding]]")
     scenarios(
         delivered,
@@ -86,7 +86,7 @@ def test_deliver(delivered: Path, said: Lines) -> None:
 
 
 def test_loop(looping: Path, said: Lines) -> None:
-    """The plan/build loop plans with one agent, builds with the next, and has its own judge."""
+    """The plan/build loop plans, builds and verifies with different agents."""
     plan, _, rest = loops.SCENARIO.partition("[[build]]")
     build, _, judge = rest.partition("[[judge]]")
     scenarios(
@@ -108,10 +108,8 @@ def test_loop(looping: Path, said: Lines) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
-def test_the_help_says_whom_the_option_is_for(
-    command: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The help of `--agent` says that roles keep the agents of the file."""
+def test_the_help_explains_roles(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The help of `--agent` explains that configured roles keep their agents."""
     main([command, "--help"])
     said = " ".join(capfd.readouterr().out.split())
     assert 'Roles keep the agent that "agents" in .cuggino.json names' in said

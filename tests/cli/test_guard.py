@@ -1,4 +1,4 @@
-"""`cuggino guard check` on one command, or one file of a tool."""
+"""`cuggino guard check` on one command or one file operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cuggino_cli.main import main
 
 
 def verdict(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
-    """What is printed as JSON, after a look at the exit code and at the form."""
+    """Return the printed JSON after checking the exit code and the format."""
     code = main(["guard", "check", "--json", *args])
     [line] = capsys.readouterr().out.splitlines()
     found: dict[str, Any] = json.loads(line)
@@ -30,7 +30,7 @@ def decision(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 
 def test_part_by_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each part is a line with its mark, a denied one with its reason, and the sum is last."""
+    """Each part has a line with its mark, a denied one its reason; the verdict comes last."""
     assert 1 == main(["guard", "check", "git status && nc -l 80"])
     lines = capsys.readouterr().out.splitlines()
     assert ["✓ git status", "✗ nc -l 80"] == lines[:2]
@@ -41,8 +41,8 @@ def test_part_by_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ["✓ git status", "Allowed."] == capsys.readouterr().out.splitlines()
 
 
-def test_nothing_in_it_acts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command with control characters is denied, and shown without them."""
+def test_control_characters(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command with control characters is denied and printed escaped."""
     assert 1 == main(["guard", "check", "ls \x1b[2J"])
     assert "\x1b" not in capsys.readouterr().out
 
@@ -61,7 +61,7 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Profiles restrict, `--allow-command` adds; both go before the configuration."""
+    """Profiles restrict and `--allow-command` adds; both override the configuration."""
     assert "allow" == decision(capsys, "npm test && cargo build")
     assert "deny" == decision(capsys, "npm test && cargo build", "--profile", "node")
     both = ("--profile", "node", "--profile", "rust")
@@ -76,7 +76,7 @@ def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_destructive(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`rm` and `mv` need `--allow-destructive`, and stay in the project with it."""
+    """`rm` and `mv` need `--allow-destructive`, and are confined to the project with it."""
     assert "deny" == decision(capsys, "rm x")
     assert "allow" == decision(capsys, "rm x", "--allow-destructive")
     assert "deny" == decision(capsys, "rm /etc/x", "--allow-destructive")
@@ -85,7 +85,7 @@ def test_destructive(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_levels(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a role listed programs only; with one the configured level, unless it is given."""
+    """Without a role only listed programs run; with one the configured level is the default."""
     assert "deny" == decision(capsys, "nc -h")
     assert "allow" == decision(capsys, "nc -h", "--level", "roles")
     assert "allow" == decision(capsys, "nc -h", "--role", "implementing")
@@ -95,7 +95,7 @@ def test_levels(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files are judged by the role, whether a tool or a command writes them."""
+    """Files are checked against the role, whether a tool or a command writes them."""
     write = ("--tool", "Write", "--path", "src/a.py")
     assert "allow" == decision(capsys, *write)
     for role, expected in (("implementing", "allow"), ("planning", "deny"), ("audit", "deny")):
@@ -110,7 +110,7 @@ def test_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Paths are taken from `--cwd`; a folder outside is a project of its own."""
+    """Paths are relative to `--cwd`; a folder outside is its own project."""
     (project / "sub").mkdir()
     assert "deny" == decision(capsys, "echo x > .git/x")
     assert "deny" == decision(capsys, "echo x > .git/x", "--cwd", "sub", "--tool", "Bash")
@@ -124,7 +124,7 @@ def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -
         ([], "Give the COMMAND to judge"),
         (["--tool", "Bash", "--path", "x"], "Give the COMMAND to judge"),
         (["ls", "--tool", "Write"], "Write takes no COMMAND"),
-        (["ls", "--file", "x"], "each line says all of its case"),
+        (["ls", "--file", "x"], "each line is a whole case"),
         (["ls", "--level", "none"], "'none' is not one of"),
         (["ls", "--role", "boss"], "'boss' is not one of"),
         (["ls", "--cwd", "nowhere"], "does not exist"),
@@ -136,7 +136,7 @@ def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -
 def test_wrong_usage(
     args: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be meant exits with 2, says why, and judges nothing."""
+    """A usage error exits with 2, gives the reason, and checks nothing."""
     assert 2 == main(["guard", "check", *args])
     said = capsys.readouterr()
     assert words in said.err
@@ -144,8 +144,11 @@ def test_wrong_usage(
 
 
 def test_help_is_honest(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help says what the guard cannot promise."""
+    """The help states the guard's limits."""
     assert 0 == main(["guard", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "an interpreter, a test, a build or a git hook that is allowed to run can do" in said
+    assert (
+        "It cannot limit an interpreter, a test, a build or a git hook that is allowed to run"
+        in said
+    )
     assert "The sandbox is the boundary, the guard is the seat belt." in said

@@ -1,4 +1,4 @@
-"""`cuggino guard audit`: the calls of a recorded run, judged by the roles that made them."""
+"""`cuggino guard audit`: the calls of a recorded run, checked against their roles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bash(command: str) -> ToolCall:
 
 
 def denied(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any]]:
-    """The denied calls as JSON, after a look at the exit code."""
+    """Return the denied calls as JSON after checking the exit code."""
     code = main(["guard", "audit", ONE[:9], "--json", *args])
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == bool(found)
@@ -46,7 +46,7 @@ SAID: list[Said] = [
 
 
 def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each call is judged by its stage's role, and those that would be denied are listed."""
+    """Each call is checked against its stage's role, and denied calls are listed."""
     record(project, ONE, *SAID)
     found = denied(capsys)
     assert [
@@ -63,7 +63,7 @@ def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As text, the denied parts stand below each call, and the counts come last."""
+    """As text, denied parts follow each call, and the counts come last."""
     record(project, ONE, *SAID)
     assert 1 == main(["guard", "audit", ONE])
     lines = capsys.readouterr().out.splitlines()
@@ -74,7 +74,7 @@ def test_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_at_which_level(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The level is what is given, else that of the run, else roles."""
+    """The level is the given one, or that of the run, or `roles`."""
     record(project, ONE, (1, "implementing#1", bash("nc -h")))
     assert 0 == len(denied(capsys))
     assert 1 == len(denied(capsys, "--level", "full"))
@@ -83,7 +83,7 @@ def test_at_which_level(project: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_level_of_the_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that was guarded fully is judged so, unless another level is given."""
+    """A fully guarded run is audited at that level, unless another is given."""
     started = RunStarted(run_id=ONE, kind="run", command="cuggino run", options={"guard": "full"})
     journal = Journal.create(project / ".cuggino" / "journal", started, at=AT, sync=False)
     journal.append(bash("nc -h"), at=AT, stage="implementing#1")
@@ -93,23 +93,23 @@ def test_the_level_of_the_run(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The calls of a watch itself are those of the audit."""
+    """The calls of a watch itself belong to the audit role."""
     record(project, ONE, (1, None, bash("ls")), (2, None, write("a.md")), kind="watch")
     assert ["audit"] == [call["role"] for call in denied(capsys)]
 
 
 def test_nothing_denied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run without calls, or with allowed ones alone, exits with 0."""
+    """A run without denied calls exits with 0."""
     record(project, ONE)
     assert 0 == main(["guard", "audit", ONE])
     assert "0 of 0 tool calls would be denied.\n" == capsys.readouterr().out
 
 
-def test_a_run_that_is_not_there(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An id that means no run is wrong usage; a journal that is broken is an error."""
-    assert 2 == main(["guard", "audit", "abc"])
-    assert "There is no run 'abc'." in capsys.readouterr().err
+def test_a_missing_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown ID is a usage error; a broken journal is an error."""
     path = record(project, ONE, *SAID)
+    assert 2 == main(["guard", "audit", "abc"])
+    assert "there is no run 'abc'" in capsys.readouterr().err
     path.write_text("x\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
     assert 1 == main(["guard", "audit", ONE])
     assert "line 1 is broken" in capsys.readouterr().err

@@ -11,11 +11,11 @@ import pytest
 from cuggino.config import Config, configured_policy, save_config
 from cuggino.config.agent_file import DELIVER_ROLES
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
+from cuggino.guard.agent_settings import AGENT_FILE, agent_file
+from cuggino.guard_audit.audit import deliver_settings
 from cuggino.loops import DeliverRunOptions
-from cuggino.loops.deliver_setup import session_setup
-from cuggino.security.agent_settings import AGENT_FILE, agent_file
+from cuggino.loops.deliver.setup import session_setup
 from cuggino.storage.journal import Journal
-from cuggino_cli.guard_audit_settings import delivery_settings
 from cuggino_cli.main import main
 from tests.cli.recorded_deliveries import PLANNED, bash, deliver, turn
 from tests.cli.recorded_runs import AT, ONE
@@ -29,7 +29,7 @@ def write(path: str) -> ToolCall:
 def denied(
     capsys: pytest.CaptureFixture[str], run_id: str, *args: str
 ) -> list[tuple[str, str, str]]:
-    """Instruction, role and command or file of each denied call."""
+    """Return instruction, role and command or file of each denied call."""
     code = main(["guard", "audit", run_id, "--json", *args])
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == bool(found)
@@ -44,14 +44,14 @@ def denied(
 
 
 def settle(folder: Path, **settings: Any) -> None:
-    """Write the project's own settings of its agents."""
+    """Write the project's own agent settings."""
     file = folder / AGENT_FILE
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(settings), encoding="utf-8")
 
 
 def story() -> tuple[Turn, ...]:
-    """Sessions that run a program which is not listed, and write a source and a note."""
+    """Return sessions that run an unlisted program and write a source and a note."""
     calls = (*bash("nc -h"), write("src/a.py"), write(".autonoe-note.md"))
     return (
         turn(*calls, leaves=PLANNED),
@@ -61,8 +61,10 @@ def story() -> tuple[Turn, ...]:
 
 
 def test_by_the_roles_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sessions that work may write sources, one that verifies only its note; none runs what is not
-    listed. The level is full, unless another one is given."""
+    """Working sessions may write sources, verifying ones only their note, both at `full`.
+
+    Unlisted programs are denied; a given level replaces `full`.
+    """
     run = deliver(project, *story(), verify=True)
     assert [
         ("initializer", "deliver", "nc -h"),
@@ -74,7 +76,7 @@ def test_by_the_roles_in_full(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_sync(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A session that compares with the specification has the role of that."""
+    """A session that syncs with the specification has the sync role."""
     turns = (turn(write("src/a.py")), turn(verifies=["DL-1"]))
     run = deliver(project, *turns, start={"DL-1": "passed"}, workflow="sync")
     assert [("sync", "sync", "src/a.py")] == denied(capsys, run.run_id)
@@ -83,8 +85,10 @@ def test_a_sync(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_settings_are_those_of_the_run(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the run allowed is allowed, whatever the configuration says now; what the project's
-    own file allows is allowed as well."""
+    """The settings of the run apply instead of the current configuration.
+
+    The project's own file still adds to them.
+    """
     run = deliver(project, *story()[:2], allow_commands={"base": ["nc"]})
     assert [] == denied(capsys, run.run_id)
     other = deliver(project, *story()[:2], recheck=True, start=PLANNED)
@@ -95,7 +99,7 @@ def test_the_settings_are_those_of_the_run(
 
 
 def test_nothing_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next run still tells that the project's own file has changed."""
+    """The next run still reports that the project's own file has changed."""
     run = deliver(project, *story()[:2])
     settle(project, allowCommands=["nc"])
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
@@ -105,7 +109,7 @@ def test_nothing_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("instruction", get_args(DeliverInstruction))
 def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverInstruction) -> None:
-    """A call is judged by the very policy that the session was guarded with."""
+    """A call is checked with the policy that guarded the session."""
     own = {
         "profile": ["node"],
         "allowCommands": {"base": ["make"], "run": ["nc"], "sync": ["dig"]},
@@ -131,7 +135,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
             instruction, options, agent, verified=project / "verified", is_guarded=True
         )
         assert setup.guard == configured_policy(
-            delivery_settings(started, project),
+            deliver_settings(started, project),
             DELIVER_ROLES[instruction],
             project=project,
             level="full",
@@ -139,7 +143,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
 
 
 def begun(folder: Path, **options: Any) -> None:
-    """A run that has just begun, with these options."""
+    """Return a run that has just started with these options."""
     started = RunStarted(
         run_id=ONE, kind="deliver", command="cuggino deliver", options={"new": 1, **options}
     )
@@ -149,7 +153,7 @@ def begun(folder: Path, **options: Any) -> None:
 
 
 def test_options_of_another_version(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An option that is not known is passed over; one that cannot be used is told."""
+    """Unknown options are ignored; invalid ones are reported."""
     begun(project)
     assert 1 == main(["guard", "audit", ONE])
     assert "1 of 1 tool calls would be denied." not in capsys.readouterr().out
@@ -160,8 +164,8 @@ def test_options_of_another_version(project: Path, capsys: pytest.CaptureFixture
     assert "cannot be used by this version: profile: unknown profile" in told
 
 
-def test_an_own_file_that_cannot_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder in its place is an error in a sentence."""
+def test_an_own_file_that_is_a_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder in place of the file is a one-sentence error."""
     begun(project)
     (project / AGENT_FILE).mkdir(parents=True)
     assert 1 == main(["guard", "audit", ONE])

@@ -1,4 +1,4 @@
-"""The help of every command: examples that work, exit codes, and what else to read."""
+"""The help of every command: working examples, exit codes and references."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import click
 import pytest
 
 from cuggino_cli import main as main_module
-from cuggino_cli.commands.help import TOPICS
-from cuggino_cli.main import COMMANDS, cli, main
-from cuggino_cli.topics import EXIT_CODES
+from cuggino_cli.commands import COMMANDS
+from cuggino_cli.help import TOPICS
+from cuggino_cli.main import cli, main
 from tests.command_lines import parse_line
+from tests.documents.exit_codes import exit_codes
 
 LOOPS = ("run", "watch", "deliver", "loop")
 
 
 def all_commands() -> Iterator[tuple[str, ...]]:
-    """The names of each command and each command of a command."""
+    """Return the names of each command and subcommand."""
     for name in COMMANDS:
         yield (name,)
         found = cli.get_command(click.Context(cli), name)
@@ -36,7 +37,7 @@ def told(names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def examples(text: str) -> list[str]:
-    """The command lines that stand below `Examples:`."""
+    """Return the command lines listed under `Examples:`."""
     _, found, below = text.partition("  Examples:\n")
     assert found
     return re.findall(r"^ {4}(\S.*)$", below.split("\n\n")[0], re.MULTILINE)
@@ -49,7 +50,7 @@ def test_examples_are_understood(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each help has an example of its own command, and its examples are parsed by the commands."""
+    """Every help has an example of its own command, and all examples parse."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -59,33 +60,31 @@ def test_examples_are_understood(
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops_tell_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The help of a loop tells what it ends with, in one paragraph at its end."""
+def test_loops_list_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of a loop ends with one paragraph of exit codes."""
     _, _, below = told((name,), capsys).partition("  Exit codes: ")
     codes = {int(code) for code in re.findall(r"\b(\d+)\s+[a-z]", below)}
-    assert {1, 2, 13, 130, 143} <= codes <= {code for code, _ in EXIT_CODES}
+    assert {1, 2, 13, 130, 143} <= codes <= {code for code, _ in exit_codes()}
 
 
 @pytest.mark.parametrize("name", [name for name in LOOPS if name != "watch"])
-def test_loops_tell_what_can_be_resumed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """After the same exit codes as in `cuggino help exit-codes`."""
+def test_loops_list_resumable_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The resumable exit codes match `cuggino help exit-codes`."""
     said = re.search(r"After ([\d,\s]+) and\s+(\d+)\s+the\s+run", told((name,), capsys))
     assert said
-    expected = [code for code, about in EXIT_CODES if "resume" in about]
+    expected = [code for code, about in exit_codes() if "resume" in about]
     assert expected == [int(code) for code in re.findall(r"\d+", " ".join(said.groups()))]
 
 
-def test_the_main_module_tells_exit_codes() -> None:
+def test_the_main_module_lists_exit_codes() -> None:
     """The docstring of the entry point has every exit code."""
     codes = re.findall(r"\b(\d+) [a-z]", (main_module.__doc__ or "").partition("Exit codes:")[2])
-    assert [code for code, _ in EXIT_CODES] == [int(code) for code in codes]
+    assert [code for code, _ in exit_codes()] == [int(code) for code in codes]
 
 
 @pytest.mark.parametrize("names", ALL, ids=" ".join)
-def test_what_else_to_read_exists(
-    names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is named below is a command, or a topic of `cuggino help`."""
+def test_references_exist(names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Every reference is a command or a topic of `cuggino help`."""
     _, _, below = told(names, capsys).partition("  See also: ")
     listed = below.split("\n")[0].removesuffix(".")
     for name in filter(None, listed.split(", ")):
@@ -95,7 +94,7 @@ def test_what_else_to_read_exists(
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_options_are_in_sections(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each option of a loop is shown once, those of all loops in sections of their own."""
+    """Each option of a loop is shown once, shared ones in their own sections."""
     found = told((name,), capsys)
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
@@ -118,7 +117,7 @@ def test_width(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Nothing but a command line of an example is wider than a terminal of 80 columns."""
+    """Only command lines of examples exceed 80 columns."""
     monkeypatch.setenv("COLUMNS", str(columns))
     found = told(names, capsys)
     lines = set(found.splitlines()) - {f"    {line}" for line in examples(found)}

@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said at once, and what the second one does."""
+"""Ctrl-C: the immediate message, and the effect of a second one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from cuggino import parse_event
-from tests.cli_output.screen import Screen
+from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
 NOTICE = "cuggino: stopping; Ctrl-C once more ends it at once\n"
-LIMIT = 20.0
+LIMIT = 60.0
 
 STUBBORN = """
 [[planning]]
@@ -36,7 +36,7 @@ run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1;
 
 @pytest.fixture
 def stubborn(ready: Path) -> Path:
-    """A project whose agent runs a tool that no signal but SIGKILL ends."""
+    """A project whose agent runs a tool that only SIGKILL ends."""
     (ready / "scenario.toml").write_text(STUBBORN)
     return ready
 
@@ -45,7 +45,7 @@ def stubborn(ready: Path) -> Path:
 def command(
     project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command while its tool works; at the end nothing of it is left."""
+    """Run the command while its tool works, and terminate everything afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cuggino_cli", "run", "--focus", "x", *args],
         cwd=project,
@@ -65,7 +65,7 @@ def command(
 
 
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
-    """One line on standard error says that it is stopping, while it is; then comes the summary."""
+    """One line on standard error reports the stop immediately; the summary follows."""
     with command(stubborn) as process:
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
@@ -78,8 +78,8 @@ def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     assert b"" == err.strip()
 
 
-def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
-    """While the agent is being ended, another Ctrl-C leaves without a further word."""
+def test_the_second_one_exits_immediately(stubborn: Path) -> None:
+    """A second Ctrl-C during termination exits without further output."""
     with command(stubborn) as process:
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
@@ -91,7 +91,7 @@ def test_the_second_one_leaves_at_once(stubborn: Path) -> None:
 
 
 def test_json_stays_as_it_is(stubborn: Path) -> None:
-    """With --json standard output holds events and nothing else, and nothing is said beside it."""
+    """With `--json` standard output has only events, and standard error is empty."""
     with command(stubborn, "--json") as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
@@ -100,7 +100,7 @@ def test_json_stays_as_it_is(stubborn: Path) -> None:
 
 
 def test_on_a_terminal(stubborn: Path) -> None:
-    """The line takes the place of the spinner, and the summary begins below it."""
+    """The line replaces the spinner, and the summary starts below it."""
     ours, theirs = pty.openpty()
     screen = Screen(200)
 

@@ -13,7 +13,7 @@ from cuggino_cli.main import main
 
 @pytest.fixture
 def workspace(project: Path) -> Workspace:
-    """A workspace with a spec issue and two findings."""
+    """Return a workspace with a spec issue and two findings."""
     made = Workspace(project)
     made.write_spec_issue("# Two ways\n\nto log in")
     made.write_tbd_item("\x1b[2JNo test\n")
@@ -22,12 +22,12 @@ def workspace(project: Path) -> Workspace:
 
 
 def names(workspace: Workspace) -> list[str]:
-    """The names of the issues, in order."""
+    """Return the names of the issues, in order."""
     return [issue.name for issue in workspace.issues()]
 
 
 def test_list(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each issue has a number, its kind, its name and its title, and nothing of it acts."""
+    """Each issue has a number, kind, name and title, with control characters escaped."""
     assert 0 == main(["issues", "list"])
     issue, finding, third = names(workspace)
     assert [
@@ -39,13 +39,13 @@ def test_list(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("project")
 def test_list_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an issue nothing waits."""
+    """Without issues the list is empty."""
     assert 0 == main(["issues", "list"])
-    assert "Nothing waits for a decision.\n" == capsys.readouterr().out
+    assert "There are no open issues.\n" == capsys.readouterr().out
 
 
 def test_show(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """An issue is shown by number, name or the beginning of its name."""
+    """An issue is shown by number, name or prefix."""
     issue, finding, _ = names(workspace)
     for name in ("1", issue, issue[:-3], f".cuggino/spec-issues/{issue}"):
         assert 0 == main(["issues", "show", name])
@@ -55,7 +55,7 @@ def test_show(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_resolve(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """A resolved issue leaves the list for the archive."""
+    """A resolved issue moves to the archive."""
     issue, *others = names(workspace)
     assert 0 == main(["issues", "resolve", "1"])
     (archived,) = workspace.archive.iterdir()
@@ -67,7 +67,7 @@ def test_resolve(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """A dismissed finding leaves the list, and the memory has the reason under today's date."""
+    """A dismissed finding is removed, and the memory records the reason with today's date."""
     before = datetime.now().astimezone()
     assert 0 == main(["issues", "dismiss", "3", "--reason", "tested by hand"])
     after = datetime.now().astimezone()
@@ -88,10 +88,10 @@ def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> No
         (["dismiss", "1", "--reason", " "], "The reason is empty."),
     ],
 )
-def test_what_is_refused(
+def test_usage_errors(
     workspace: Workspace, capsys: pytest.CaptureFixture[str], args: list[str], words: str
 ) -> None:
-    """Wrong usage is told, ends with 2 and settles nothing."""
+    """A usage error is reported, exits with 2 and changes nothing."""
     assert 2 == main(["issues", *args])
     assert f"Error: {words}" in capsys.readouterr().err
     assert 3 == len(names(workspace))

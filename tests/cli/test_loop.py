@@ -1,9 +1,9 @@
-"""`cuggino loop`: how each end of the loop is told, and with which code the command ends."""
+"""`cuggino loop`: the output and exit code of each outcome of the loop."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -18,13 +18,12 @@ from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
-from cuggino.prompts.loop_prompts import PromptNotFound
+from cuggino.prompts.plan_build import PromptNotFound
 from cuggino.storage.branch import BranchRefused
-from cuggino_cli.follow_loop import EXIT_CODES
 from cuggino_cli.main import main
 from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
 
-RESUME = "`cuggino loop --resume` goes on where it stopped"
+RESUME = "`cuggino loop --resume` continues where it stopped"
 PHASE = PlanBuildPhaseStarted(phase="plan", iteration=1)
 
 
@@ -47,15 +46,10 @@ PHASE = PlanBuildPhaseStarted(phase="plan", iteration=1)
 def test_exit_codes(
     reason: PlanBuildExit, code: int, compatible: int, output: str, drawn_loop: DrawnLoop
 ) -> None:
-    """Each end has the code of the table, or Lopen's, also in front of a machine."""
+    """Each outcome has the exit code of the table or of Lopen, with `--json` too."""
     drawn_loop.events = (PHASE, PlanBuildEnded(reason=reason))
     assert code == main(["loop", "--auto", output])
     assert compatible == main(["loop", "--auto", output, "--compat-exit-codes"])
-
-
-def test_every_end_has_a_code() -> None:
-    """No end of the loop is left out."""
-    assert set(get_args(PlanBuildExit)) == set(EXIT_CODES)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +76,7 @@ def test_errors(
     drawn_loop: DrawnLoop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """An error has its code, or Lopen's, and is told once, by the loop's end or the command."""
+    """An error has its exit code, or Lopen's, and is reported once."""
     end = PlanBuildEnded(reason="failed", error=error.message)
     drawn_loop.events, drawn_loop.error = ((PHASE, end) if told else ()), error
     assert code == main(["loop", "--auto"])
@@ -92,8 +86,8 @@ def test_errors(
     assert compatible == main(["loop", "--auto", "--compat-exit-codes"])
 
 
-def test_what_is_said(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
-    """First comes the banner, last what it came to."""
+def test_banner_and_summary(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """The banner comes first, the summary last."""
     drawn_loop.events = (PHASE, ToolCall(name="Bash", input={"command": "ls"}), *drawn_loop.events)
     assert 0 == main(["loop", "--auto"])
     out, err = capsys.readouterr()
@@ -104,7 +98,7 @@ def test_what_is_said(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str])
 
 
 def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --quiet phases and the end are left."""
+    """With `--quiet` only phases and the outcome are printed."""
     drawn_loop.events = (PHASE, ToolCall(name="Bash"), *drawn_loop.events)
     main(["loop", "--auto", "--quiet"])
     assert [
@@ -114,21 +108,21 @@ def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> Non
     ] == capsys.readouterr().out.splitlines()
 
 
-def test_in_front_of_a_machine(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json standard output holds events alone, and nothing is asked."""
+def test_with_json(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """With `--json` standard output has events only, and nothing is asked."""
     drawn_loop.events, drawn_loop.error = (PHASE, PlanBuildEnded(reason="failed")), ConfigError("x")
     assert 2 == main(["loop", "--json"])
     out, err = capsys.readouterr()
     assert out == "".join(f"{dump_event(event)}\n" for event in drawn_loop.events)
-    asked = "cuggino: no terminal to ask on, going on as with --auto"
+    asked = "cuggino: no terminal to ask on, continuing as with --auto"
     assert [asked, "cuggino: x"] == err.splitlines()
 
 
-def test_nobody_can_be_asked(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal it plans and builds, and says that it did not ask (LOP-004)."""
+def test_no_terminal_to_ask_on(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal it plans and builds, and reports that it did not ask (LOP-004)."""
     assert 0 == main(["loop"])
     out, err = capsys.readouterr()
-    assert "cuggino: no terminal to ask on, going on as with --auto\n" == err
+    assert "cuggino: no terminal to ask on, continuing as with --auto\n" == err
     assert ("plan", False) == (drawn_loop.options[0].start, "Select" in out)
 
 
@@ -152,7 +146,7 @@ def test_a_protected_branch(
 
 
 def test_resuming(drawn_loop: DrawnLoop) -> None:
-    """An unfinished run goes on with what is given now, and nothing is asked."""
+    """A resumed run uses the new options, and nothing is asked."""
     agent = ["--agent", "scripted:scenario.toml"]
     assert 0 == main(["loop", *agent, "--model", "small", "--resume", "0123"])
     assert 0 == main(["loop", *agent, "--budget", "5", "--resume"])
@@ -169,24 +163,24 @@ def test_nothing_to_resume(looping: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ("", True) == (out, err.startswith("cuggino: there is no unfinished run"))
 
 
-def test_how_to_go_on(
+def test_how_to_resume(
     looping: Path, drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An end from which the run can go on says how, with the file that was given."""
+    """A resumable outcome shows how to resume, with the given file."""
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="interrupted"))
     (looping / "my file.json").write_text("{}")
     main(["loop", "--auto", "--config", "my file.json"])
     out, err = capsys.readouterr()
-    expected = "`cuggino loop --config 'my file.json' --resume` goes on where it stopped"
+    expected = "`cuggino loop --config 'my file.json' --resume` continues where it stopped"
     assert (expected, "Loop cancelled by user.\n") == (out.splitlines()[-1], err)
     project_of(looping, journal=False)
     main(["loop", "--auto"])
-    expected = "`cuggino loop` begins a new run with the jobs as they are"
+    expected = "`cuggino loop` starts a new run with the current jobs"
     assert expected == capsys.readouterr().out.splitlines()[-1]
 
 
-def test_a_budget_that_is_spent(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
-    """What can be done about the end stands behind it."""
+def test_a_spent_budget(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary ends with how to raise the budget."""
     error = BudgetExceeded("all is spent", hint="allow more")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="budget_exceeded", error=error.message))
     drawn_loop.error = error
@@ -196,10 +190,8 @@ def test_a_budget_that_is_spent(drawn_loop: DrawnLoop, capsys: pytest.CaptureFix
     assert RESUME == out.splitlines()[-1]
 
 
-def test_a_model_that_the_agent_does_not_know(
-    drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Behind an error about the model stands how to choose another (LOP-114)."""
+def test_an_unknown_model(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error about the model explains how to choose another (LOP-114)."""
     error = AgentFailed("There is no model m-9", reason="bad_request")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="failed", error=error.message))
     drawn_loop.error = error
@@ -222,7 +214,7 @@ def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_events_of_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In front of a machine the same run is its events."""
+    """With `--json` the same run prints its events."""
     project_of(looping, SCENARIO)
     assert 0 == main(["loop", "--auto", "--json"])
     events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
@@ -231,8 +223,8 @@ def test_events_of_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str])
     assert ("complete", 2, 0, 1) == (last.reason, last.iterations, last.open, last.done)
 
 
-def test_the_loop_gets_what_interrupts_it(looping: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is handed to the loop says nothing by itself."""
+def test_the_loop_gets_the_interrupt_signal(looping: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt source passed to the loop emits nothing until a signal arrives."""
     heard: list[object] = []
     drawn = DrawnLoop()
 

@@ -1,4 +1,4 @@
-"""`cuggino loop configure`: what is saved where, what is shown, what is asked."""
+"""`cuggino loop configure`: files, output and questions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def put(folder: Path, content: str | None) -> None:
 
 
 def saved(folder: Path) -> Any:
-    """What is in the file of a layer; None without one."""
+    """Return the content of a layer's file, or None."""
     path = folder / FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
@@ -39,7 +39,7 @@ def saved(folder: Path) -> Any:
 def test_recorded_commands(
     name: str, looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recorded command changes the user's file as recorded, says so, and no other file."""
+    """A recorded command changes only the user's file, as recorded, and reports it."""
     row = ROWS[name]
     put(home, row["before"].get("user"))
     put(looping, row["before"].get("project"))
@@ -53,8 +53,8 @@ def test_recorded_commands(
     assert before == saved(looping)
 
 
-def test_what_is_said(looping: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What holds now is shown, and what the project has otherwise."""
+def test_output(looping: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The effective values are shown, and where the project overrides them."""
     put(looping, '{"model": "theirs"}')
     assert 0 == main(["loop", "configure", "--model", "mine", "--build-prompt", "b.md"])
     out, err = capsys.readouterr()
@@ -65,12 +65,12 @@ def test_what_is_said(looping: Path, home: Path, capsys: pytest.CaptureFixture[s
         "  Build Prompt: b.md",
         "  Stream: true",
     ] == out.splitlines()
-    assert "cuggino: the file of the project has another model\n" == err
+    assert "cuggino: the project's file overrides model\n" == err
     assert {"model": "mine", "buildPromptPath": "b.md"} == saved(home)
 
 
 def test_the_file_of_the_project(looping: Path, home: Path) -> None:
-    """With --project the project's file is changed, and removed, and the user's left alone."""
+    """With `--project` only the project's file is changed or removed."""
     put(home, '{"model": "m"}')
     assert 0 == main(["loop", "configure", "--project", "--plan-prompt", "p.md", "--no-allow-all"])
     assert {"planPromptPath": "p.md", "allowAll": False} == saved(looping)
@@ -81,7 +81,7 @@ def test_the_file_of_the_project(looping: Path, home: Path) -> None:
 def test_where_values_come_from(
     looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each value is shown with its origin: default, user, project, the file that is named."""
+    """Each value is shown with its origin: default, user, project or a given file."""
     put(home, '{"model": "m", "stream": false}')
     put(looping, '{"stream": true, "verify": {"build": "make"}, "protectedBranches": []}')
     (looping / "c.json").write_text('{"logLevel": "error"}')
@@ -104,7 +104,7 @@ def test_where_values_come_from(
     } == {key: value.strip() for key, value in shown.items()}
 
 
-def test_what_is_asked(
+def test_questions(
     looping: Path, home: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without an option each setting is asked, in order, and all answers are saved (LOP-029)."""
@@ -121,7 +121,7 @@ def test_what_is_asked(
 
 
 def test_answers_are_pre_filled(looping: Path, home: Path, typed: Setup) -> None:
-    """Enter keeps what the user has, without what the project has."""
+    """Enter keeps the user's value, not the project's."""
     put(home, '{"model": "my own", "stream": false, "more": 1}')
     put(looping, '{"planPromptPath": "theirs.md"}')
     assert 0 == typed(ENTER * 8, "loop", "configure")
@@ -131,7 +131,7 @@ def test_answers_are_pre_filled(looping: Path, home: Path, typed: Setup) -> None
 
 
 def test_a_model_by_its_number(home: Path, typed: Setup) -> None:
-    """The present model is the first of the list."""
+    """The current model is the first in the list."""
     put(home, '{"model": "gpt-5"}')
     assert 0 == typed(answer("2") + ENTER * 7, "loop", "configure")
     assert "claude-opus-4.5" == saved(home)["model"]
@@ -147,36 +147,36 @@ def test_cancelled(
     typed: Setup,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whoever leaves in the midst of the questions has changed nothing."""
+    """Canceling during the questions changes nothing."""
     assert code == typed(answer("gpt-5") + "\x15" + key, "loop", *more, "configure")
     assert "Configuration cancelled." == capsys.readouterr().out.splitlines()[-1]
     assert saved(home) is None
 
 
-def test_nobody_to_ask(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal and without an option there is nothing to do."""
+def test_no_terminal_to_ask_on(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal and options there is nothing to do."""
     assert 2 == main(["loop", "configure"])
-    assert "Nobody can be asked without a terminal" in capsys.readouterr().err
+    assert "No terminal to ask on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
-def test_a_file_that_was_named(
+def test_a_given_file(
     content: str | None, looping: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that was named must be good; else nothing is started (LOP-023)."""
+    """A given file must be valid, or nothing is started (LOP-023)."""
     if content is not None:
         (looping / "c.json").write_text(content)
     assert 2 == main(["loop", "--auto", "--config", "c.json"])
-    assert capsys.readouterr().err.startswith(f"cuggino: --config: {looping / 'c.json'} ")
+    assert capsys.readouterr().err.startswith(f"cuggino: --config: {looping / 'c.json'}")
     assert 6 == main(["loop", "--auto", "--config", "c.json", "--compat-exit-codes"])
 
 
 def test_a_broken_file_of_a_layer(
     looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broken file of a layer is passed over with a warning, and not written over."""
+    """An invalid file of a layer is skipped with a warning, and not overwritten."""
     put(home, "{")
     assert 0 == main(["loop", "configure", "--show"])
-    assert "it is ignored" in capsys.readouterr().err
+    assert "; ignored" in capsys.readouterr().err
     assert 2 == main(["loop", "configure", "--model", "m"])
     assert "{" == (home / FILE).read_text()

@@ -1,4 +1,4 @@
-"""Ctrl-C in `cuggino loop`: at the question, in planning, in building; what is said and left."""
+"""Ctrl-C in `cuggino loop`: at the question, while planning and while building."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cuggino import parse_event
 from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
-from tests.cli_output.screen import Screen
+from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
-LIMIT = 20.0
+LIMIT = 60.0
 WAITING = """
 [[{0}.steps]]
 say = "Half a line"
@@ -34,7 +34,7 @@ run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1;
 """An agent that says something, then runs a tool that no signal but SIGKILL ends."""
 ENVIRONMENT = {"TERM": "xterm", "NO_COLOR": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
 STOPPING = "Received SIGINT, stopping..."
-RESUME = "`cuggino loop --resume` goes on where it stopped"
+RESUME = "`cuggino loop --resume` continues where it stopped"
 
 
 def scenario(phase: str) -> str:
@@ -48,7 +48,7 @@ def command(
     *args: str,
     terminal: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command; at the end nothing of it is left."""
+    """Run the command, and terminate everything afterwards."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-m", "cuggino_cli", "loop", *args],
@@ -69,7 +69,7 @@ def command(
 
 
 class Keyboard:
-    """A terminal of 40 columns, its keyboard and what is seen on it."""
+    """A terminal of 40 columns, its keyboard and its screen."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
@@ -101,7 +101,7 @@ def keyboard() -> Iterator[Keyboard]:
 @pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
 @pytest.mark.parametrize("phase", ["plan", "build"])
 def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
-    """The session is ended, no half line is left, and the loop says how far it came (LOP-008)."""
+    """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
     project = project_of(tmp_path, scenario(phase), guard="off")
     with command(project, "--auto", *args) as process:
         assert eventually((project / "started").exists, limit=LIMIT)
@@ -117,8 +117,8 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
     assert "Completed iteration 2" not in lines
 
 
-def test_in_front_of_a_machine(tmp_path: Path) -> None:
-    """With --json the last event tells that it was interrupted."""
+def test_with_json(tmp_path: Path) -> None:
+    """With `--json` the last event is the interruption."""
     project = project_of(tmp_path, scenario("plan"), guard="off")
     with command(project, "--auto", "--json") as process:
         assert eventually((project / "started").exists, limit=LIMIT)
@@ -130,7 +130,7 @@ def test_in_front_of_a_machine(tmp_path: Path) -> None:
 
 
 def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
-    """At the question nothing is started, and the terminal is as it was."""
+    """Ctrl-C at the question starts nothing and restores the terminal."""
     with command(project_of(tmp_path), terminal=keyboard.theirs) as process:
         keyboard.read("Select (1-3, default=2):")
         keyboard.type(CTRL_C)
@@ -140,7 +140,7 @@ def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
 
 
 def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
-    """After an answer the loop runs; a Ctrl-C ends it with no spinner left, the terminal intact."""
+    """After an answer the loop runs; Ctrl-C ends it without a spinner and restores the terminal."""
     project = project_of(tmp_path, scenario("build"), guard="off")
     with command(project, "--color", "never", terminal=keyboard.theirs) as process:
         keyboard.read("Select (1-3, default=2):")

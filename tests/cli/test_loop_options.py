@@ -1,4 +1,4 @@
-"""What is asked of the plan/build loop, on the command line and in files; what is wrong usage."""
+"""Options of the plan/build loop on the command line and in files, and usage errors."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build":
         ),
     ],
 )
-def test_what_is_asked_for(
+def test_options_reach_the_loop(
     args: list[str],
     file: dict[str, Any],
     expected: dict[str, Any],
     looping: Path,
     drawn_loop: DrawnLoop,
 ) -> None:
-    """Each option and each setting reaches the loop, options before files."""
+    """Each option and setting reaches the loop, options first."""
     (looping / "other.toml").touch()
     (looping / "c.json").write_text(json.dumps(file))
     assert 0 == main(["loop", "--auto", *(["--config", "c.json"] if file else []), *args])
@@ -59,7 +59,7 @@ def test_what_is_asked_for(
 
 
 def test_layers(looping: Path, drawn_loop: DrawnLoop) -> None:
-    """The project goes before the user, who goes before the defaults."""
+    """The project overrides the user, who overrides the defaults."""
     home = looping.parent / "home"
     for folder, model in ((home, "of the user"), (looping, "of the project")):
         (folder / ".lopen").mkdir()
@@ -76,10 +76,10 @@ def test_layers(looping: Path, drawn_loop: DrawnLoop) -> None:
         (["-n", "0"], "Max iterations must be positive, got 0"),
         (["-n", "1.5"], "Max iterations must be a whole number, got 1.5"),
         (["--max-retries", "x"], "Max retries must be a whole number, got x"),
-        (["--resume", "--fresh"], "--fresh: that is for a new run, not for --resume."),
+        (["--resume", "--fresh"], "--fresh: only for a new run, not with --resume."),
         (
             ["--auto", "-n", "2", "--resume"],
-            "--auto and --max-iterations: that is for a new run, not for --resume.",
+            "--auto and --max-iterations: only for a new run, not with --resume.",
         ),
         (["--quiet", "--verbose"], "--verbose and --quiet exclude each other."),
         (["--nothing"], "No such option"),
@@ -94,7 +94,7 @@ def test_wrong_usage(
     drawn_loop: DrawnLoop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What cannot be meant is said on standard error with Lopen's code too, and nothing starts."""
+    """A usage error is reported on standard error, with Lopen's code too, and nothing starts."""
     assert 2 == main(["loop", *more, *args])
     out, err = capsys.readouterr()
     assert ("", []) == (out, drawn_loop.options)
@@ -118,7 +118,7 @@ def test_the_log_level(
     drawn_loop: DrawnLoop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The level of a file filters our lines, unless the command line asks for all (LOP-032)."""
+    """The configured level filters our lines, unless the command line asks for all (LOP-032)."""
     from cuggino.events import FileTouched, PlanBuildWarning
 
     project_of(looping)

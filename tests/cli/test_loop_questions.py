@@ -1,4 +1,4 @@
-"""What `cuggino loop` asks before it begins, and how it is answered."""
+"""Questions that `cuggino loop` asks before it starts, and their answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSAL = "cuggino: Cannot run loop on main/master branch. Create a feature bran
 
 @pytest.fixture
 def repository(looping: Path) -> Path:
-    """The project as a real repository, on main."""
+    """Make the project a real repository on main."""
     (looping / ".git" / "HEAD").unlink()
     (looping / ".git").rmdir()
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=looping, check=True)
@@ -49,18 +49,18 @@ def test_the_menu(
     typed: Setup,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Enter means 2; what is no answer is asked again, and after three it is 2 (LOP-003)."""
+    """Enter means 2; an invalid answer is asked again, and after three it is 2 (LOP-003)."""
     assert 0 == typed(keys + ENTER, "loop")
     lines = capsys.readouterr().out.splitlines()
     assert [BANNER, QUESTION, *OPTIONS] == lines[:5]
     assert complaints == lines.count("Please answer 1, 2 or 3.")
-    assert (complaints == 3) == ("Going on with 2." in lines)
+    assert (complaints == 3) == ("Continuing with 2." in lines)
     assert [start] == [options.start for options in drawn_loop.options]
 
 
-def test_what_stands_before_the_answer() -> None:
-    """The prompt is the original's, to the letter."""
-    from cuggino_cli.loop_questions import SELECT
+def test_the_menu_prompt() -> None:
+    """The prompt equals the original's."""
+    from cuggino_cli.commands.loop import SELECT
 
     assert "Select (1-3, default=2): " == SELECT
 
@@ -68,7 +68,7 @@ def test_what_stands_before_the_answer() -> None:
 def test_specifications_first(
     drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who wants to add specifications is told where, and nothing is started."""
+    """The answer to add specifications first shows where, and nothing is started."""
     assert 0 == typed(f"1{ENTER}", "loop")
     expected = "Add specifications to docs/requirements/, then re-run loop."
     assert (expected, []) == (capsys.readouterr().out.splitlines()[-1], drawn_loop.options)
@@ -93,7 +93,7 @@ def test_cancelled(
     typed: Setup,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Ctrl-C and Ctrl-D at the question end it, and nothing is started."""
+    """Ctrl-C or Ctrl-D at the question cancels, and nothing is started."""
     assert code == typed(key, "loop", *more)
     assert ("Loop cancelled by user.\n", []) == (capsys.readouterr().err, drawn_loop.options)
 
@@ -106,7 +106,7 @@ def test_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """On a narrow terminal the texts are wrapped between their words."""
+    """A narrow terminal wraps the texts between words."""
     monkeypatch.setenv("COLUMNS", str(columns))
     assert 0 == typed(f"1{ENTER}", "loop")
     out = capsys.readouterr().out
@@ -114,10 +114,10 @@ def test_a_narrow_terminal(
     assert all(len(line) < columns for line in out.splitlines())
 
 
-def test_a_prompt_that_is_missing(
+def test_a_missing_prompt(
     looping: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where somebody was asked, nothing starts without a prompt that it needs (LOP-051)."""
+    """After a question, nothing starts without a required prompt (LOP-051)."""
     (looping / "PLAN.PROMPT.md").unlink()
     assert 2 == typed(f"2{ENTER}", "loop")
     assert [
@@ -133,7 +133,7 @@ def test_a_prompt_that_is_missing(
 def test_a_branch_is_created(
     repository: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On main a person may name a branch, again after one that cannot be, and the loop runs."""
+    """On main a new branch name is asked, again if invalid, and the loop runs."""
     assert 0 == typed(f"{ENTER}no branch{ENTER}feat/bread{ENTER}", "loop")
     out, err = capsys.readouterr()
     assert [REFUSAL, "  git switch -c NAME, or --allow-main"] == err.splitlines()
@@ -149,23 +149,23 @@ def test_a_branch_is_created(
 def test_no_branch_is_created(
     keys: str, code: int, repository: Path, drawn_loop: DrawnLoop, typed: Setup
 ) -> None:
-    """Without a name that can be one, nothing is started and the branch stays."""
+    """Without a valid name nothing is started and the branch stays."""
     assert code == typed(keys, "loop")
     assert ("main", []) == (current_branch(repository), drawn_loop.options)
 
 
-def test_nothing_is_offered_with_auto(looping: Path, drawn_loop: DrawnLoop, typed: Setup) -> None:
+def test_auto_asks_for_no_branch(looping: Path, drawn_loop: DrawnLoop, typed: Setup) -> None:
     """With `--auto` a protected branch is refused without a question."""
     project_of(looping, branch="master")
     assert (2, []) == (typed("", "loop", "--auto"), drawn_loop.options)
 
 
-def test_what_init_writes(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`init` tells of each file whether it was made, and never overwrites one (LOP-085)."""
+def test_init_reports_files(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`init` reports each file as created or kept, and never overwrites one (LOP-085)."""
     (looping / "BUILD.PROMPT.md").unlink()
     before = (looping / "PLAN.PROMPT.md").read_text()
     assert 0 == main(["loop", "init"])
-    kept = "is there already, left alone"
+    kept = "exists, not changed"
     assert [
         f"PLAN.PROMPT.md: {kept}",
         "BUILD.PROMPT.md: created",

@@ -33,7 +33,7 @@ def _steps(session: Row) -> list[Row]:
 
 
 def _scenario(row: Row) -> str:
-    """The sessions of a row as those of a scripted agent."""
+    """Return a row's sessions as a scripted agent's scenario."""
     plans = row["answer"] != "3" and "PLAN.PROMPT.md" in {*row["files"], *_named(row)}
     roles = ["plan" if plans and n == 0 else "build" for n, _ in enumerate(row["sessions"])]
     played = [*zip(roles, row["sessions"], strict=True)]
@@ -55,7 +55,7 @@ def _named(row: Row) -> list[str]:
 def test_recorded_runs(
     name: str, looping: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recorded run shows what is recorded, and ends with the recorded exit code of Lopen."""
+    """A recorded run prints the recorded output and ends with Lopen's exit code."""
     row = ROWS[name]
     agent = "scripted:scenario.toml" if row.get("agent_available", True) else "claude"
     project_of(

@@ -1,4 +1,4 @@
-"""`cuggino mcp`: how the server of the deliverable tools is started, and what stops it."""
+"""`cuggino mcp`: starting and stopping the server of the deliverable tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cuggino.domain.deliverable_tools import TOOLS
-from tests.agents.mcp_server import arguments
+from tests.mcp_server import arguments
 
 
 def run(*said: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """The program with these arguments, after these statements."""
+    """Run the program with these arguments, after these statements."""
     program = (
         f"import sys; {before}\nfrom cuggino_cli.main import main\nsys.exit(main(sys.argv[1:]))"
     )
@@ -27,7 +27,7 @@ def run(*said: str, before: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def test_without_the_library(tmp_path: Path) -> None:
-    """Where the MCP library is not installed it says how to install it, with exit code 2."""
+    """Without the MCP library it explains how to install it and exits with 2."""
     said = arguments(tmp_path)[2:]
     ended = run(*said, before="sys.modules['mcp'] = sys.modules['mcp.server'] = None")
     assert 2 == ended.returncode
@@ -39,18 +39,18 @@ def test_without_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tools", ["create,nothing", " , ", "create;list"])
-def test_wrong_tools(tools: str, tmp_path: Path) -> None:
-    """An unknown tool is a usage error that names those there are."""
+def test_unknown_tools(tools: str, tmp_path: Path) -> None:
+    """An unknown tool is a usage error that lists the known ones."""
     ended = run(*arguments(tmp_path, tools=tools)[2:])
     assert 2 == ended.returncode
     assert ", ".join(TOOLS) in " ".join(ended.stderr.split())
 
 
 def test_the_library_is_loaded_late() -> None:
-    """Neither the help of the command nor the module of the server loads the MCP library."""
+    """Neither the command's help nor the server's module loads the MCP library."""
     check = "assert not {'mcp', 'mcp_types', 'anyio', 'starlette'} & set(sys.modules)"
     program = (
-        "import sys\nimport cuggino.agents.mcp_deliverables\nimport cuggino_cli.commands.mcp\n"
+        "import sys\nimport cuggino.mcp_server\nimport cuggino_cli.commands.mcp\n"
         f"from cuggino_cli.main import main\nassert 0 == main(['mcp', '--help'])\n{check}"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)

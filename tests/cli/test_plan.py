@@ -1,4 +1,4 @@
-"""`cuggino plan`, `cuggino pm` and bare `cuggino`, with a small program for `claude`."""
+"""`cuggino plan`, `cuggino pm` and bare `cuggino`, with a small program as `claude`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino.prompts import Prompts
-from cuggino_cli.commands import setup
 from cuggino_cli.main import main
+from cuggino_cli.screen import console
 from tests.agents.claude.fake_claude import fake_claude
 
 _NOTE = """
@@ -27,14 +27,14 @@ json.dump(told, open("told.json", "w"))
 
 
 def set_up(project: Path, body: str, **settings: Any) -> None:
-    """A project whose `claude` runs the body."""
+    """Return a project whose `claude` runs the body."""
     program = fake_claude(project, body)
     save_config(project, Config(agent_path=str(program), **settings))
 
 
 @pytest.mark.parametrize("name", ["plan", "pm"])
 def test_a_session_is_started(project: Path, name: str) -> None:
-    """The program gets its role and all permissions, in the project, whose folders are there."""
+    """The program gets its role and all permissions, in a project whose folders exist."""
     set_up(project, _NOTE, specs_path="docs/specs")
     assert 0 == main([name])
     told = json.loads((project / "told.json").read_text())
@@ -54,15 +54,15 @@ def test_a_session_is_started(project: Path, name: str) -> None:
     assert made == sorted(path.name for path in (project / ".cuggino").glob("[!.]*"))
 
 
-def test_the_template_uses_all_it_gets() -> None:
-    """The prompt names each of the five places that a project manager works with."""
+def test_the_template_uses_all_variables() -> None:
+    """The prompt names each of the project manager's five places."""
     used = set(re.findall(r"\{\{(\w+)\}\}", Prompts().template("pm").read_text()))
     places = ("specs", "spec_issues", "backlog", "tbd", "memory")
     assert {f"{place}_path" for place in places} == used
 
 
 def test_an_own_prompt(project: Path) -> None:
-    """A project may write down its own project manager."""
+    """A project may supply its own prompt for the project manager."""
     set_up(project, _NOTE)
     (project / ".cuggino/prompts").mkdir(parents=True)
     (project / ".cuggino/prompts/pm.md").write_text("Mind {{backlog_path}}.")
@@ -82,7 +82,7 @@ def test_an_own_prompt(project: Path) -> None:
 def test_exit_codes(
     project: Path, capsys: pytest.CaptureFixture[str], body: str, code: int, words: str
 ) -> None:
-    """The program's exit code is passed on, and told unless it is 0."""
+    """The program's exit code is passed on, and reported unless it is 0."""
     set_up(project, body)
     assert code == main(["plan"])
     assert words == capsys.readouterr().err
@@ -96,18 +96,20 @@ def test_exit_codes(
         ("{", "not valid JSON"),
     ],
 )
-def test_what_is_refused(
+def test_unusable_settings(
     project: Path, capsys: pytest.CaptureFixture[str], config: str, words: str
 ) -> None:
-    """A configuration or an agent that cannot be used ends it with 2, before anything is made."""
+    """An unusable configuration or agent exits with 2 before anything is created."""
     (project / ".cuggino.json").write_text(config)
     assert 2 == main(["plan"])
     assert words in capsys.readouterr().err
     assert not (project / ".cuggino").exists()
 
 
-def test_a_prompt_that_cannot_be_used(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A variable that the role does not have ends it with 2, before the program is started."""
+def test_a_prompt_with_an_unknown_variable(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A prompt with an unknown variable exits with 2 before the program starts."""
     set_up(project, _NOTE)
     (project / ".cuggino/prompts").mkdir(parents=True)
     (project / ".cuggino/prompts/pm.md").write_text("{{focus}}")
@@ -128,11 +130,11 @@ def test_bare_cuggino(
     configured: bool,
     starts: bool,
 ) -> None:
-    """On a terminal in a set-up project it is the project manager, otherwise help with 0."""
+    """Bare `cuggino` is the project manager at a terminal in a set-up project, otherwise help."""
     set_up(project, _NOTE + "sys.exit(3)")
     if not configured:
         (project / ".cuggino.json").unlink()
-    monkeypatch.setattr(setup, "on_terminal", lambda: terminal)
+    monkeypatch.setattr(console, "on_terminal", lambda: terminal)
     assert (3 if starts else 0) == main([])
     assert starts == (project / "told.json").exists()
     out = capsys.readouterr().out
@@ -142,7 +144,7 @@ def test_bare_cuggino(
 
 @pytest.mark.usefixtures("project")
 def test_the_alias_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help lists the command with its other name, and no second line for that."""
+    """The help lists the command with its alias on one line."""
     assert 0 == main(["--help"])
     lines = capsys.readouterr().out.splitlines()
     assert 1 == sum("(also: pm)" in line for line in lines)
@@ -177,7 +179,7 @@ json.dump(said, open("said.json", "w"))
     ("ending", "code"), [("os.kill(os.getpid(), 9)", 137), ("sys.exit(0)", 0), ("1 / 0", 1)]
 )
 def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
-    """Whatever the program did to the terminal, and however it ended, it is as it was."""
+    """The terminal is restored whatever the program did and however it ended."""
     set_up(project, _UNRULY.format(ending=ending))
     screen, terminal = pty.openpty()
     leader = subprocess.Popen(
@@ -195,7 +197,7 @@ def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
     for mode in ("25", "2004", "1003"):
         (last,) = re.findall(rf".*\x1b\[\?{mode}([hl])", shown, re.DOTALL)
         assert ("h" if mode == "25" else "l") == last
-    # A program that has ended by itself has left its own screen by itself.
+    # A program that exits normally has already left the alternate screen.
     assert (code == 137) == ("\x1b[?1049l" in shown)
     os.close(screen)
     os.close(terminal)

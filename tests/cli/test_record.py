@@ -1,4 +1,4 @@
-"""`--record` and `--speed`: every loop records its agents, and plays them without pauses."""
+"""`--record` and `--speed`: every loop records its agents and replays them without pauses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.git_project import isolate_git
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The tags of what was printed since the last look."""
+    """Return the tags printed since the last call."""
     out = capsys.readouterr().out
     return [json.loads(line)["_tag"] for line in out.splitlines()]
 
 
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project of the demo, which is the present folder, and its scenario without pauses."""
+    """The demo's project as the working directory, and its scenario without pauses."""
     isolate_git(monkeypatch, tmp_path / "home")
     scenario = (_DEMO / "scenario.toml").read_text().replace("pause = 0.3", "pause = 0")
     (tmp_path / "scenario.toml").write_text(scenario)
@@ -36,7 +36,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_run(
     demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`cuggino run` is recorded, and is the same in another project: events and exit code."""
+    """A recorded `cuggino run` gives the same events and exit code in another project."""
     cassette = demo.parent / "c.jsonl"
     words = ["run", "--focus", _FOCUS, "--json"]
     assert 0 == main([*words, "--agent", "scripted:../scenario.toml", "--record", "../c.jsonl"])
@@ -58,7 +58,7 @@ def test_run(
 def test_deliver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`cuggino deliver` is the same again, with what the tools of its server have written."""
+    """A recorded `cuggino deliver` gives the same result, including the server's tool writes."""
     project = deliveries.project_of(tmp_path / "a", deliveries.SCENARIO)
     there = deliveries.project_of(tmp_path / "b", "")
     monkeypatch.chdir(tmp_path)
@@ -74,7 +74,7 @@ def test_deliver(
 def test_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`cuggino loop` is the same again, with its jobs and its done file."""
+    """A recorded `cuggino loop` gives the same result, including its jobs and its done file."""
     words = ["loop", "--auto", "--json"]
     outcomes: list[tuple[int, list[str], str]] = []
     for name, more in (("a", ["--record", "../c.jsonl"]), ("b", ["--agent", "replay:../c.jsonl"])):
@@ -89,7 +89,7 @@ def test_loop(
 
 
 def test_a_watch_ends_where_it_diverges(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An item of a replayed watch that is another one is not tried again: the watch ends."""
+    """A replayed watch ends at a different item instead of retrying it."""
     (ready / ".cuggino" / "backlog").mkdir(parents=True)
     (ready / ".cuggino" / "backlog" / "001.md").write_text("Something else.\n")
     (ready / ".cuggino.json").write_text('{"settleSeconds": 0.1}')
@@ -101,8 +101,8 @@ def test_a_watch_ends_where_it_diverges(ready: Path, capsys: pytest.CaptureFixtu
     assert (ready / ".cuggino" / "backlog" / "001.md").exists()
 
 
-def test_nothing_has_to_hold_a_recording(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a recording no tool runs, so that nobody is warned that it is held by nothing."""
+def test_a_recording_needs_no_guard(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A replay runs no tools, so it prints no guard warning."""
     recorded(ready / "c", ready, Marbles(a=HELLO), "a|", role="planning")
     assert 1 == main(["run", "--focus", "x", "--agent", "replay:c", "--quiet"])
     assert ["cuggino: the replay diverges"] == [
@@ -112,7 +112,7 @@ def test_nothing_has_to_hold_a_recording(ready: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
 def test_every_loop_has_both(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All four commands take both options."""
+    """All four commands have both options."""
     assert 0 == main([command, "--help"])
     out = capsys.readouterr().out
     assert "--record FILE" in out
@@ -122,19 +122,25 @@ def test_every_loop_has_both(command: str, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--record", "there.jsonl"], "cannot record to {}/there.jsonl: it is there already"),
+        (["--record", "there.jsonl"], "cannot record to {}/there.jsonl: it already exists"),
         (["--record", "no/c.jsonl"], "cannot record to {0}/no/c.jsonl: there is no folder {0}/no"),
         (["--record", "."], "cannot record to {}: it is a folder"),
         (["--agent", "replay:no.jsonl"], "cannot read the cassette {}/no.jsonl: No such file"),
-        (["--agent", "replay:there.jsonl"], "{}/there.jsonl, line 1 cannot be read: it is no JSON"),
-        (["--agent", "replay:new.jsonl"], "{}/new.jsonl is of version 9, and this cuggino reads 1"),
+        (
+            ["--agent", "replay:there.jsonl"],
+            "there.jsonl, line 1 cannot be read: it is not JSON",
+        ),
+        (
+            ["--agent", "replay:new.jsonl"],
+            "new.jsonl has version 9, but this cuggino supports up to",
+        ),
         (["--speed", "2"], "the agent scripted has no speed"),
     ],
 )
-def test_what_cannot_be(
+def test_invalid_recordings(
     words: list[str], told: str, ready: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be recorded or played is one sentence and what to do; nothing has started."""
+    """An invalid recording is one sentence with advice, and nothing starts."""
     (ready / "there.jsonl").write_text("mine\n")
     (ready / "new.jsonl").write_text('{"kind": "cassette", "version": 9}\n')
     assert 2 == main(["run", "--focus", "x", *words])
@@ -147,7 +153,7 @@ def test_what_cannot_be(
 
 
 @pytest.mark.parametrize("speed", ["fast", "-1", "nan", "inf", ""])
-def test_no_speed(speed: str, ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A speed is a number from 0 on, or `max`."""
+def test_invalid_speed(speed: str, ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A speed is a number of 0 or more, or `max`."""
     assert 2 == main(["run", "--focus", "x", "--agent", "replay:c", "--speed", speed])
     assert f"{speed!r} is no speed such as 1, 2.5 or max." in capsys.readouterr().err

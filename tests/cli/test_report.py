@@ -27,7 +27,7 @@ LAST = "019aa000-0000-7000-8000-000000000004"
 
 @pytest.fixture
 def runs(project: Path) -> Path:
-    """A project with the journals of two runs: a finished one, and a resumed one after it."""
+    """Return a project with the journals of a finished run and a later resumed one."""
     folder = Workspace(project).journal
     folder.mkdir(parents=True)
     for name, run_id in (("finished", FIRST), ("resumed", LAST)):
@@ -37,19 +37,19 @@ def runs(project: Path) -> Path:
 
 
 def page(path: Path) -> str:
-    """The page, without the chart library."""
+    """Return the page without the chart library."""
     return re.sub(r"<script>/\*\*.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.S)
 
 
 def figure(text: str) -> Any:
-    """The figure in the page."""
+    """Return the figure in the page."""
     found = re.search(r'id="figure">(.*?)</script>', text)
     assert found
     return json.loads(found[1])
 
 
 def test_the_latest_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an ID it is the latest run, in a file that is named after it."""
+    """Without an ID the latest run is reported, in a file named after it."""
     assert 0 == main(["report"])
     assert f"Wrote cuggino-report-{LAST}.html\n" == capsys.readouterr().out
     text = page(runs / f"cuggino-report-{LAST}.html")
@@ -59,13 +59,13 @@ def test_the_latest_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("wanted", [FIRST, f"{FIRST}.jsonl", f"x/{FIRST}.jsonl"])
 def test_a_run_by_its_id(runs: Path, wanted: str) -> None:
-    """A run is named by its ID, or by the file of its journal."""
+    """A run is addressed by its ID or its journal file."""
     assert 0 == main(["report", wanted, "-o", "out.html"])
     assert "Matches the specification." in page(runs / "out.html")
 
 
-def test_a_unique_beginning(runs: Path) -> None:
-    """A run is named by how its ID begins, when no other begins so."""
+def test_a_unique_prefix(runs: Path) -> None:
+    """A run is addressed by a unique prefix of its ID."""
     other = runs / ".cuggino" / "journal" / "01900000-0000-7000-8000-000000000000.jsonl"
     (other.parent / f"{FIRST}.jsonl").rename(other)
     assert 0 == main(["report", "0190", "-o", "out.html"])
@@ -75,18 +75,18 @@ def test_a_unique_beginning(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["019bb"], "There is no run '019bb'."),
-        (["019aa"], f"'019aa' may be any of {LAST}, {FIRST}."),
+        (["019bb"], "there is no run '019bb'"),
+        (["019aa"], f"2 runs begin with '019aa': {LAST}, {FIRST}"),
         (["-o", ""], "The name of the output file is empty."),
         (["-o", "no/such/folder.html"], "cannot be written: No such file or directory"),
         (["-o", ".specs"], "cannot be written: Is a directory"),
-        (["-o", "notes.md"], "notes.md is there already, and is no report"),
+        (["-o", "notes.md"], "notes.md exists and is not a report"),
     ],
 )
-def test_what_is_refused(
+def test_usage_errors(
     runs: Path, capsys: pytest.CaptureFixture[str], args: list[str], words: str
 ) -> None:
-    """What cannot be done is told in a sentence, ends with 2 and changes nothing."""
+    """A usage error is one sentence, exits with 2 and changes nothing."""
     (runs / "notes.md").write_text("mine", encoding="utf-8")
     assert 2 == main(["report", *args])
     assert words in capsys.readouterr().err
@@ -96,13 +96,13 @@ def test_what_is_refused(
 
 @pytest.mark.usefixtures("project")
 def test_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where no run has been there is no report."""
+    """Without runs there is no report."""
     assert 2 == main(["report"])
     assert "there is no journal of a run in" in capsys.readouterr().err
 
 
 def test_a_broken_journal(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A journal that cannot be read is told, with the line."""
+    """An unreadable journal is reported with the line."""
     path = runs / ".cuggino" / "journal" / f"{LAST}.jsonl"
     path.write_text("{}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
     assert 0 != main(["report"])
@@ -112,12 +112,12 @@ def test_a_broken_journal(runs: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_an_unwritable_folder(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder that may not be written to is told in a sentence."""
+    """A read-only folder is a one-sentence error."""
 
     def refuse(_self: Path, _target: Path) -> Path:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    # Tests may run as root, who may write in every real folder.
+    # Root can write to every real folder.
     monkeypatch.setattr(Path, "replace", refuse)
     assert 2 == main(["report"])
     assert [] == [path for path in runs.iterdir() if ".html" in path.name]
@@ -125,7 +125,7 @@ def test_an_unwritable_folder(
 
 
 def test_a_report_is_replaced(runs: Path) -> None:
-    """An earlier report, or an empty file, gives way to the new one."""
+    """The new report replaces an earlier one or an empty file."""
     (runs / "out.html").touch()
     for run_id, words in ((FIRST, "Matches the specification."), (LAST, "Stalled")):
         assert 0 == main(["report", run_id, "-o", "out.html"])
@@ -134,7 +134,7 @@ def test_a_report_is_replaced(runs: Path) -> None:
 
 
 def test_through_a_link(runs: Path) -> None:
-    """A link is followed, not replaced."""
+    """A symlink is followed, not replaced."""
     (runs / "out.html").symlink_to("there.html")
     assert 0 == main(["report", "-o", "out.html"])
     assert (runs / "out.html").is_symlink()
@@ -142,7 +142,7 @@ def test_through_a_link(runs: Path) -> None:
 
 
 def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is no file is written to as it is."""
+    """A device is written to directly."""
     assert runs.exists()
     assert 0 == main(["report", "-o", os.devnull])
     assert not Path(os.devnull).is_file()
@@ -150,7 +150,7 @@ def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_standard_output(runs: Path) -> None:
-    """`-` writes the page, and nothing but it, as UTF-8 whatever the terminal speaks."""
+    """`-` writes only the page, as UTF-8 whatever the terminal's encoding."""
     run_id = "019aa000-0000-7000-8000-000000000007"
     text = (JOURNALS / "unicode.jsonl").read_text(encoding="utf-8")
     (runs / ".cuggino" / "journal" / f"{run_id}.jsonl").write_text(text, encoding="utf-8")
@@ -170,7 +170,7 @@ def test_standard_output(runs: Path) -> None:
 def test_without_the_chart_library(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without Plotly it is said how to install it."""
+    """Without Plotly the error explains how to install it."""
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     assert 2 == main(["report"])
     assert "pip install 'cuggino[report]'" in capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_without_the_chart_library(
 
 
 def journal_of(folder: Path, *events: Any, at: datetime) -> str:
-    """Write a journal with these events, all at one time; gives the ID of its run."""
+    """Write a journal with these events, all at one time, and return its run's ID."""
     run_id = "019aa000-0000-7000-8000-00000000000a"
     started = RunStarted(run_id=run_id, kind="run", command="cuggino run")
     journal = Journal.create(Workspace(folder).journal, started, at=at, sync=False)
@@ -189,7 +189,7 @@ def journal_of(folder: Path, *events: Any, at: datetime) -> str:
 
 
 def test_a_running_run(project: Path) -> None:
-    """A run that the owner of the workspace has begun goes on; any other was killed."""
+    """A run started by the workspace's owner is running; any other was killed."""
     with Workspace(project).lock():
         run_id = journal_of(project, at=datetime.now(UTC))
         assert 0 == main(["report", "-o", "out.html"])
@@ -204,7 +204,7 @@ def test_a_running_run(project: Path) -> None:
 
 
 def test_the_owner_was_killed(project: Path) -> None:
-    """A run is not taken for running by what a process left behind that is no more."""
+    """A run whose owner is dead is not reported as running."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     assert 0 == gone.wait(timeout=30)
     journal_of(project, at=datetime.now(UTC))
@@ -215,7 +215,7 @@ def test_the_owner_was_killed(project: Path) -> None:
 
 
 def test_commits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit has the lines and files that git tells; one that is not there is said so."""
+    """Each commit has its changed lines and files; a missing commit is marked."""
     isolate_git(monkeypatch, project / "home")
     repository = GitProject(project)
     repository.write("ключ {a => b}.py", "one\ntwo\n")
@@ -240,7 +240,7 @@ def test_commits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commits_without_a_repository(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no repository, or no git, nothing is said of what a commit changed."""
+    """Without a repository or git the changes of a commit are left out."""
     isolate_git(monkeypatch, runs / "home")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(runs.parent))
     assert 0 == main(["report", "-o", "out.html"])
@@ -252,7 +252,7 @@ def test_commits_without_a_repository(runs: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_local_time(runs: Path) -> None:
-    """All times have the one offset that this machine had when the run began."""
+    """All times have the UTC offset of this machine at the start of the run."""
     assert 0 == main(["report", "-o", "out.html"])
     local = datetime(2026, 11, 20, 21, 0, tzinfo=UTC).astimezone()
     base = figure(page(runs / "out.html"))["data"][0]["base"][0]

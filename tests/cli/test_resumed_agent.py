@@ -1,4 +1,4 @@
-"""`--resume` without `--agent`: the run goes on with its own agent, whatever the files say now."""
+"""`--resume` without `--agent`: the run keeps its own agent, whatever the files contain now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN, OTHER = "scripted:own.toml", "scripted:other.toml"
 
 
 def recorded(folder: Path, kind: str) -> None:
-    """Two unfinished runs: the first with an agent of its own, the later one without a name."""
+    """Record two unfinished runs: one with its own agent, and a later one without."""
     for name in ("own.toml", "other.toml"):
         (folder / name).touch()
     record(folder, ONE, *SAID, kind=kind, agent=OWN)
@@ -27,7 +27,7 @@ def recorded(folder: Path, kind: str) -> None:
 
 
 def agents_of(command: str, runtimes: list[Runtime]) -> list[str]:
-    """With which agents the command goes on: with the first run, the later one, and as told."""
+    """Return the agents used to resume the first run, the later one, and with `--agent`."""
     main([command, "--resume", ONE])
     main([command, "--resume"])
     main([command, "--resume", ONE, "--agent", OTHER])
@@ -35,10 +35,10 @@ def agents_of(command: str, runtimes: list[Runtime]) -> list[str]:
 
 
 def test_run(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the agent given, that of the run, or the configured one."""
+    """A resumed run uses the given agent, its own, or the configured one."""
     runtimes: list[Runtime] = []
 
-    def resume(runtime: Runtime, run_id: str | None = None) -> Observable[Any]:
+    def resume(runtime: Runtime, run_id: str | None = None, **_options: Any) -> Observable[Any]:
         runtimes.append(runtime)
         return empty()
 
@@ -48,14 +48,14 @@ def test_run(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_deliver(delivered: Path, loop: Loop) -> None:
-    """So it is with deliverables."""
+    """A resumed delivery chooses its agent the same way."""
     recorded(delivered, "deliver")
     usual = json.loads((delivered / ".cuggino.json").read_text())["agent"]
     assert [OWN, usual, OTHER] == agents_of("deliver", loop.runtimes)
 
 
 def test_loop(looping: Path, drawn_loop: DrawnLoop) -> None:
-    """So it is with the loop, whose own files go before the configuration, but not before a run."""
+    """A resumed loop prefers its own agent to the loop files, and these to the configuration."""
     recorded(looping, "loop")
     assert [OWN, "scripted:scenario.toml", OTHER] == agents_of("loop", drawn_loop.runtimes)
     (looping / "third.toml").touch()

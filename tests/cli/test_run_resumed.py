@@ -1,4 +1,4 @@
-"""What `cuggino run` says at the end of a run that was cut off, and of one that goes on."""
+"""The end of a `cuggino run` that was cut off, and of a resumed one."""
 
 from __future__ import annotations
 
@@ -42,56 +42,56 @@ say = "<APPROVED>fine</APPROVED>"
 
 
 def went_on_for(seconds: float, journal: Path) -> None:
-    """Let the journal say that its last entry came so much later."""
+    """Move the journal's last entry forward by this much time."""
     *before, last = journal.read_text().splitlines()
     entry = json.loads(last)
     entry["at"] = (datetime.fromisoformat(entry["at"]) + timedelta(seconds=seconds)).isoformat()
     journal.write_text("\n".join([*before, json.dumps(entry, separators=(",", ":"))]) + "\n")
 
 
-def test_without_a_journal_nothing_is_promised(
+def test_without_a_journal_it_cannot_be_resumed(
     ready: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that was not written down cannot be resumed, and its summary does not say it can."""
+    """The summary of a run without a journal does not offer to resume it."""
     (ready / "scenario.toml").write_text(BROKEN)
     config = ready / ".cuggino.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "journal": False}))
     assert 1 == main(["run", "--focus", "x", "--max-retries=0"])
     told = "".join(capsys.readouterr())
-    assert "`cuggino run` begins anew: without a journal nothing can be resumed" in told
+    assert "`cuggino run` starts over: a run without a journal cannot be resumed" in told
     assert "--resume" not in told
 
 
 @pytest.mark.parametrize(
     ("limit", "option"), [("--max-tokens=100", "--max-tokens"), ("--budget=0.5", "--budget")]
 )
-def test_a_spent_budget_says_once_how_to_go_on(
+def test_a_spent_budget_shows_once_how_to_resume(
     ready: Path, capsys: pytest.CaptureFixture[str], limit: str, option: str
 ) -> None:
-    """The summary says that the run can be resumed, the error which limit to raise; each once."""
+    """The summary shows how to resume, the error which limit to raise, each once."""
     (ready / "scenario.toml").write_text(WORKING)
     assert 13 == main(["run", "--focus", "x", limit])
     said = capsys.readouterr()
-    assert "`cuggino run --resume` goes on where it stopped" in said.out
-    assert said.err.endswith(f"\n  go on with a larger `{option}`\n")
+    assert "`cuggino run --resume` continues where it stopped" in said.out
+    assert said.err.endswith(f"\n  resume with a larger `{option}`\n")
     both = said.out + said.err
     assert (1, 1) == (both.count("--resume"), both.count(f"larger `{option}`"))
 
 
 def test_a_spent_budget_of_a_watch(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A watch whose budget is spent is gone on with by `cuggino watch`, and says nothing else."""
+    """A watch with a spent budget is resumed by `cuggino watch`, and prints no other advice."""
     (ready / "scenario.toml").write_text(WORKING)
     settings = json.loads((ready / ".cuggino.json").read_text())
     (ready / ".cuggino.json").write_text(json.dumps({**settings, "settleSeconds": 0.1}))
     assert 0 == main(["backlog", "add", "Log in"])
     assert 13 == main(["watch", "--max-tokens", "100"])
     said = capsys.readouterr()
-    assert "`cuggino watch` goes on where it stopped" in said.out
+    assert "`cuggino watch` continues where it stopped" in said.out
     assert "--resume" not in said.out + said.err
 
 
 def test_the_summary_counts_all_processes(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Time, money and tokens of a resumed run are those of all its processes together."""
+    """Duration, cost and tokens of a resumed run add up over its processes."""
     (ready / "scenario.toml").write_text(BROKEN)
     assert 1 == main(["run", "--focus", "x", "--max-retries", "0"])
     (journal,) = list_journals(Workspace(ready).journal)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import RunContinued, RunEnded, StageFinished, StageStarted, Usage
+from cuggino.runs import RecordedRun, Runs
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
-from cuggino_cli.recorded import Runs
 from tests.cli.recorded_runs import APPROVED, AT, ONE, SAID, THREE, TWO, Said, output_of, record
 
 
@@ -23,7 +23,7 @@ def local(at: datetime) -> str:
 
 
 def states(root: Path) -> list[str]:
-    return [found.state for found in Runs(root).all() if not isinstance(found, tuple)]
+    return [run.state for run in Runs(root).all() if isinstance(run, RecordedRun)]
 
 
 def test_no_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +35,7 @@ def test_no_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The newest run comes first, each on a line; what cannot be read is a line as well."""
+    """Runs are listed newest first, one per line, including unreadable ones."""
     record(project, ONE, *SAID, *APPROVED)
     broken = record(project, TWO)
     broken.write_text("x\ny\n")
@@ -46,13 +46,13 @@ def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "FOCUS"] == head.split()
     date = local(AT)
     assert f"0193b2c3  interrupted  {date}  5s      1              claude  a ␛[2Jb" == three
-    assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: it is not JSON$", two)
+    assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: not JSON$", two)
     assert f"0193b2c1  approved     {date}  1m 40s  1     $1.2500  claude  login" == one
     assert out == output_of(capsys, "runs", "list")
 
 
 def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json each run is an object on a line of its own."""
+    """With `--json` each run is an object on its own line."""
     record(project, ONE, *SAID, *APPROVED)
     record(project, TWO).write_text("")
     two, one = map(json.loads, output_of(capsys, "runs", "--json").splitlines())
@@ -80,8 +80,10 @@ def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_which_run_is_live(project: Path) -> None:
-    """Of the runs without an end, the one begun since the workspace was taken runs, others were
-    killed; when nobody holds the workspace all were, whatever a killed owner left behind."""
+    """Only an unfinished run started by the workspace's current owner is running.
+
+    Other unfinished runs were killed; without an owner all were, despite a dead owner's leftovers.
+    """
     workspace = Workspace(project)
     record(project, ONE, *SAID, at=AT)
     record(project, TWO, at=AT + timedelta(hours=2))
@@ -97,11 +99,12 @@ def test_which_run_is_live(project: Path) -> None:
     journal.close()
     with workspace.lock(since=AT + timedelta(hours=2)):
         assert ["approved", "running", "running"] == states(project)
-        assert not any(run.resumable for run in Runs(project).all() if not isinstance(run, tuple))
+        runs = list(Runs(project).all())
+        assert not any(run.resumable for run in runs if isinstance(run, RecordedRun))
 
 
-def test_looking_takes_nothing_away(project: Path) -> None:
-    """To look whether a run is live leaves the workspace free, and its holder undisturbed."""
+def test_listing_does_not_lock(project: Path) -> None:
+    """Listing runs leaves the workspace unlocked, and its owner undisturbed."""
     record(project, ONE)
     workspace = Workspace(project)
     with workspace.lock():
@@ -116,7 +119,7 @@ def test_looking_takes_nothing_away(project: Path) -> None:
 
 
 def test_ids(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An id may be cut short as long as it means one run; else there is one clear sentence."""
+    """An ID may be a unique prefix; otherwise there is one clear sentence."""
     record(project, ONE)
     record(project, TWO)
     assert 0 == main(["runs", "show", "0193b2c1"])
@@ -124,13 +127,13 @@ def test_ids(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     for subcommand in ("show", "replay"):
         assert 2 == main(["runs", subcommand, "0193"])
-        assert f"'0193' may be any of {TWO}, {ONE}." in capsys.readouterr().err
+        assert f"2 runs begin with '0193': {TWO}, {ONE}\n" in capsys.readouterr().err
         assert 2 == main(["runs", subcommand, "7\x1b"])
-        assert "There is no run '7␛'." in capsys.readouterr().err
+        assert "there is no run '7\\x1b'\n" in capsys.readouterr().err
 
 
 def test_short_ids_are_unique(project: Path) -> None:
-    """Eight characters, or more where two runs began so soon after each other."""
+    """Short IDs have eight characters, or more where two runs started close together."""
     for run_id in ("0193b2c1-a", "0193b2c1-b", "0193b2d1-a", "0"):
         record(project, run_id)
     assert {
@@ -138,13 +141,13 @@ def test_short_ids_are_unique(project: Path) -> None:
         "0193b2c1-b": "0193b2c1-b",
         "0193b2d1-a": "0193b2d1",
         "0": "0",
-    } == Runs(project).short_ids()
+    } == {run.id: run.short_id for run in Runs(project).all()}
 
 
 def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run is summed up: its facts, its stages with their times and outcomes, how to go on.
+    """The summary has the run's facts, its stages with times and outcomes, and how to resume.
 
-    A stage that only looked something up is not worth a line.
+    Stages that only read something are left out.
     """
     again = [
         (97, "clock#9", StageStarted(name="clock")),
@@ -158,20 +161,20 @@ def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         f"""\
 Run {ONE} failed
-  Problem  the agent
-           crashed
-  Command  cuggino run
-  Focus    login
-  Agent    claude
-  Started  {AT.astimezone():%Y-%m-%d %H:%M:%S}
-  Duration 1m 59s
-  Rounds   1
-  Tasks    1
-  Agents   2
-  Commits  1
-           abc1234 Log in
-  Cost     $1.2500
-  Tokens   7 in, 0 out, 0 cached
+  Problem    the agent
+             crashed
+  Command    cuggino run
+  Focus      login
+  Agent      claude
+  Started    {AT.astimezone():%Y-%m-%d %H:%M:%S}
+  Duration   1m 59s
+  Iterations 1
+  Tasks      1
+  Agents     2
+  Commits    1
+             abc1234 Log in
+  Cost       $1.2500
+  Tokens     7 in, 0 out, 0 cached
 
 Stages
   planning#1      1m 29s  PlanComplete
@@ -179,14 +182,14 @@ Stages
   commit#3             1s  CommitPerformed: abc1234 Log in
   implementing#4  unfinished (2 attempts)
 
-Next       go on with it: cuggino run --resume 0193b2c1
+Next         resume it: cuggino run --resume 0193b2c1
 """.replace("1m 29s  P", " 1m 29s  P")
         == output_of(capsys, "runs", "show", "0193")
     )
 
 
 def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The object of the list, with the stages, the options and what went wrong."""
+    """The object of the list, plus the stages, the options and the error."""
     record(project, ONE, *SAID[:4], (3, None, RunEnded(state="quota", message="limit")))
     shown = json.loads(output_of(capsys, "runs", "show", "0193", "--json"))
     listed = json.loads(output_of(capsys, "runs", "--json"))
@@ -206,33 +209,33 @@ def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
         ("run", APPROVED, None),
     ],
 )
-def test_how_to_go_on(
+def test_how_to_resume(
     project: Path,
     capsys: pytest.CaptureFixture[str],
     kind: str,
     said: list[Said],
     hint: str | None,
 ) -> None:
-    """A run that can be resumed says how; one that has ended for good does not."""
+    """A resumable run shows how to resume; a finished one does not."""
     record(project, ONE, *said, kind=kind)
     for subcommand in ("show", "replay"):
         out = output_of(capsys, "runs", subcommand, "0193")
-        assert (hint is not None) == ("go on with it" in out)
-        assert hint is None or out.endswith(f"go on with it: {hint}\n")
+        assert (hint is not None) == ("resume it" in out)
+        assert hint is None or out.endswith(f"resume it: {hint}\n")
 
 
 def test_a_broken_journal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be read is an error that names the file and the line."""
+    """An unreadable journal is an error with the file and the line."""
     record(project, ONE).write_text("x\ny\n")
     for subcommand in ("show", "replay"):
         assert 1 == main(["runs", subcommand, "0193"])
-        assert f"{ONE}.jsonl: line 1 is broken: it is not JSON" in capsys.readouterr().err
+        assert f"{ONE}.jsonl: line 1 is broken: not JSON" in capsys.readouterr().err
 
 
 def test_a_run_of_a_backlog_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named by its item, without the digest, and the watch goes on with it."""
+    """An item's run is named after the item, without the digest, and the watch resumes it."""
     record(project, ONE, kind="run", focus="", item="001 log in.md 7f3a")
     assert output_of(capsys, "runs").endswith("  claude  001 log in.md\n")
     shown = output_of(capsys, "runs", "show", ONE)
-    assert "  Item     001 log in.md\n" in shown
-    assert shown.endswith("go on with it: cuggino watch\n")
+    assert "  Item       001 log in.md\n" in shown
+    assert shown.endswith("resume it: cuggino watch\n")

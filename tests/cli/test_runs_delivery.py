@@ -30,7 +30,7 @@ CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
 
 
 def cells(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The one row of the table."""
+    """Return the cells of the only row."""
     _, row = output_of(capsys, "runs").splitlines()
     return [cell for cell in row.split("  ") if cell]
 
@@ -53,7 +53,7 @@ def test_list(
     state: str,
     focus: str,
 ) -> None:
-    """A run is listed with how it ended, its sessions as iterations, and how far it came."""
+    """A run is listed with its outcome, its sessions as iterations, and its progress."""
     journal = deliver(project, *turns, **options)
     row = cells(capsys)
     assert (state, focus) == (row[1], row[-1].strip())
@@ -66,14 +66,14 @@ def test_list(
 def test_a_sync_is_listed_by_what_is_verified(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that compares deliverables with the specification says how many are verified."""
+    """A run that syncs with the specification shows how many are verified."""
     turns = (turn(), turn(verifies=["DL-1"]))
     deliver(project, *turns, start=DONE, workflow="sync", max_sessions=2)
     assert "1/3 deliverables verified" == cells(capsys)[-1].strip()
 
 
 def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list has the counts and the reason, `show` also each deliverable and each session."""
+    """The list has the counts and the reason; `show` adds deliverables and sessions."""
     run = deliver(project, verify=True)
     counts = {
         "reason": "all_verified",
@@ -111,19 +111,19 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run is summed up by its deliverables and sessions; what the loop only looks up is aside."""
+    """The summary has deliverables and sessions, without the loop's own lookups."""
     run = deliver(project, verify=True)
     shown = output_of(capsys, "runs", "show", run.run_id)
-    assert f"Run {run.run_id} verified\n  Command  cuggino deliver\n" in shown
-    _, _, rest = shown.partition("  Duration ")
+    assert f"Run {run.run_id} verified\n  Command    cuggino deliver\n" in shown
+    _, _, rest = shown.partition("  Duration   ")
     assert (
         """\
 20s
-  Sessions 5 (1 failed)
-  Passed   2/3 deliverables (1 blocked)
-  Verified 2/2 deliverables
-  Cost     $1.2500
-  Tokens   0 in, 40 out, 0 cached
+  Sessions   5 (1 failed)
+  Passed     2/3 deliverables (1 blocked)
+  Verified   2/2 deliverables
+  Cost       $1.2500
+  Tokens     0 in, 40 out, 0 cached
 
 Deliverables
   passed, verified  do DL-1 (DL-1)
@@ -141,20 +141,19 @@ Sessions
     )
 
 
-def test_what_went_wrong_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An end without an error of its own tells the failure of the last session."""
+def test_the_error_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An outcome without an error shows the last session's failure."""
     run = deliver(project, CRASH, max_retries=0)
-    assert "  Problem  it crashed\n" in output_of(capsys, "runs", "show", run.run_id)
+    assert "  Problem    it crashed\n" in output_of(capsys, "runs", "show", run.run_id)
     shown = json.loads(output_of(capsys, "runs", "show", run.run_id, "--json"))
     assert "it crashed" == shown["message"]
 
 
 @pytest.mark.parametrize("workflow", ["run", "sync"])
-def test_how_to_go_on(project: Path, capsys: pytest.CaptureFixture[str], workflow: str) -> None:
-    """A run that was interrupted is gone on with by the command that began it; once it is over
-    nothing is said."""
+def test_how_to_resume(project: Path, capsys: pytest.CaptureFixture[str], workflow: str) -> None:
+    """An interrupted run shows the command that resumes it; a finished one does not."""
     run = deliver(project, hanging(), start=PLANNED, seconds=7, workflow=workflow)
-    hint = f"go on with it: cuggino deliver --resume {run.run_id[:8]}\n"
+    hint = f"resume it: cuggino deliver --resume {run.run_id[:8]}\n"
     shown = output_of(capsys, "runs", "show", run.run_id)
     assert shown.endswith(hint)
     assert "  1  " in shown
@@ -171,16 +170,16 @@ def test_how_to_go_on(project: Path, capsys: pytest.CaptureFixture[str], workflo
 
 
 def killed(folder: Path) -> str:
-    """The id of a run whose process was killed in its second session."""
+    """Return the ID of a run killed in its second session."""
     run = deliver(folder, TURNS[0], hanging(*bash("ls")), seconds=7)
     path = path_of(folder)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-3]))  # how the session, the loop and the run ended
+    path.write_bytes(b"".join(lines[:-3]))  # the ends of session, loop and run
     return run.run_id
 
 
-def test_a_run_that_was_killed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its last session is unfinished, and its replay ends with what it came to until then."""
+def test_a_killed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last session is unfinished, and its replay ends with the progress up to then."""
     run_id = killed(project)
     shown = output_of(capsys, "runs", "show", run_id)
     assert f"Run {run_id} killed\n" in shown
@@ -189,9 +188,9 @@ def test_a_run_that_was_killed(project: Path, capsys: pytest.CaptureFixture[str]
     assert (
         """\
 [Summary] Interrupted
-  Sessions 2
-  Passed   0/3 deliverables
-  Cost     $0.2500
+  Sessions   2
+  Passed     0/3 deliverables
+  Cost       $0.2500
 """
         in out
     )
@@ -199,7 +198,7 @@ def test_a_run_that_was_killed(project: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_replay(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that told its end is shown as it was, without a second summary."""
+    """A finished run is replayed as it was, without a second summary."""
     run = deliver(project, verify=True)
     out = output_of(capsys, "runs", "replay", run.run_id)
     assert "Session 3 started" in out
@@ -210,8 +209,8 @@ def test_replay(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "DeliverEnded" == json.loads(told[-1])["_tag"]
 
 
-def test_foreign_text_does_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What agents and deliverables are called cannot act on the terminal, nor begin a line."""
+def test_foreign_text_is_escaped(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text of agents and deliverables is escaped and cannot start a line."""
     bad = "a\x1b[2J\nb"
     run = deliver(project, turn(words=bad, leaves={bad: "passed"}))
     shown = output_of(capsys, "runs", "show", run.run_id)
@@ -220,10 +219,8 @@ def test_foreign_text_does_nothing(project: Path, capsys: pytest.CaptureFixture[
     assert "completed: a␛[2J\n" in shown
 
 
-def test_an_end_that_is_no_word_of_the_loop(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a process that was killed or failed after the loop's last word, that is its state."""
+def test_an_end_from_outside_the_loop(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A process killed or failed after the loop's last event determines the state."""
     run = deliver(project, *TURNS[:4])
     path = path_of(project)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -233,5 +230,5 @@ def test_an_end_that_is_no_word_of_the_loop(
     journal.append(RunEnded(state="failed", message="the disk is full"), at=run.entries[-1].at)
     journal.close()
     shown = output_of(capsys, "runs", "show", run.run_id)
-    assert f"Run {run.run_id} failed\n  Problem  the disk is full\n" in shown
+    assert f"Run {run.run_id} failed\n  Problem    the disk is full\n" in shown
     assert 0 == main(["runs"])

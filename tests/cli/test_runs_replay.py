@@ -1,4 +1,4 @@
-"""`cuggino runs replay`: a run is played again, in virtual time and in the command."""
+"""`cuggino runs replay`: a replayed run, in virtual time and in the command."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cuggino.events import (
     UnknownEvent,
     dump_event,
 )
+from cuggino.runs import replay
 from cuggino_cli.main import main
-from cuggino_cli.recorded import replayed
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, Said, output_of, record
 
 
@@ -32,7 +32,7 @@ def emitted() -> Iterator[str]:
 
 
 def test_replay_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the run emitted is printed again, without what only the journal says."""
+    """The replay prints the run's events without journal-only entries."""
     new = UnknownEvent(raw={"_tag": "Tomorrow"})
     record(project, ONE, *SAID, (98, None, new), (99, None, RunEnded(state="quota")))
     out = output_of(capsys, "runs", "replay", "0193", "--json")
@@ -40,12 +40,12 @@ def test_replay_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_replay_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run looks as it did, with the time that it took; the exit code is 0 however it ended."""
+    """The replay looks like the run, with its duration, and always exits with 0."""
     record(project, ONE, *SAID, *APPROVED)
     out = output_of(capsys, "runs", "replay", "0193")
     assert "▶ Bash: ls" in out
     assert "[Summary] Approved" in out
-    assert "Duration 1m 40s" in out
+    assert "Duration   1m 40s" in out
     assert "▶ Bash: ls" not in output_of(capsys, "runs", "replay", "0193", "--quiet")
     coloured = output_of(capsys, "runs", "replay", "0193", "--color", "always")
     assert "\x1b[" in coloured
@@ -56,35 +56,39 @@ def test_replay_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     ("state", "words"),
     [("failed", "[Failed] it broke"), ("interrupted", "[Interrupted] it broke")],
 )
-def test_replay_of_a_run_that_failed(
+def test_replay_of_a_failed_run(
     project: Path, capsys: pytest.CaptureFixture[str], state: Any, words: str
 ) -> None:
-    """What went wrong is said before the summary."""
+    """The error is printed before the summary."""
     record(project, ONE, *SAID, (99, None, RunEnded(state=state, message="it broke")))
     out = output_of(capsys, "runs", "replay", "0193")
     assert out.index(words) < out.index(f"[Summary] {state.capitalize()}")
 
 
-def test_replay_of_a_run_that_was_resumed(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The summary counts what two processes did once, though the second one began by telling it,
-    and said again what the first one had said before it was killed."""
+def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary counts the work of two processes once.
+
+    The second process repeated events that the first one had emitted before it was killed.
+    """
     totals = RunResumed(run_id=ONE, stages=3, rounds=1, tasks=1, agents=2, cost_usd=1.25)
     rest: list[Said] = [(500, None, RunContinued()), (500, None, totals)]
     rest += [(505, "implementing#2", done) for _, stage, done in SAID if done.tag == "Progress"]
     record(project, ONE, *SAID, *rest, (510, None, RunEnded(state="budget")))
     out = output_of(capsys, "runs", "replay", "0193", "--quiet")
     summary = out[out.index("[Summary] Failed") :]
-    for line in ("Rounds   1", "Tasks    1", "Agents   2", "Cost     $1.2500", "Duration 1m 47s"):
+    for line in (
+        "Iterations 1",
+        "Tasks      1",
+        "Agents     2",
+        "Cost       $1.2500",
+        "Duration   1m 47s",
+    ):
         assert line in summary
 
 
 @pytest.mark.parametrize("speed", ["-1", "nan", "fast"])
-def test_a_speed_that_is_none(
-    project: Path, capsys: pytest.CaptureFixture[str], speed: str
-) -> None:
-    """A speed below 0 or that is no number is refused."""
+def test_an_invalid_speed(project: Path, capsys: pytest.CaptureFixture[str], speed: str) -> None:
+    """A negative or non-numeric speed is rejected."""
     record(project, ONE)
     assert 2 == main(["runs", "replay", ONE, "--speed", speed])
     assert "--speed" in capsys.readouterr().err
@@ -94,10 +98,10 @@ WORDS = [AgentMessage(text=text) for text in "abcd"]
 
 
 def played(path: Path, speed: float) -> list[tuple[float, str]]:
-    """When which event comes, in virtual time."""
+    """Return each event with its virtual time."""
     seen: list[tuple[float, str]] = []
     scheduler = VirtualTimeScheduler()
-    replayed(path, speed=speed).subscribe(
+    replay(path, speed=speed).subscribe(
         lambda event: seen.append((scheduler.clock, cast("AgentMessage", event).text)),
         lambda error: seen.append((scheduler.clock, type(error).__name__)),
         lambda: seen.append((scheduler.clock, "|")),
@@ -108,8 +112,10 @@ def played(path: Path, speed: float) -> list[tuple[float, str]]:
 
 
 def test_the_times_of_a_replay(tmp_path: Path) -> None:
-    """Events come after the recorded gaps, divided by the speed; hidden entries take their time,
-    the time between two processes takes none, and a clock set back is no gap."""
+    """Events follow after the recorded gaps, divided by the speed.
+
+    Hidden entries keep their gaps; time between two processes and a clock set back add none.
+    """
     a, b, c, d = WORDS
     path = record(
         tmp_path,
@@ -127,7 +133,7 @@ def test_the_times_of_a_replay(tmp_path: Path) -> None:
 
 
 def test_a_replay_that_meets_a_broken_line(tmp_path: Path) -> None:
-    """What stands before the broken line is played; then comes the error."""
+    """The lines before the broken one are replayed, followed by the error."""
     path = record(tmp_path, ONE, *[(1, None, word) for word in WORDS])
     path.write_bytes(path.read_bytes().replace(b'"seq":4', b'"seq":9'))
     assert [(1, "a"), (1, "b"), (1, "StorageError")] == played(path, 1)
@@ -135,12 +141,12 @@ def test_a_replay_that_meets_a_broken_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 1, 15])
 def test_a_replay_that_is_disposed(tmp_path: Path, seconds: float) -> None:
-    """Whenever it is disposed, nothing comes any more and no file stays open."""
+    """After disposal nothing is emitted and no file stays open."""
     path = record(tmp_path, ONE, *[(10 * n, None, word) for n, word in enumerate(WORDS, 1)])
     files = len(list(Path("/dev/fd").iterdir()))
     seen: list[Event] = []
     scheduler = VirtualTimeScheduler()
-    playing = replayed(path, speed=1).subscribe(seen.append, scheduler=scheduler)
+    playing = replay(path, speed=1).subscribe(seen.append, scheduler=scheduler)
     scheduler.advance_to(seconds)
     playing.dispose()
     assert files == len(list(Path("/dev/fd").iterdir()))
@@ -148,19 +154,19 @@ def test_a_replay_that_is_disposed(tmp_path: Path, seconds: float) -> None:
     assert WORDS[: int(seconds // 10)] == seen
 
 
-def test_a_subscriber_that_disposes_in_mid_event(tmp_path: Path) -> None:
-    """Disposal from within an event ends the replay with that event."""
+def test_a_subscriber_that_disposes_in_an_event(tmp_path: Path) -> None:
+    """Disposal during an event ends the replay with that event."""
     path = record(tmp_path, ONE, *[(1, None, word) for word in WORDS])
     seen: list[Event] = []
     scheduler = VirtualTimeScheduler()
-    replayed(path, speed=0).pipe(operators.take(2)).subscribe(seen.append, scheduler=scheduler)
+    replay(path, speed=0).pipe(operators.take(2)).subscribe(seen.append, scheduler=scheduler)
     scheduler.start()
     assert WORDS[:2] == seen
 
 
 def test_a_long_replay(project: Path) -> None:
-    """Twenty thousand events at once neither pile up on the stack nor get lost."""
+    """Twenty thousand events at once neither overflow the stack nor get lost."""
     path = record(project, ONE, *[(1, None, WORDS[0])] * 20_000)
     seen: list[Event] = []
-    run(replayed(path, speed=0), seen.append)
+    run(replay(path, speed=0), seen.append)
     assert 20_000 == len(seen)

@@ -1,4 +1,4 @@
-"""What is said of the sandbox: by doctor, and at a start."""
+"""Sandbox findings of `cuggino doctor`, and the warning at startup."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.config import Config, save_config
-from cuggino_cli.finding import Finding
-from cuggino_cli.guard_checks import guard
+from cuggino.doctor.guard import guard
+from cuggino.doctor.result import CheckResult
 from cuggino_cli.main import main
 from tests.cli.test_doctor import fake_claude
 
@@ -22,8 +22,8 @@ DESTRUCTIVE = (
 )
 
 
-def found(folder: Path, name: str = AGENT, **settings: object) -> Finding:
-    """What doctor says of the sandbox."""
+def found(folder: Path, name: str = AGENT, **settings: object) -> CheckResult:
+    """Return the finding about the sandbox."""
     config = Config.model_validate(settings)
     _, finding = guard(name, folder=folder, config=config, env=os.environ)
     return finding
@@ -36,14 +36,14 @@ def claude(ready: Path) -> str:
 
 @pytest.fixture
 def unavailable(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Why there is no sandbox on this machine; one can be put in."""
+    """Make the sandbox unavailable for a given reason."""
     why = [""]
     monkeypatch.setattr(ClaudeAgent, "sandbox_unavailable", lambda _self: why[0])
     return why
 
 
 def test_doctor_finds_it_on(ready: Path, claude: str, unavailable: list[str]) -> None:
-    """Where the machine has one, doctor says what it holds, and how many hosts are the user's."""
+    """An available sandbox is reported with its limits and the number of allowed hosts."""
     found_on = found(ready, "claude", agent_path=claude)
     assert "ok" == found_on.status
     assert found_on.what.startswith("sandbox: on (commands write in the project")
@@ -52,11 +52,11 @@ def test_doctor_finds_it_on(ready: Path, claude: str, unavailable: list[str]) ->
 
 
 def test_doctor_finds_none(ready: Path, claude: str, unavailable: list[str]) -> None:
-    """Where there is none, doctor notes why, and that commands run in the open."""
+    """An unavailable sandbox is noted with the reason, and that commands run unsandboxed."""
     unavailable[0] = "socat not installed"
     none = found(ready, "claude", agent_path=claude)
     assert ("note", "sandbox: none here, socat not installed") == (none.status, none.what)
-    assert "in the open" in str(none.hint)
+    assert "unsandboxed" in str(none.hint)
     assert "sandbox: scripted has none" == found(ready).what
 
 
@@ -70,7 +70,7 @@ def test_doctor_finds_none(ready: Path, claude: str, unavailable: list[str]) -> 
 def test_doctor_finds_it_off(
     env: dict[str, str], settings: dict[str, object], what: str, ready: Path
 ) -> None:
-    """One that was turned off is noted with what did it."""
+    """A disabled sandbox is noted with the setting that disabled it."""
     config = Config.model_validate(settings)
     _, finding = guard(AGENT, folder=ready, config=config, env={**os.environ, **env})
     assert ("note", what) == (finding.status, finding.what)
@@ -87,7 +87,7 @@ def test_doctor_finds_it_off(
         (["--no-sandbox"], {}, {"guard": "full", "allow_destructive": True}, BY_FLAG + DESTRUCTIVE),
     ],
 )
-def test_a_start_in_the_open_says_so(
+def test_an_unsandboxed_start_warns(
     command: list[str],
     options: list[str],
     env: dict[str, str],
@@ -97,7 +97,7 @@ def test_a_start_in_the_open_says_so(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Flag before environment, the sandbox before what is destructive, and else not a word."""
+    """The flag takes precedence over the environment; a sandboxed start prints no warning."""
     monkeypatch.delenv("AUTONOE_NO_SANDBOX", raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -111,15 +111,15 @@ def test_a_start_in_the_open_says_so(
 def test_full_without_sandbox(
     ready: Path, claude: str, unavailable: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """At `full` a start says that commands run in the open; at `roles` doctor alone does."""
+    """At `full` an unsandboxed start warns; at `roles` only doctor does."""
     unavailable[0] = "socat not installed"
-    said = "the guard alone looks: socat not installed\n"
+    said = "checked by the guard alone: socat not installed\n"
     save_config(ready, Config(agent_path=claude, guard="full"))
-    main(["run", "--focus", "x"])
+    main(["run", "--focus", "x", "--max-retries", "0"])
     assert said in capfd.readouterr().err
     save_config(ready, Config(agent_path=claude))
-    main(["run", "--focus", "x"])
+    main(["run", "--focus", "x", "--max-retries", "0"])
     assert said not in capfd.readouterr().err
     save_config(ready, Config(agent=AGENT, guard="full"))
-    main(["run", "--focus", "x"])
+    main(["run", "--focus", "x", "--max-retries", "0"])
     assert "cuggino: scripted has no sandbox" in capfd.readouterr().err

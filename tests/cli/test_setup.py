@@ -1,4 +1,4 @@
-"""`cuggino setup` at a terminal: the recorded questions, what they offer and take."""
+"""`cuggino setup` at a terminal: the recorded questions, their defaults and answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cuggino.config import Config, load_config, save_config
+from cuggino_cli.commands.setup import GATE, QUESTIONS
 from cuggino_cli.main import main
-from cuggino_cli.questions import GATE, QUESTIONS, ask
+from cuggino_cli.options.questions import ask
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, ERASE, Setup, answer, saved
 from tests.vectors import rows, snake
 
@@ -25,12 +26,12 @@ GATE_MESSAGE = "Count an approval only if the check command passes (recommended)
 
 
 def plain(text: str) -> str:
-    """The text without escape sequences."""
+    """Return the text without escape sequences."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
 
 
 def keys_for(answers: dict[str, Any]) -> str:
-    """The keys that answer the questions in order, the gate with no."""
+    """Return the keys that answer the questions in order, with no for the gate."""
     keys = ""
     for question in QUESTIONS:
         if question is GATE:
@@ -42,7 +43,7 @@ def keys_for(answers: dict[str, Any]) -> str:
 
 
 def options_for(answers: dict[str, Any]) -> list[str]:
-    """The options that give the same answers."""
+    """Return the options that give the same answers."""
     options = ["--commit" if answers["commit"] else "--no-commit"]
     options += ["--audit" if answers["audit"] else "--no-audit"]
     for key in ("specsPath", "maxIterations", "setupCommand", "checkCommand"):
@@ -51,7 +52,7 @@ def options_for(answers: dict[str, Any]) -> list[str]:
 
 
 def test_recorded_questions() -> None:
-    """The questions are the recorded ones, in their order, with the gate after the check."""
+    """The questions are the recorded ones, in order, with the gate after the check."""
     expected = [(snake(item["key"]), item["message"]) for item in ROWS["ck-019"]["expected"]]
     asked = [(question.field, question.message) for question in QUESTIONS]
     assert ("gate", GATE_MESSAGE) == asked.pop(4)
@@ -59,7 +60,7 @@ def test_recorded_questions() -> None:
 
 
 def test_recorded_defaults(type_in: Setup) -> None:
-    """The screen shows each message with its recorded pre-filled value, and 10 for iterations."""
+    """The screen shows each question with its recorded default, and 10 for iterations."""
     screen = io.StringIO()
     output = Vt100_Output(screen, lambda: Size(rows=24, columns=120), term="xterm")
     assert 0 == type_in(ENTER * 6, output=output)
@@ -92,7 +93,7 @@ def test_recorded_summaries(
 
 
 def test_existing_values_are_offered(project: Path, type_in: Setup) -> None:
-    """Answering with Enter alone keeps every setting, those that are not asked among them."""
+    """Answering with Enter alone keeps every setting, including those not asked."""
     config = Config(
         specs_path="docs",
         max_iterations=3,
@@ -114,7 +115,7 @@ def test_existing_values_are_offered(project: Path, type_in: Setup) -> None:
 def test_typing_switches_a_toggle(
     typed: str, expected: bool, project: Path, type_in: Setup
 ) -> None:
-    """A typed y or n takes the place of the pre-filled answer, without erasing it."""
+    """Typing y or n replaces the pre-filled answer."""
     assert 0 == type_in(ENTER * 4 + typed + ENTER + ENTER)
     assert expected == load_config(project).commit
 
@@ -129,7 +130,7 @@ def test_typing_switches_a_toggle(
     ],
 )
 def test_gate_default(before: str | None, expected: str, project: Path, type_in: Setup) -> None:
-    """The gate is offered as on where nothing is configured yet, otherwise as it is."""
+    """The gate defaults to on without a configuration, otherwise to its current value."""
     if before is not None:
         (project / ".cuggino.json").write_text(before, encoding="utf-8")
     assert 0 == type_in(ENTER * 3 + answer("true") + ENTER * 3)
@@ -146,33 +147,33 @@ def test_gate_is_in_the_summary(type_in: Setup, capsys: pytest.CaptureFixture[st
 def test_gate_goes_with_the_check(
     way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a check command the gate is switched off, which is said."""
+    """Without a check command the gate is switched off, which is reported."""
     save_config(project, Config(check_command="true", gate="block"))
     if way == "typed":
         assert 0 == type_in(ENTER * 3 + answer("") + ENTER * 2)
     else:
         assert 0 == main(["setup", "--yes", "--check-command", " "])
     assert Config() == load_config(project)
-    assert "The gate is off now" in capsys.readouterr().err
+    assert "The gate was turned off" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "1.5", "ten", "", "1_0", "٣", "9" * 5000])
 def test_wrong_number_is_corrected(wrong: str, project: Path, type_in: Setup) -> None:
-    """Enter does not take a wrong number; the corrected one is saved."""
+    """Enter rejects an invalid number; the corrected one is saved."""
     keys = ENTER + answer(wrong) + answer("7") + ENTER * 4
     assert 0 == type_in(keys)
     assert 7 == load_config(project).max_iterations
 
 
 def test_wrong_texts_are_corrected(project: Path, type_in: Setup) -> None:
-    """Enter does not take a blank folder, nor anything but yes or no for a toggle."""
+    """Enter rejects a blank folder, and anything but yes or no for a toggle."""
     keys = answer("  ") + answer(" docs ") + ENTER * 3 + answer("maybe") + answer("YES") + ENTER
     assert 0 == type_in(keys)
     assert Config(specs_path="docs", commit=True) == load_config(project)
 
 
 class Watching(Vt100_Output):
-    """A terminal at which a person types on when the screen shows what they wait for."""
+    """A terminal whose user types when the screen shows the expected text."""
 
     def __init__(self, *, wait_for: str, then: Callable[[], None]) -> None:
         self.screen = io.StringIO()
@@ -197,7 +198,7 @@ class Watching(Vt100_Output):
     ],
 )
 def test_complaint_while_typing(field: str, text: str, complaint: str) -> None:
-    """What cannot be used is told while it is typed, before Enter."""
+    """An invalid value is reported while typing, before Enter."""
     question = next(question for question in QUESTIONS if question.field == field)
     right = {"specs_path": "docs", "max_iterations": "4", "commit": "y"}[field]
     with create_pipe_input() as keyboard:
@@ -209,10 +210,10 @@ def test_complaint_while_typing(field: str, text: str, complaint: str) -> None:
 
 @pytest.mark.parametrize("leave", [CTRL_C, ERASE + CTRL_D], ids=["ctrl-c", "ctrl-d"])
 @pytest.mark.parametrize("after", range(7))
-def test_leaving_writes_nothing(
+def test_canceling_writes_nothing(
     leave: str, after: int, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C, or Ctrl-D on an empty answer, at any question exits with 130 and writes nothing."""
+    """Ctrl-C, or Ctrl-D on an empty answer, exits with 130 at any question and writes nothing."""
     (project / ".cuggino.json").write_text("{nope", encoding="utf-8")
     answers = [ENTER, ENTER, ENTER, answer("true"), ENTER, ENTER, ENTER]
     assert 130 == type_in("".join(answers[:after]) + leave)
@@ -222,7 +223,7 @@ def test_leaving_writes_nothing(
 
 
 def test_given_options_are_not_asked(project: Path, type_in: Setup) -> None:
-    """Only what no option answers is asked, here two toggles."""
+    """Only settings without an option are asked, here two toggles."""
     given = ["--specs-path", "docs", "--max-iterations", "2", "--setup-command", "", "--commit"]
     keys = answer("n") + answer("y")
     assert 0 == type_in(keys, *given, "--check-command", "true")

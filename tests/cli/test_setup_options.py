@@ -1,4 +1,4 @@
-"""`cuggino setup` without questions, and what it never destroys."""
+"""`cuggino setup` without questions, and the files it never destroys."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from cuggino.config import Config, config_path, load_config, save_config
 from cuggino_cli.commands import setup
-from cuggino_cli.existing import keep_beside
+from cuggino_cli.commands.setup import keep_beside
 from cuggino_cli.main import main
+from cuggino_cli.screen import console
 from tests.cli.conftest import SCENARIO
 from tests.cli.keyboard import ENTER, Setup, saved
 
@@ -25,7 +26,7 @@ def test_yes_takes_the_defaults(project: Path) -> None:
 
 
 def test_yes_puts_options_over_the_file(project: Path) -> None:
-    """With `--yes`, options win over the file, and the file over the defaults."""
+    """With `--yes`, options override the file, and the file the defaults."""
     save_config(project, Config(max_iterations=3, commit=True, model="fast"))
     args = ["--no-commit", "--check-command", " true ", "--gate", "block"]
     assert 0 == main(["setup", "-y", *args])
@@ -34,7 +35,7 @@ def test_yes_puts_options_over_the_file(project: Path) -> None:
 
 
 def test_the_guard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The guard is not asked for; what is given is saved, and shown when it is not the default."""
+    """The guard is not asked; a given level is saved, and shown if it is not the default."""
     assert 0 == main(["setup", "--yes", "--guard", "full"])
     assert Config(guard="full") == load_config(project)
     assert "  guard:          full\n" in capsys.readouterr().out
@@ -48,13 +49,13 @@ def test_the_guard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("check", "missing"),
     [("", "--audit/--no-audit"), ("true", "--gate, --audit/--no-audit")],
 )
-def test_nobody_to_ask(
+def test_no_terminal_to_ask_on(
     check: str, missing: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a terminal an open question is wrong usage: the options that miss are named."""
+    """Without a terminal an open question is a usage error that lists the missing options."""
     given = ["--specs-path", "docs", "--max-iterations", "2", "--setup-command", "", "--commit"]
     assert 2 == main(["setup", *given, "--check-command", check])
-    expected = f"Nobody can be asked without a terminal: add --yes, or give {missing}."
+    expected = f"No terminal to ask on: pass --yes or {missing}."
     assert expected in capsys.readouterr().err
     assert not (project / ".cuggino.json").exists()
 
@@ -65,7 +66,7 @@ def test_nobody_to_ask(
         (["--specs-path", " "], '"specsPath"'),
         (["--max-iterations", "0"], "--max-iterations"),
         (["--max-iterations", "12abc"], "--max-iterations"),
-        (["--gate", "block"], 'needs a "checkCommand"'),
+        (["--gate", "block"], 'requires a "checkCommand"'),
         (["--gate", "always"], "--gate"),
         (["--agent", "nobody"], 'unknown agent "nobody"'),
         (["--agent", "scripted:missing.json"], "missing.json"),
@@ -75,7 +76,7 @@ def test_nobody_to_ask(
 def test_unusable_options(
     args: list[str], reason: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A value that cannot be used exits with 2, says why, and leaves everything as it was."""
+    """An invalid value exits with 2, reports why, and changes nothing."""
     (project / ".cuggino.json").write_text("{nope", encoding="utf-8")
     assert 2 == main(["setup", "--yes", *args])
     assert reason in capsys.readouterr().err
@@ -88,7 +89,7 @@ def test_unusable_options(
 def test_broken_file_is_kept(
     content: bytes, way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that cannot be used is kept byte by byte under a free name, and both is said."""
+    """An invalid file is kept byte by byte under a free name, and both are reported."""
     (project / ".cuggino.json").write_bytes(content)
     (project / ".cuggino.json.bak").write_text("older", encoding="utf-8")
     assert 0 == (type_in(ENTER * 6) if way == "typed" else main(["setup", "--yes"]))
@@ -96,12 +97,12 @@ def test_broken_file_is_kept(
     assert content == (project / ".cuggino.json.bak.1").read_bytes()
     assert "older" == (project / ".cuggino.json.bak").read_text(encoding="utf-8")
     said = capsys.readouterr().err
-    assert "; the defaults take its place.\n" in said
-    assert "is kept as .cuggino.json.bak.1.\n" in said
+    assert "; using the defaults.\n" in said
+    assert "was saved as .cuggino.json.bak.1.\n" in said
 
 
 def test_names_of_kept_files(project: Path) -> None:
-    """Kept files are counted on and none replaces another."""
+    """Kept files are numbered, and none replaces another."""
     names = [keep_beside(project, bytes([number])).name for number in range(3)]
     assert [".cuggino.json.bak", ".cuggino.json.bak.1", ".cuggino.json.bak.2"] == names
     assert [b"\0", b"\1", b"\2"] == [(project / name).read_bytes() for name in names]
@@ -109,22 +110,22 @@ def test_names_of_kept_files(project: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])
 def test_a_kept_copy_is_as_private(mode: int, project: Path) -> None:
-    """The copy can be read by those who can read the configuration, and by nobody else."""
+    """The copy has the permissions of the configuration."""
     config_path(project).write_text("{", encoding="utf-8")
     config_path(project).chmod(mode)
     assert mode == stat.S_IMODE(keep_beside(project, b"{").stat().st_mode)
 
 
 def test_configuration_that_is_no_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder in the file's place is an error, as it could not be kept."""
+    """A folder in place of the file is an error because it could not be kept."""
     (project / ".cuggino.json").mkdir()
     assert 2 == main(["setup", "--yes"])
-    assert "cannot be read" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
     assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
 
 
-def test_missing_specs_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After the summary a missing specs folder is the next step, and is not made."""
+def test_missing_specs_are_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A missing specs folder is the summary's next step, and is not created."""
     assert 0 == main(["setup", "--yes", "--specs-path", "docs"])
     expected = "\n\nNext: write the specifications in the folder docs, which does not exist yet.\n"
     assert capsys.readouterr().out.endswith(expected)
@@ -132,13 +133,13 @@ def test_missing_specs_are_told(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_summary_is_inert() -> None:
-    """Control characters of a value show as pictures, and its further lines are aligned."""
+    """Control characters in a value are shown as symbols, and its further lines are aligned."""
     text = setup.summary(Config(setup_command="a\x1b[31m\nb"))
     assert "  setupCommand:   a␛[31m\n" + " " * 18 + "b\n" in text
 
 
 def test_agent_is_saved(project: Path) -> None:
-    """`--agent` is saved when the agent can be made; its scenario is looked for in the project."""
+    """`--agent` is saved if the agent can be created; its scenario is resolved in the project."""
     (project / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
     assert 0 == main(["setup", "--yes", "--agent", "scripted:scenario.toml"])
     assert "scripted:scenario.toml" == load_config(project).agent
@@ -148,7 +149,7 @@ def test_agent_is_saved(project: Path) -> None:
 def test_terminal_needs_both_streams(
     streams: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody can be asked only when input and output both are a terminal."""
+    """Questions need both input and output to be a terminal."""
 
     class Tty(io.StringIO):
         def isatty(self) -> bool:
@@ -156,4 +157,4 @@ def test_terminal_needs_both_streams(
 
     for name in ("stdin", "stdout"):
         monkeypatch.setattr(sys, name, Tty() if name in streams else io.StringIO())
-    assert (len(streams) == 2) == setup.on_terminal()
+    assert (len(streams) == 2) == console.on_terminal()

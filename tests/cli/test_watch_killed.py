@@ -1,4 +1,4 @@
-"""`kill -9` of `cuggino watch` at random moments: its end equals that of an undisturbed one."""
+"""`kill -9` of `cuggino watch` at random moments: the result equals an undisturbed one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from tests.git_project import isolate_git
 from tests.loops.real_watch import Watch, WatchProject
 from tests.sources.subscribers import alive, eventually
 
+pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
+
 ITEMS = [f"{number}0-{name}.md" for number, name in enumerate(("alpha", "beta", "gamma"), 1)]
 
-# One run of each role for all items: an agent sees by itself which one is being worked on.
+# One run of each role for all items: each agent detects the current one.
 _ITEM = "item=.cuggino/backlog/$(ls .cuggino/backlog | head -n 1)"
 _COPY = (
     "import os, shutil, sys; os.makedirs('words', exist_ok=True); shutil.copy(sys.argv[1], 'words')"
@@ -43,8 +45,8 @@ say = "<DONE>feat: another word</DONE>"
 say = "<APPROVED>fine</APPROVED>"
 """
 
-SEEDS = 3
-KILLS = 16
+SEEDS = 1
+KILLS = 6
 """At most so often one watch after the other is killed; what is left is done in peace."""
 STARTING, WORKING = 0.7, 0.5
 """Seconds: about what a watch takes to begin with its work, and a bit more than an item takes."""
@@ -52,7 +54,7 @@ STARTING, WORKING = 0.7, 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a project and its backlog."""
+    """The result of a project and its backlog."""
 
     history: str
     tree: str
@@ -65,7 +67,7 @@ class Outcome:
 
 
 class Killed:
-    """A project with items in its backlog, and the watches that work on it."""
+    """A project with backlog items, and the watches that work on it."""
 
     def __init__(self, place: Path) -> None:
         place.mkdir()
@@ -78,7 +80,7 @@ class Killed:
         self.kills = 0
 
     def live(self, moments: random.Random) -> None:
-        """A watch that is killed: one of four while it begins, the others at their work."""
+        """Run a watch and kill it: one in four while it starts, the others while it works."""
         with Watch(self.project, "--agent", self._agent) as watch:
             if not (begins := moments.random() < 0.25):
                 watch.until("WatchProcessingItem")
@@ -87,7 +89,7 @@ class Killed:
         self.kills += 1
 
     def finish(self) -> None:
-        """A watch that works until nothing is left to do."""
+        """Run a watch until nothing is left to do."""
         with Watch(self.project, "--agent", self._agent) as watch:
             watch.until("WatchBacklogWaiting")
             watch.interrupt()
@@ -112,7 +114,7 @@ class Killed:
 
     @property
     def runs(self) -> list[JournalFile]:
-        """Those of the items."""
+        """Return the runs of the items."""
         return [journal for journal in self.journals if journal.started.kind == "run"]
 
     def assert_sound(self) -> None:
@@ -145,7 +147,7 @@ class Killed:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder out of reach of git's configuration, as the system names it."""
+    """A canonical folder without git configuration."""
     folder = tmp_path_factory.mktemp("watches").resolve()
     with pytest.MonkeyPatch.context() as patch:
         isolate_git(patch, folder / "home")
@@ -154,7 +156,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def undisturbed(place: Path) -> Outcome:
-    """What a watch comes to that nobody kills."""
+    """Return the result of an undisturbed watch."""
     killed = Killed(place / "undisturbed")
     killed.finish()
     killed.assert_sound()
@@ -166,7 +168,7 @@ def undisturbed(place: Path) -> Outcome:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_killed_again_and_again(seed: int, place: Path, undisturbed: Outcome) -> None:
-    """However often a watch is killed: history, files and archive are those of one watch."""
+    """However often a watch is killed, history, files and archive are those of one watch."""
     moments = random.Random(seed)
     killed = Killed(place / str(seed))
     while killed.project.backlog and killed.kills < KILLS:

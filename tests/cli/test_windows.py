@@ -1,4 +1,4 @@
-"""What `cuggino` says on Windows, where modules that it is made of are missing."""
+"""`cuggino` on Windows, where some modules are missing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from cuggino._version import __version__
 from cuggino_cli import main
+from cuggino_cli.commands import COMMANDS
 
 _ON_WINDOWS = """
 import sys
@@ -30,7 +31,7 @@ SENTENCE = "Windows is not supported, only Linux and macOS: use WSL, which works
 
 
 def on_windows(*args: str) -> tuple[int, str, str]:
-    """The exit code, output and errors of the command, where what is POSIX's alone is missing."""
+    """Run the command without POSIX-only modules; return exit code, output and errors."""
     ran = subprocess.run(
         [sys.executable, "-c", _ON_WINDOWS, *args],
         capture_output=True,
@@ -42,14 +43,14 @@ def on_windows(*args: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("args", [[], ["run", "--focus", "x"], ["guard", "--help"], ["nothing"]])
-def test_a_sentence(args: list[str]) -> None:
-    """Any command is one sentence on standard error and exit code 2, and nothing is imported."""
+def test_one_sentence(args: list[str]) -> None:
+    """Any command prints one sentence on standard error, exits with 2 and imports nothing."""
     assert (2, "", f"cuggino: {SENTENCE}\n") == on_windows(*args)
 
 
 @pytest.mark.parametrize("option", ["-v", "--version"])
 def test_the_version(option: str) -> None:
-    """The version is told."""
+    """`--version` prints the version."""
     code, out, err = on_windows(option)
     assert (0, "") == (code, err)
     assert __version__ in out
@@ -57,14 +58,14 @@ def test_the_version(option: str) -> None:
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_the_help(option: str) -> None:
-    """The help is told, with all commands."""
+    """`--help` prints the help with all commands."""
     code, out, err = on_windows(option)
     assert (0, "") == (code, err)
-    assert all(f"\n  {name} " in out for name in main.COMMANDS)
+    assert all(f"\n  {name} " in out for name in COMMANDS)
 
 
 def test_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """On other systems the command is run, and ends the process with its exit code."""
+    """On other systems the command runs, and the process ends with its exit code."""
     monkeypatch.setattr(sys, "argv", ["cuggino", "help", "exit-codes"])
     with pytest.raises(SystemExit) as ended:
         main.entry()

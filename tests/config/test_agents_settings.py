@@ -1,4 +1,4 @@
-"""`agents` and `fallback` in `.cuggino.json`: what is read, refused and written."""
+"""`agents` and `fallback` in `.cuggino.json`: parsing, validation and saving."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.config.test_config import refused, write
 
 
 def test_names_and_objects(tmp_path: Path) -> None:
-    """An agent is a name, or an object with its name, model, program and fall-backs."""
+    """An agent is a name, or an object with its name, model, program and fallbacks."""
     write(
         tmp_path,
         """{
@@ -51,7 +51,7 @@ def test_names_and_objects(tmp_path: Path) -> None:
 
 
 def test_there_are_none_by_default() -> None:
-    """Without them all roles have the one agent, and nobody takes over."""
+    """Without settings all roles use the one agent, without a fallback."""
     assert ({}, []) == (Config().agents, Config().fallback)
 
 
@@ -101,8 +101,8 @@ def test_there_are_none_by_default() -> None:
     ],
     ids=lambda value: json.dumps(value)[:50] if isinstance(value, dict) else "",
 )
-def test_what_cannot_be_used(raw: Any, message: str, hint: str, tmp_path: Path) -> None:
-    """It is one sentence with its place in the file, and what to do."""
+def test_invalid_settings(raw: Any, message: str, hint: str, tmp_path: Path) -> None:
+    """An invalid setting is one sentence with its place in the file and advice."""
     error = refused(tmp_path, json.dumps(raw))
     assert error.message.startswith(f".cuggino.json: {message}")
     assert error.hint is not None
@@ -131,18 +131,18 @@ roles: st.SearchStrategy[dict[RoleName, RoleAgent]] = st.dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(roles, fallbacks)
-def test_what_is_saved_is_loaded(
+def test_settings_round_trip(
     tmp_path: Path, agents: dict[RoleName, RoleAgent], fallback: list[FallbackAgent]
 ) -> None:
-    """Any of them are the same after saving and loading, and after another setting is changed."""
+    """Settings survive saving and loading, and a change of another setting."""
     config = Config(agents=agents, fallback=fallback)
     save_config(tmp_path, config)
     assert config == load_config(tmp_path)
     assert agents == changed_config(config, {"max_retries": 1}).agents
 
 
-def test_it_is_written_as_short_as_it_can_be(tmp_path: Path) -> None:
-    """An agent with nothing but a name is written as that; the defaults are left out."""
+def test_it_is_written_in_the_shortest_form(tmp_path: Path) -> None:
+    """An agent with only a name is saved as that; defaults are left out."""
     agents: dict[RoleName, RoleAgent] = {"audit": RoleAgent(agent="codex")}
     save_config(tmp_path, Config(agents=agents, fallback=[FallbackAgent(agent="x", model="m")]))
     raw = json.loads(config_path(tmp_path).read_text())

@@ -1,4 +1,4 @@
-"""`.cuggino.json`: what is read, what is refused and with which words, what is written."""
+"""`.cuggino.json`: parsing, error messages and saving."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(folder: Path, text: str | bytes) -> None:
 
 
 def refused(folder: Path, text: str | bytes) -> ConfigError:
-    """The error that a file with this text gives."""
+    """Return the error for a file with this text."""
     write(folder, text)
     with pytest.raises(ConfigError) as caught:
         load_config(folder)
@@ -33,7 +33,7 @@ def refused(folder: Path, text: str | bytes) -> ConfigError:
 
 
 def test_reads_as_the_original(tmp_path: Path) -> None:
-    """A row of the original is read as it says, or is listed with the reason why not."""
+    """A recorded row is parsed as recorded, or listed as an exception with the reason."""
     for row in READ_ROWS:
         folder = tmp_path / row["id"]
         folder.mkdir()
@@ -48,7 +48,7 @@ def test_reads_as_the_original(tmp_path: Path) -> None:
 
 
 def test_the_defaults() -> None:
-    """Without a file: ten rounds, fifty tasks a plan, no commands, no commit, claude."""
+    """The defaults are ten iterations, fifty tasks a plan, no commands, no commit, claude."""
     config = Config()
     assert (".specs", 10, 50) == (
         config.specs_path,
@@ -77,18 +77,16 @@ def test_the_defaults() -> None:
         ('{\n  "commit": true,\n  "audit": tru\n}', "line 3 column 12: not valid JSON"),
         ('{\n  "commit": true\n  "audit": true}', "line 3 column 3: not valid JSON"),
         ("{} {}", "line 1 column 4: not valid JSON"),
-        ("[]", "holds a list, but must hold an object"),
-        ('"x"', "holds a text, but must hold an object"),
-        ("null", "holds null, but must hold an object"),
-        ("true", "holds a boolean, but must hold an object"),
-        ("4", "holds a number, but must hold an object"),
-        (b'{"specsPath": "\xff"}', "is not UTF-8 (byte 15)"),
-        ('{"maxIterations": ' + "9" * 5000 + "}", "not usable JSON"),
-        ("[" * 100_000, "not usable JSON"),
+        ("[]", "not a JSON object"),
+        ("4", "not a JSON object"),
+        (b'{"specsPath": "\xff"}', "byte 15: not UTF-8"),
+        ('{"maxIterations": ' + "9" * 5000 + "}", "Exceeds the limit"),
+        ('{"budget": Infinity}', "Infinity is not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
     ids=lambda value: str(value)[:24],
 )
-def test_a_file_that_is_no_configuration(tmp_path: Path, text: str | bytes, words: str) -> None:
+def test_a_broken_file(tmp_path: Path, text: str | bytes, words: str) -> None:
     """A broken file is one sentence with the line and column, and never silent defaults."""
     error = refused(tmp_path, text)
     assert error.message.startswith(CONFIG_FILE)
@@ -109,16 +107,16 @@ def test_a_file_that_is_no_configuration(tmp_path: Path, text: str | bytes, word
         ("Commit", "commit"),
     ],
 )
-def test_an_unknown_key_is_told_with_the_nearest(tmp_path: Path, key: str, nearest: str) -> None:
-    """A key that is almost right is refused, and the right one proposed."""
+def test_an_unknown_key_has_a_suggestion(tmp_path: Path, key: str, nearest: str) -> None:
+    """A key that is almost right is rejected with the right one as a suggestion."""
     error = refused(tmp_path, json.dumps({key: None}))
     assert f'{CONFIG_FILE}: unknown key "{key}"' == error.message
     assert f'did you mean "{nearest}"?' == error.hint
 
 
 @pytest.mark.parametrize("key", ["colour", "", "telegram", "modelConfig"])
-def test_a_key_that_is_like_none_lists_them_all(tmp_path: Path, key: str) -> None:
-    """A key that resembles no valid one is refused; the hint names a key that is valid."""
+def test_an_unknown_key_without_a_suggestion_lists_all(tmp_path: Path, key: str) -> None:
+    """A key unlike any valid one is rejected, with valid ones in the hint."""
     error = refused(tmp_path, json.dumps({key: "blue"}))
     assert f'{CONFIG_FILE}: unknown key "{key}"' == error.message
     assert error.hint is not None
@@ -145,8 +143,6 @@ def test_a_key_that_is_like_none_lists_them_all(tmp_path: Path, key: str) -> Non
         ("checkCommand", ["make", "check"]),
         ("commandTimeout", 0),
         ("commandTimeout", -5),
-        ("commandTimeout", float("inf")),
-        ("commandTimeout", float("nan")),
         ("commandTimeout", 1e300),
         ("commitTimeout", None),
         ("gate", "hard"),
@@ -162,8 +158,8 @@ def test_a_key_that_is_like_none_lists_them_all(tmp_path: Path, key: str) -> Non
     ],
     ids=lambda value: str(value)[:24].encode("ascii", "replace").decode(),
 )
-def test_a_wrong_value_is_told_with_its_key(tmp_path: Path, key: str, value: Any) -> None:
-    """A value of a wrong type or range is refused with its key and itself, in one short line."""
+def test_an_invalid_value_is_reported_with_its_key(tmp_path: Path, key: str, value: Any) -> None:
+    """A value of a wrong type or range is rejected with key and value in one short line."""
     error = refused(tmp_path, json.dumps({"maxIterations": 3, key: value}))
     assert error.message.startswith(f'{CONFIG_FILE}: "{key}" is ')
     assert len(error.message) < 250
@@ -171,26 +167,24 @@ def test_a_wrong_value_is_told_with_its_key(tmp_path: Path, key: str, value: Any
 
 @pytest.mark.parametrize("value", [["belll", "slack://geheim"], "origin://me:geheim@host/main"])
 def test_a_url_is_not_shown(tmp_path: Path, value: Any) -> None:
-    """A value that is refused is shown without its URLs, which may hold passwords."""
+    """A rejected value is shown without URLs, which may contain passwords."""
     error = refused(tmp_path, json.dumps({"notify" if isinstance(value, list) else "push": value}))
     assert "://…" in error.message
     assert "geheim" not in error.message
 
 
 def test_the_gate_needs_a_check(tmp_path: Path) -> None:
-    """`gate: block` without a check command, or with a blank one, could approve nothing."""
+    """`gate: block` without a check command, or with a blank one, is rejected."""
     for text in ('{"gate": "block"}', '{"gate": "block", "checkCommand": " "}'):
         error = refused(tmp_path, text)
-        assert (
-            '"gate": "block" needs a "checkCommand", else no approval could count' in error.message
-        )
+        assert '"gate": "block" requires a "checkCommand"' in error.message
     write(tmp_path, '{"gate": "block", "checkCommand": "make check"}')
     assert "block" == load_config(tmp_path).gate
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\ufeff", "\ufeff{}", "{}\n"])
 def test_an_empty_file_is_all_defaults(tmp_path: Path, text: str) -> None:
-    """A file without anything in it, byte order mark or not, is as good as none."""
+    """A file without content, byte order mark or not, counts as missing."""
     write(tmp_path, text)
     assert Config() == load_config(tmp_path)
 
@@ -202,34 +196,34 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path, text: str) -> None:
 def test_commands_are_trimmed_and_blank_ones_absent(
     tmp_path: Path, written: str | None, expected: str | None
 ) -> None:
-    """A blank command is no command; blanks around one do not count."""
+    """A blank command is None; whitespace around a command is stripped."""
     write(tmp_path, json.dumps({"setupCommand": written, "checkCommand": written}))
     config = load_config(tmp_path)
     assert (expected, expected) == (config.setup_command, config.check_command)
 
 
-def test_whole_numbers_do_for_seconds(tmp_path: Path) -> None:
+def test_seconds_may_be_integers(tmp_path: Path) -> None:
     """A number of seconds may be written without a fraction."""
     write(tmp_path, '{"commandTimeout": 90}')
     assert 90.0 == load_config(tmp_path).command_timeout
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """A folder in the file's place is an error with the system's words."""
+def test_an_unreadable_file(tmp_path: Path) -> None:
+    """A folder in place of the file is an error."""
     config_path(tmp_path).mkdir()
-    with pytest.raises(ConfigError, match=r"\.cuggino\.json cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match=r"\.cuggino\.json: not a regular file"):
         load_config(tmp_path)
 
 
 def test_it_is_frozen() -> None:
-    """A configuration is a value."""
+    """The configuration is immutable."""
     with pytest.raises(ValidationError):
         Config().commit = True
 
 
 class TestSaving:
-    def test_the_six_keys_are_always_there(self, tmp_path: Path) -> None:
-        """The original's keys are written, absent ones left out, others where they differ."""
+    def test_the_six_keys_are_always_saved(self, tmp_path: Path) -> None:
+        """The original's keys are saved, absent ones left out, others if not the default."""
         save_config(tmp_path, Config(setup_command="make", gate="context", max_tasks_per_plan=7))
         assert (
             '{\n  "specsPath": ".specs",\n  "maxIterations": 10,\n  "maxTasksPerPlan": 7,\n'
@@ -260,14 +254,14 @@ class TestSaving:
             model=st.none() | texts,
         )
     )
-    def test_what_is_saved_is_loaded(self, tmp_path: Path, config: Config) -> None:
-        """Any configuration is the same after saving and loading it, and leaves no other file."""
+    def test_configurations_round_trip(self, tmp_path: Path, config: Config) -> None:
+        """Any configuration survives saving and loading, and leaves no other file."""
         save_config(tmp_path, config)
         assert config == load_config(tmp_path)
         assert [CONFIG_FILE] == [path.name for path in tmp_path.iterdir()]
 
-    def test_a_folder_that_is_none(self, tmp_path: Path) -> None:
-        """Where there is no folder the error says so."""
+    def test_a_missing_folder(self, tmp_path: Path) -> None:
+        """A missing folder is an error that names it."""
         place = tmp_path / "file"
         place.write_text("")
         with pytest.raises(ConfigError, match=r"file/.* cannot be written: "):
@@ -276,7 +270,7 @@ class TestSaving:
     def test_a_failure_keeps_the_old_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """If the new file cannot take its place the old one is as it was, and alone."""
+        """If the new file cannot replace the old one, the old one remains, and nothing else."""
         save_config(tmp_path, Config(max_iterations=3))
 
         def refuse(*_: object) -> None:

@@ -14,7 +14,7 @@ from tests.vectors import snake
 
 
 def test_the_defaults() -> None:
-    """Roles are guarded, with all profiles, no program or process more, and no destruction."""
+    """By default roles are guarded, with all profiles, no extra command and no destruction."""
     config = Config()
     assert ("roles", None, [], [], False) == (
         config.guard,
@@ -34,8 +34,8 @@ def test_the_defaults() -> None:
         {"allowCommands": {}, "profile": []},
     ],
 )
-def test_what_is_written_is_read(values: dict[str, Any], tmp_path: Path) -> None:
-    """A profile is a name or a list, commands are a list or tiers; all is the same when saved."""
+def test_settings_round_trip(values: dict[str, Any], tmp_path: Path) -> None:
+    """A profile is a name or a list, commands are a list or tiers; all survive saving."""
     write(tmp_path, json.dumps(values))
     config = load_config(tmp_path)
     assert values == {key: getattr(config, snake(key)) for key in values}
@@ -56,7 +56,7 @@ def test_what_is_written_is_read(values: dict[str, Any], tmp_path: Path) -> None
         ("allowCommands", {"all": ["make"]}, "neither a list nor an object with the lists base"),
         ("allowCommands", {"run": "make"}, "not made of texts"),
         ("allowCommands", [3], "not made of texts"),
-        ("allowCommands", ["npm run"], 'plain names, such as "make": no path, no argument'),
+        ("allowCommands", ["npm run"], 'must be plain names such as "make"'),
         ("allowCommands", {"base": ["./build"]}, "plain names"),
         ("allowPkillTargets", ["bin/server"], "plain names"),
         ("allowPkillTargets", {"run": ["server"]}, ""),
@@ -64,7 +64,7 @@ def test_what_is_written_is_read(values: dict[str, Any], tmp_path: Path) -> None
     ],
 )
 def test_a_wrong_value(key: str, value: Any, words: str, tmp_path: Path) -> None:
-    """A value that cannot be used is refused with its key, and with what could."""
+    """An invalid value is rejected with its key and the valid ones."""
     error = refused(tmp_path, json.dumps({key: value}))
     assert error.message.startswith(f'{CONFIG_FILE}: "{key}" is ')
     assert words in error.message

@@ -1,4 +1,4 @@
-"""The file of the configuration, as it was before it was saved."""
+"""Attributes of the configuration file that survive saving."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cuggino.config import Config, config_path, load_config, save_config
 PRIVATE = Config(notify="tgram://secret/1")
 
 
-def test_its_permissions_stay(tmp_path: Path) -> None:
-    """Who keeps the password of a notifier to themselves keeps it so."""
+def test_its_permissions_are_kept(tmp_path: Path) -> None:
+    """A file with a notifier's password stays private."""
     save_config(tmp_path, Config())
     config_path(tmp_path).chmod(0o600)
     save_config(tmp_path, PRIVATE)
@@ -19,8 +19,8 @@ def test_its_permissions_stay(tmp_path: Path) -> None:
     assert PRIVATE == load_config(tmp_path)
 
 
-def test_a_link_stays(tmp_path: Path) -> None:
-    """A configuration that several projects share is written where it is."""
+def test_a_symlink_is_kept(tmp_path: Path) -> None:
+    """A configuration shared by several projects is written at its target."""
     shared = tmp_path / "shared.json"
     shared.write_text("{}")
     project = tmp_path / "project"

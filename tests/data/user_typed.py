@@ -41,11 +41,13 @@ from cuggino.events import (
     LoopPhaseEvent,
     LoopSpecIssue,
     Note,
-    PolicyEvent,
     Progress,
     SessionEnded,
     StageCost,
+    SupervisionEvent,
     ToolCall,
+    is_llm_marker_event,
+    is_loop_terminal_event,
 )
 from cuggino.operators import Flow
 from cuggino.testing import InMemoryAgent, Marbles, ScriptedAgent, no_leaks
@@ -53,11 +55,10 @@ from cuggino.testing import InMemoryAgent, Marbles, ScriptedAgent, no_leaks
 TAGS = marker_tags(Progress, Done)
 
 
-class Echo:
-    """An agent of one's own: what a loop asks for is a protocol."""
+class Echo(cuggino.LlmAgent):
+    """A custom agent."""
 
     name = "echo"
-    can_resume = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -72,9 +73,6 @@ class Echo:
             SessionEnded(outcome="completed"),
         ]
         return rx.from_iterable(events)
-
-    def interactive(self, options: cuggino.InteractiveOptions) -> int:
-        return 0
 
 
 def commands_only(session: Observable[LlmAgentEvent]) -> Observable[ToolCall]:
@@ -109,7 +107,7 @@ def refine(agent: cuggino.LlmAgent) -> Flow[str]:
             agent.spawn(session(f"turn {turn}")).pipe(
                 at_most(100),
                 extract_markers(TAGS),
-                ops.filter(cuggino.is_llm_marker_event),
+                ops.filter(is_llm_marker_event),
             )
         )
         if isinstance(marker, Done):
@@ -127,7 +125,7 @@ def told(event: LoopEvent) -> str:
             return event.tag
         case LlmAgentEvent() | LlmMarkerEvent():
             return "the agent"
-        case PolicyEvent():
+        case SupervisionEvent():
             return "a policy"
         case _:
             assert_never(event)
@@ -143,7 +141,7 @@ def lines(folder: Path) -> Iterator[str]:
     runtime = Runtime.live(cwd=folder, agent="claude", config=config)
     stream = runtime.run(focus="a login page")
     for event in cuggino.iterate(stream):
-        if cuggino.is_loop_terminal_event(event):
+        if is_loop_terminal_event(event):
             yield f"ended in round {event.iteration}"
         yield told(event)
     total: Observable[float] = stream.pipe(ops.map(spent))

@@ -1,8 +1,8 @@
-"""What is written from the code itself: `python -m tests.documents` writes it anew.
+"""Help pages that are generated from the code: `python -m tests.documents` writes them.
 
-Each of `DOCUMENTS` is a file of the repository with the function that makes it; a test fails when
-one of them is stale. The picture of a run is not among them, as no two runs are the same:
-`python -m tests.documents picture` records a new one, and a test compares its words.
+`DOCUMENTS` maps each generated file to the function that makes it; a test fails when one is stale.
+The picture of the demo is not among them, because no two runs are identical:
+`python -m tests.documents picture` records a new one, and a test compares its text.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.documents.configuration import configuration
+from tests.documents.config import config
 from tests.documents.events import events
+from tests.documents.markers import markers
+from tests.documents.operators import operators
 
 ROOT = Path(__file__).parents[2]
 
 DOCUMENTS: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {"docs/configuration.md": configuration, "docs/events.md": events}
+    {
+        "cuggino_cli/help/config.md": config,
+        "cuggino_cli/help/events.md": events,
+        "cuggino_cli/help/markers.md": markers,
+        "cuggino_cli/help/operators.md": operators,
+    }
 )

@@ -10,7 +10,7 @@ from tests.documents.recording import record_demo
 
 
 def main(words: list[str]) -> int:
-    """Write the documents, or the picture of a run."""
+    """Write the pages, or the picture of a run."""
     match words:
         case []:
             written = {path: make() for path, make in DOCUMENTS.items()}

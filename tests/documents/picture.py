@@ -1,7 +1,7 @@
-"""The picture of a run in the README: an animated SVG without scripts, of a recorded terminal.
+"""The picture in the README: an animated SVG of a recorded terminal, without scripts.
 
-Each new line pushes the others up, as in a terminal. It begins with the end of the run, which is
-also what they see who do not want movement, or whose program does not know it.
+Each new line pushes the others up, as in a terminal. It starts with the end of the run, which is
+also shown with reduced motion or without support for animations.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from xml.sax.saxutils import escape, unescape
 
 from tests.documents.recording import COLUMNS, Line, Span
 
-PICTURE = "docs/demo.svg"
+PICTURE = "cuggino_cli/demo/demo.svg"
 
 _ROWS = 26
 _CELL, _LINE = 8.4, 18.0
 _LEFT, _TOP, _BAR = 16.0, 12.0, 34.0
 _END_SECONDS, _FIRST_SECONDS = 6.0, 3.0
-"""How long the end of the run is shown before it begins anew, and how long at first."""
+"""The time for which the end of the run is shown, and for which it is shown at first."""
 _COLORS = {31: "r", 32: "g", 33: "y", 34: "b", 35: "m", 36: "c"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLE = """\
@@ -30,7 +30,7 @@ white-space:pre;fill:#d5d9e0}
 
 
 def picture(lines: Sequence[Line]) -> str:
-    """The SVG of the recorded lines, with the command that made them above."""
+    """Return the SVG of the recorded lines, with the command above."""
     shown = [Line(0.0, (Span("$ ", (2,)), Span("cuggino demo", (1,)))), *_wrapped(lines)]
     seconds = shown[-1].seconds + _END_SECONDS
     width = round(2 * _LEFT + COLUMNS * _CELL)
@@ -71,21 +71,21 @@ height="{height}" role="img" aria-labelledby="t">
 
 
 def words(svg: str) -> list[str]:
-    """The lines of text in the picture, in their order, without what differs from run to run."""
+    """Return the lines of text in the picture, without the parts that vary between runs."""
     lines: list[str] = []
-    goes_on = False
+    continued = False
     for row in re.findall(r"^<text y=.*$", svg, re.MULTILINE):
         text = unescape(re.sub(r"<[^>]*>", "", row))
-        if goes_on:
+        if continued:
             lines[-1] += text
         else:
             lines.append(text)
-        goes_on = len(text) == COLUMNS  # the rest of a line that is wider than the terminal
+        continued = len(text) == COLUMNS  # the rest of a line that is wider than the terminal
     return list(map(same, lines))
 
 
 def same(text: str) -> str:
-    """The line without what differs from run to run: folders, ids, hashes, times."""
+    """Replace folders, ids, hashes and times, which vary between runs."""
     text = re.sub(r"/\S*cuggino-demo-\w+", "FOLDER", text)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
     text = re.sub(r"\b[0-9a-f]{7}\b", "HASH", text)
@@ -93,7 +93,7 @@ def same(text: str) -> str:
 
 
 def lines_to_compare(lines: Sequence[Line]) -> list[str]:
-    """The words of these lines as `words` gives them of the picture, but for its first line."""
+    """Return the lines as `words` returns them, without the first line."""
     return [same(line.text) for line in lines if line.text.strip()]
 
 
@@ -102,7 +102,7 @@ def _foot() -> float:
 
 
 def _wrapped(lines: Sequence[Line]) -> list[Line]:
-    """Two empty lines in a row are one, and a longer line than fits is cut as a terminal does."""
+    """Merge adjacent empty lines, and wrap lines as a terminal does."""
     found: list[Line] = []
     for line in lines:
         if not line.text.strip() and found and not found[-1].text.strip():
@@ -139,7 +139,7 @@ def _span(span: Span) -> str:
 
 
 def _scroll(lines: Sequence[Line], seconds: float) -> str:
-    """The keyframes that bring the newest line to the row above the spinner."""
+    """Return the keyframes that move the newest line to the row above the spinner."""
     steps = []
     for at, group in groupby(enumerate(lines), lambda pair: round(pair[1].seconds, 1)):
         last = max(number for number, _ in group)

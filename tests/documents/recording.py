@@ -1,4 +1,4 @@
-"""A run of the demo as a terminal shows it: its lines, their colours, when each came."""
+"""A recorded run of the demo: its lines with colors and times."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _PIECE = re.compile(r"\x1b\[([\d;]*)([A-Za-z])|(\r\n|\r|\n)|([^\x1b\r\n]+)|(\x1b
 
 
 class Span(NamedTuple):
-    """Text of one look."""
+    """Text with one style."""
 
     text: str
     codes: tuple[int, ...]
-    """Of the terminal's `SGR`: 1 is bold, 2 dim, 31 to 36 are colours."""
+    """SGR codes: 1 is bold, 2 dim, 31 to 36 are colors."""
 
 
 class Line(NamedTuple):
-    """A line that stayed on the screen."""
+    """A line that was not erased."""
 
     seconds: float
-    """Since the command was given."""
+    """Seconds since the command started."""
     spans: tuple[Span, ...]
 
     @property
     def text(self) -> str:
-        """Without its colours."""
+        """Return the text without colors."""
         return "".join(span.text for span in self.spans)
 
 
 def record_demo() -> list[Line]:
-    """Run `cuggino demo` in a terminal of its own, and give the lines that stay."""
+    """Run `cuggino demo` in a pseudo-terminal and return its permanent lines."""
     return list(lines_of(_output([sys.executable, "-m", "cuggino_cli", "demo"])))
 
 
 def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
-    """The lines of what a terminal was sent, without what was erased or written over."""
+    """Yield the lines of the output, without erased and overwritten text."""
     line: list[Span] = []
     codes: tuple[int, ...] = ()
     for seconds, sent in output:
@@ -62,7 +62,7 @@ def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
             elif letter == "K" or ending == "\r":
                 line = []
             else:
-                raise ValueError(f"no word for {letter or ending or unknown!r}")
+                raise ValueError(f"unsupported sequence {letter or ending or unknown!r}")
     if line:
         yield Line(seconds, tuple(line))
 
@@ -74,7 +74,7 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             os.environ.pop(name, None)
         os.environ["TERM"] = "xterm-256color"
-        os.environ["TMPDIR"] = "/tmp"  # a longer path would be cut where it is shown
+        os.environ["TMPDIR"] = "/tmp"  # a longer path would be cut
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         os.execv(command[0], command)
     rest = b""
@@ -82,7 +82,7 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
         while True:
             try:
                 sent = os.read(master, 65536)
-            except OSError:  # the terminal's other side has gone
+            except OSError:  # the other end of the terminal is closed
                 break
             if not sent:
                 break
@@ -96,7 +96,7 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
 
 
 def _whole(sent: bytes) -> tuple[str, bytes]:
-    """What of it is whole characters and sequences, and the rest."""
+    """Split the bytes into whole characters and sequences, and the rest."""
     for end in range(len(sent), max(len(sent) - 16, -1), -1):
         try:
             text = sent[:end].decode()

@@ -1,10 +1,8 @@
-"""When a backlog item that failed may be tried again."""
+"""When to retry a failed backlog item."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from cuggino.domain.attempts import Attempts, hits_every_item
 from cuggino.errors import (
@@ -16,6 +14,7 @@ from cuggino.errors import (
     LoopError,
     QuotaExceeded,
 )
+from tests.vectors import each
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -25,14 +24,14 @@ def later(seconds: float) -> datetime:
 
 
 def test_pauses_double_up_to_an_hour() -> None:
-    """Each failure doubles the pause, which is an hour at most."""
+    """Each failure doubles the pause, up to an hour."""
     attempts = Attempts(max_attempts=20, retry_seconds=60)
     pauses = [attempts.failed("a", NOW) for _ in range(9)]
     assert [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600] == pauses
 
 
-def test_the_last_failure_leaves_no_attempt() -> None:
-    """At `max_attempts` there is no pause any more, and the item is forgotten."""
+def test_the_last_attempt_clears_the_count() -> None:
+    """At `max_attempts` there is no pause, and the count is cleared."""
     attempts = Attempts(max_attempts=2, retry_seconds=60)
     assert 60 == attempts.failed("a", NOW)
     assert 1 == attempts.count("a")
@@ -42,7 +41,7 @@ def test_the_last_failure_leaves_no_attempt() -> None:
 
 
 def test_only_the_item_itself_is_paused() -> None:
-    """Another item can be worked on meanwhile; when its pause is over, so can this one."""
+    """A paused item blocks no other item, and is ready once its pause is over."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     attempts.failed("a", NOW)
     assert ["b"] == attempts.ready(["a", "b"], later(59.9))
@@ -51,8 +50,8 @@ def test_only_the_item_itself_is_paused() -> None:
     assert attempts.next_due(["a", "b"], later(60)) is None
 
 
-def test_an_end_of_its_own_clears_the_count() -> None:
-    """A run that ends without an error makes the earlier failures void."""
+def test_a_run_without_an_error_clears_the_count() -> None:
+    """A run that ends without an error clears the failures."""
     attempts = Attempts(max_attempts=2, retry_seconds=60)
     attempts.failed("a", NOW)
     attempts.succeeded("a")
@@ -60,8 +59,8 @@ def test_an_end_of_its_own_clears_the_count() -> None:
     assert 60 == attempts.failed("a", NOW)
 
 
-@pytest.mark.parametrize(
-    ("expected", "cause"),
+@each(
+    "expected, cause",
     [
         (True, QuotaExceeded("limit")),
         (True, AgentNotFound("none")),
@@ -72,14 +71,14 @@ def test_an_end_of_its_own_clears_the_count() -> None:
         (False, AgentStalled("silent")),
     ],
 )
-def test_what_no_item_is_to_blame_for(expected: bool, cause: CugginoError) -> None:
-    """What every item would meet is told from what one has met, alone and within a loop's error."""
+def test_failures_unrelated_to_an_item(expected: bool, cause: CugginoError) -> None:
+    """Failures that would hit every item are recognized, also inside a loop's error."""
     assert expected == hits_every_item(cause)
     assert expected == hits_every_item(LoopError("planning", "it failed", cause=cause))
 
 
 def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
-    """Until the limit is lifted no item is tried, and none has lost an attempt."""
+    """Until the limit is lifted no item is tried, and no attempt is counted."""
     attempts = Attempts(max_attempts=1, retry_seconds=60)
     assert 7200 == attempts.limited(NOW, later(7200))
     assert 0 == attempts.count("a")
@@ -88,7 +87,7 @@ def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
 
 
 def test_a_limit_without_a_time_backs_off() -> None:
-    """15 minutes, doubled up to five hours; a time that has passed is none."""
+    """Backoff starts at 15 minutes and doubles up to five hours; a past time is ignored."""
     attempts = Attempts(max_attempts=1, retry_seconds=60)
     pauses = [attempts.limited(NOW, None) for _ in range(7)]
     assert [900, 1800, 3600, 7200, 14400, 18000, 18000] == pauses

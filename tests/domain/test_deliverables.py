@@ -1,4 +1,4 @@
-"""Deliverables: what may become of them, and what is counted."""
+"""Deliverables: transitions and counts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cuggino.domain.deliverables import (
     Verification,
     is_legal,
 )
-from tests.vectors import rows
+from tests.vectors import each, rows
 
 TODAY = date(2026, 3, 4)
 QUERIES = {row["id"]: row for row in rows("deliverable_queries")}
 
 
 def made(*said: dict[str, Any]) -> Deliverables:
-    """The deliverables that a row describes."""
+    """Return the deliverables that a row describes."""
     items = tuple(
         Deliverable(
             id=raw["id"],
@@ -38,24 +38,24 @@ def made(*said: dict[str, Any]) -> Deliverables:
 
 
 def some(**statuses: DeliverableStatus) -> Deliverables:
-    """Deliverables by id."""
+    """Return deliverables by ID."""
     return made(*({"id": name, "status": status} for name, status in statuses.items()))
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@each("name", QUERIES)
 def test_recorded_queries(name: str) -> None:
-    """A recorded question about recorded deliverables has its recorded answer."""
+    """A recorded query of recorded deliverables returns its recorded answer."""
     row = QUERIES[name]
     assert row["expected"] == getattr(made(*row["deliverables"]), row["query"])
 
 
 def test_every_query_row_is_read() -> None:
-    """The data holds all the rows it was recorded with."""
+    """The data has all recorded rows."""
     assert 18 == len(QUERIES)
 
 
 def test_deprecated_ones_count_nowhere() -> None:
-    """What is deprecated is in no count, in no list of what is active, and not in the total."""
+    """Deprecated deliverables are in no count, active list or total."""
     all_of_them = some(a="passed", b="blocked", c="pending").deprecated("c", TODAY)
     assert ("a", "b") == tuple(item.id for item in all_of_them.active)
     assert (2, 1, 1, 1) == (
@@ -72,13 +72,13 @@ def test_deprecated_ones_count_nowhere() -> None:
 @pytest.mark.parametrize("after", STATUSES)
 @pytest.mark.parametrize("before", STATUSES)
 def test_transitions(before: DeliverableStatus, after: DeliverableStatus) -> None:
-    """Every status may follow every other; strictly, only what is passed cannot be blocked."""
+    """Every transition is legal, except from passed to blocked in strict mode."""
     assert is_legal(before, after)
     assert ((before, after) != ("passed", "blocked")) == is_legal(before, after, strict=True)
 
 
 def test_a_change_gives_a_new_value() -> None:
-    """A new status leaves the deliverables as they were, and the others in their places."""
+    """A new status returns a new value with the same order, and the original is unchanged."""
     before = some(a="pending", b="pending", c="blocked")
     after = before.with_status("b", "passed")
     assert some(a="pending", b="pending", c="blocked") == before
@@ -86,8 +86,8 @@ def test_a_change_gives_a_new_value() -> None:
     assert before.items[0] is after.items[0]
 
 
-def test_what_cannot_be_changed() -> None:
-    """An unknown id is a `KeyError`, an illegal change or a second id of a name a `ValueError`."""
+def test_invalid_changes() -> None:
+    """An unknown ID is a `KeyError`, an illegal change or a duplicate ID a `ValueError`."""
     known = some(a="passed")
     with pytest.raises(KeyError):
         known.with_status("b", "passed")
@@ -97,12 +97,12 @@ def test_what_cannot_be_changed() -> None:
         known.with_status("a", "blocked", strict=True)
     with pytest.raises(ValueError, match="deprecated since 2026-03-04"):
         known.deprecated("a", TODAY).deprecated("a", TODAY)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="duplicate id"):
         known.added(some(b="pending", a="pending").items)
 
 
 def test_days() -> None:
-    """The first day is kept, and the day of the latest change is given."""
+    """The date of creation is kept, and the date of the latest change is updated."""
     first = Deliverables.none_yet(date(2025, 1, 1))
     later = first.updated(TODAY)
     assert ("2025-01-01", "2025-01-01") == (first.created_at, first.updated_at)
@@ -111,7 +111,7 @@ def test_days() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), max_size=12))
 def test_counts_agree(drawn: list[tuple[DeliverableStatus, bool]]) -> None:
-    """Every active deliverable is of one status, and at most one of the endings holds."""
+    """Every active deliverable has one status, and at most one outcome applies."""
     said = (
         {"id": str(number), "status": status, "deprecatedAt": "2026-01-01" if gone else None}
         for number, (status, gone) in enumerate(drawn)
@@ -126,7 +126,7 @@ def test_counts_agree(drawn: list[tuple[DeliverableStatus, bool]]) -> None:
 
 
 def test_verification() -> None:
-    """It is complete when each of its ids was marked, and takes no other; nothing is complete."""
+    """It is complete once each of its IDs is marked; without any it is, and others are rejected."""
     begun = Verification(all=("a", "b"))
     assert not begun.marked("a").is_complete
     assert begun.marked("a").marked("b").is_complete

@@ -1,11 +1,10 @@
-"""Which failure lets another agent take over, and until when an agent is not asked."""
+"""Which failures trigger a fallback, and how long cooldowns last."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.fallback import Moment, Roster, reason_of, until_of, when_to_fall_back
@@ -21,6 +20,7 @@ from cuggino.errors import (
     StorageError,
 )
 from cuggino.operators import is_transient
+from tests.vectors import each
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 REASONS: tuple[AgentFailure, ...] = get_args(AgentFailure)
@@ -40,8 +40,8 @@ def failed(reason: AgentFailure = "auth") -> AgentFailed:
 
 
 class TestWhen:
-    @pytest.mark.parametrize(
-        ("error", "moment"),
+    @each(
+        "error, moment",
         [
             (quota(60), "at_once"),
             (quota(), "at_once"),
@@ -61,20 +61,19 @@ class TestWhen:
             (StorageError("read", "no"), "never"),
             (RuntimeError("bug"), "never"),
         ],
-        ids=lambda value: value if isinstance(value, str) else reason_of(value),
     )
     def test_each_failure(self, error: Exception, moment: Moment) -> None:
-        """What stays as it is lets another take over at once, what another meets too never."""
+        """A permanent failure triggers the fallback immediately, a shared one never."""
         assert moment == when_to_fall_back(error)
 
-    @pytest.mark.parametrize("reason", REASONS)
-    def test_what_is_retried_is_retried_first(self, reason: AgentFailure) -> None:
-        """Another agent takes over after retries from exactly those that are retried."""
+    @each("reason", REASONS)
+    def test_retries_come_first(self, reason: AgentFailure) -> None:
+        """Failures that are retried trigger the fallback only after the retries."""
         error = failed(reason)
         assert is_transient(error) == (when_to_fall_back(error) == "after_retries")
 
-    @pytest.mark.parametrize(
-        ("error", "reason"),
+    @each(
+        "error, reason",
         [
             (quota(), "quota"),
             (AgentNotFound("gone"), "not_found"),
@@ -82,14 +81,14 @@ class TestWhen:
             (RuntimeError(), "RuntimeError"),
         ],
     )
-    def test_how_it_is_called(self, error: Exception, reason: str) -> None:
-        """The reason is `quota`, `not_found`, or the one of the failure."""
+    def test_reasons(self, error: Exception, reason: str) -> None:
+        """The reason is `quota`, `not_found`, or that of the failure."""
         assert reason == reason_of(error)
 
 
 class TestRoster:
     def test_the_first_is_asked_until_it_fails(self) -> None:
-        """Without a failure it is the first; then the next, until the limit is lifted."""
+        """The first agent is used until it fails, then the next, until the limit is lifted."""
         roster: Roster[str] = Roster()
         assert "a" == roster.chosen(CHAIN, NOW)
         hold = roster.hold("a", quota(3600), NOW)
@@ -98,15 +97,15 @@ class TestRoster:
         assert "a" == roster.chosen(CHAIN, at(3600))
 
     def test_without_a_time_the_pauses_grow(self) -> None:
-        """A quarter of an hour, doubled with each failure in a row, up to five hours."""
+        """Cooldowns start at 15 minutes and double per consecutive failure, up to five hours."""
         roster: Roster[str] = Roster()
         pauses = [
             (roster.hold("a", failed(), NOW).until - NOW).total_seconds() / 60 for _ in range(7)
         ]
         assert [15, 30, 60, 120, 240, 300, 300] == pauses
 
-    def test_a_session_that_ends_well_begins_anew(self) -> None:
-        """An agent that was served is asked at once, and its pauses begin with the first."""
+    def test_success_resets_the_cooldown(self) -> None:
+        """A successful agent is available immediately, and its cooldowns start over."""
         roster: Roster[str] = Roster()
         roster.hold("a", failed(), NOW)
         roster.hold("a", failed(), NOW)
@@ -114,13 +113,13 @@ class TestRoster:
         assert "a" == roster.chosen(CHAIN, NOW)
         assert at(900) == roster.hold("a", failed(), NOW).until
 
-    def test_a_time_that_is_past_says_nothing(self) -> None:
-        """A limit that should have been lifted already is one without a time."""
+    def test_a_past_time_is_ignored(self) -> None:
+        """A limit with a past reset counts as one without a reset."""
         hold = Roster[str]().hold("a", quota(-1), NOW)
         assert (at(900), None) == (hold.until, hold.resets_at)
 
     def test_the_same_clock_time_is_not_tomorrow(self) -> None:
-        """`resets 3pm`, said again after 3 pm, is a pause; other words or times are not."""
+        """`resets 3pm`, repeated after 3 pm, means a pause; other wordings or times do not."""
         tomorrow, in_three_days = 25 * 3600.0, 73 * 3600.0
         for said, resets, later, until in (
             ("resets 3pm", tomorrow, 3660.0, 3660.0 + 1800),
@@ -133,8 +132,8 @@ class TestRoster:
             again = roster.hold("a", quota(resets, said), at(later))
             assert at(until) == again.until
 
-    def test_when_none_is_free_the_soonest_is_asked(self) -> None:
-        """The one whose time comes first knows best itself; of several the first."""
+    def test_all_on_cooldown(self) -> None:
+        """With all on cooldown the one whose cooldown ends first is used; on a tie the first."""
         roster: Roster[str] = Roster()
         for name, seconds in (("a", 300), ("b", 100), ("c", 100)):
             roster.hold(name, quota(seconds), NOW)
@@ -144,7 +143,7 @@ class TestRoster:
         assert "a" == roster.chosen(CHAIN, at(300))
 
     def test_the_limit_that_is_over_first(self) -> None:
-        """It is that of an agent with a usage limit; there is none while one is free."""
+        """It is the earliest end of a usage limit, or None while an agent is available."""
         roster: Roster[str] = Roster()
         roster.hold("a", quota(3600), NOW)
         roster.hold("b", quota(1800), NOW)
@@ -156,7 +155,7 @@ class TestRoster:
         assert roster.limit(("c",), NOW) is None
 
     def test_a_limit_without_a_time_may_be_over_first(self) -> None:
-        """One that nobody knows the end of comes before one that ends in an hour."""
+        """An unknown end sorts before one in an hour."""
         roster: Roster[str] = Roster()
         roster.hold("a", quota(3600), NOW)
         roster.hold("b", quota(), NOW)
@@ -174,10 +173,10 @@ class TestRoster:
             )
         )
     )
-    def test_somebody_is_always_chosen(
+    def test_an_agent_is_always_chosen(
         self, story: list[tuple[str, float | None, float, bool]]
     ) -> None:
-        """Whatever fails when: one is chosen, a free one if there is any; who failed waits."""
+        """For any failures an agent is chosen, preferring those not on cooldown."""
         roster: Roster[str] = Roster()
         now = 0.0
         for name, resets, later, served in story:
@@ -193,5 +192,5 @@ class TestRoster:
 
 
 def test_pauses_do_not_overflow() -> None:
-    """However often it fails, a pause has an end."""
+    """Any number of failures gives a finite pause."""
     assert at(5 * 3600) == until_of(None, NOW, 10**6)

@@ -1,4 +1,4 @@
-"""The file in which a person finds what reviews ask for again and again."""
+"""The file for a person about findings that reviews keep repeating."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from cuggino.domain.findings import Finding, as_markdown
 
 
 def test_a_file_for_a_person() -> None:
-    """The file has a title, the place, the reviewer's words, and what to do."""
+    """The file has a title, the location, the reviewer's text, and the next steps."""
     text = as_markdown(Finding("1. **No check**\nof `x`", "src/a.py:3"), reviews=3)
     assert (
         "# No check\n\nWhere: `src/a.py:3`\n\n1. **No check**\nof `x`\n\n3 reviews in a row "
-        "asked for this, and no plan settled it. Decide what is right: mend the code, or "
+        "requested this, and no plan resolved it. Decide what is right: fix the code, or "
         "change the specification. Then delete this file.\n"
     ) == text
 
 
 def test_a_long_title_is_cut() -> None:
-    """A first line above 100 characters is cut in the title and whole below it."""
+    """A first line above 100 characters is truncated in the title and kept whole below it."""
     title, _, rest = as_markdown(Finding("word " * 60)).partition("\n")
     assert "# " + ("word " * 20).strip() + "…" == title
     assert ("word " * 60).strip() in rest
@@ -24,13 +24,13 @@ def test_a_long_title_is_cut() -> None:
     assert as_markdown(Finding("w" * 101)).startswith("# " + "w" * 99 + "…\n")
 
 
-def test_a_line_is_not_said_twice() -> None:
-    """A finding that its title says in full has no text below it."""
+def test_a_line_is_not_repeated() -> None:
+    """A finding that fits into its title has no text below it."""
     text = as_markdown(Finding("No help text"))
     assert 1 == text.count("No help text")
     assert "Where" not in text
 
 
 def test_a_title_without_words() -> None:
-    """A finding of nothing but marks is called one."""
+    """A finding of nothing but punctuation gets a generic title."""
     assert as_markdown(Finding("***")).startswith("# Finding\n")

@@ -1,10 +1,9 @@
-"""Findings of reviews: what they are, which are the same, when reviews go round in a circle."""
+"""Findings of reviews: parsing, equality, and detection of repeated reviews."""
 
 from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.findings import (
@@ -14,6 +13,7 @@ from cuggino.domain.findings import (
     parse_findings,
     same,
 )
+from tests.vectors import each
 
 LIST = """# Review of round 2
 
@@ -83,7 +83,7 @@ three
 none
 """
 
-# Words without anything that Markdown, or the place of a finding, is made of.
+# Words without Markdown syntax or anything that looks like a location.
 WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
 SENTENCE = st.lists(WORD, min_size=4, max_size=12).map(" ".join)
 MARKDOWN = st.lists(
@@ -98,8 +98,8 @@ MARKDOWN = st.lists(
 
 
 class TestParse:
-    @pytest.mark.parametrize(
-        ("review", "expected"),
+    @each(
+        "review, expected",
         [
             (
                 LIST,
@@ -156,22 +156,22 @@ class TestParse:
         ],
     )
     def test_structures(self, review: str, expected: list[tuple[str, str | None]]) -> None:
-        """Items, rows and headings with their text are findings, or else the review is one."""
+        """Items, rows and headings with text are findings; without any, the whole review is one."""
         found = parse_findings(review)
         assert [where for _what, where in expected] == [finding.where for finding in found]
         for (what, _where), finding in zip(expected, found, strict=True):
             assert finding.what.startswith(what)
 
     def test_details_belong_to_their_finding(self) -> None:
-        """Items within an item, and all below a numbered heading, are part of the finding."""
+        """Nested items, and all text below a numbered heading, belong to the finding."""
         assert parse_findings(LIST)[0].what.endswith("\nSpec: specs/users.md, section 2")
         assert parse_findings(HEADINGS)[0].what.endswith("accepts anything\nEvidence\nran it")
         assert ["a"] == [finding.what for finding in parse_findings("- a\n\nnot of a")]
         table = "## 1. Forms\n| no |\n|---|\n| test |"
         assert ["1. Forms\nno\ntest"] == [finding.what for finding in parse_findings(table)]
 
-    @pytest.mark.parametrize(
-        ("text", "expected"),
+    @each(
+        "text, expected",
         [
             ("`src/app.py`", "src/app.py"),
             ("in src/app.py:12.", "src/app.py:12"),
@@ -193,19 +193,19 @@ class TestParse:
         ],
     )
     def test_places(self, text: str, expected: str | None) -> None:
-        """A path is the place: what is called so, one with a line, code, in this order."""
+        """The location is a labeled path, one with a line number, or code, in this order."""
         assert [Finding(text, expected)] == list(parse_findings(f"- {text}"))
 
     @given(st.lists(SENTENCE, min_size=1, max_size=20))
     def test_a_list_gives_its_items(self, items: list[str]) -> None:
-        """A list of any kind gives one finding for each item, in order, as it stands there."""
+        """A list of any kind gives one finding for each item, in order and verbatim."""
         for mark in ("-", "*", "1.", "2)"):
             review = "\n".join(f"{mark} {item}" for item in items)
             assert items == [finding.what for finding in parse_findings(review)]
 
     @given(st.one_of(st.text(), MARKDOWN))
     def test_any_text(self, review: str) -> None:
-        """Any text gives findings, one at least unless it is blank, none of them blank."""
+        """Any text gives findings, at least one unless it is blank, and no blank ones."""
         found = parse_findings(review)
         assert bool(review.strip()) == bool(found)
         for finding in found:
@@ -213,16 +213,16 @@ class TestParse:
             assert as_markdown(finding).startswith("# ")
             assert same(finding, finding)
 
-    def test_only_so_many(self) -> None:
-        """Of an endless list the first items count."""
+    def test_findings_are_limited(self) -> None:
+        """Only the first items of a very long list count."""
         found = parse_findings("\n".join(f"- item {number}" for number in range(1000)))
         assert MAX_FINDINGS == len(found)
         assert "item 0" == found[0].what
 
 
 class TestSame:
-    @pytest.mark.parametrize(
-        ("first", "second", "expected"),
+    @each(
+        "first, second, expected",
         [
             (("3 tests of the parser fail", None), ("5 Tests of the Parser fail", None), True),
             (("no check of the input", "a.py:3"), ("no check of the input", "a.py:30-31"), True),
@@ -268,19 +268,19 @@ class TestSame:
     def test_same(
         self, first: tuple[str, str | None], second: tuple[str, str | None], expected: bool
     ) -> None:
-        """Rewording, numbers and lines make no other finding, another file or subject does."""
+        """Rewording, numbers and lines keep a finding equal; another file or subject does not."""
         assert expected == same(Finding(*first), Finding(*second))
 
     @given(st.text(), st.text(), st.sampled_from([None, "a.py", "b.py:3", "src/a.py:9"]))
     def test_it_is_symmetric(self, a: str, b: str, where: str | None) -> None:
-        """The order of the two is no matter, and each is the same as itself."""
+        """Equality is symmetric and reflexive."""
         first, second = Finding(a, "a.py"), Finding(b, where)
         assert same(first, second) == same(second, first)
         assert same(first, first)
 
     @given(st.lists(WORD, min_size=4, max_size=12, unique=True), st.randoms(use_true_random=False))
     def test_the_order_of_words_is_no_matter(self, words: list[str], dice: random.Random) -> None:
-        """The same words in another order, in capitals and with numbers, are the same finding."""
+        """The same words in another order, in capitals or with numbers are the same finding."""
         shuffled = dice.sample(words, len(words))
         second = " ".join(shuffled).upper() + " 17"
         assert same(Finding(" ".join(words)), Finding(second))

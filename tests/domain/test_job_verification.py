@@ -1,11 +1,10 @@
-"""The gate: the agent's judgement, the loop's own facts, and what becomes of the job."""
+"""The gate: the agent's verdict, the loop's own facts, and the resulting job."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.job_verification import (
@@ -17,10 +16,11 @@ from cuggino.domain.job_verification import (
     commit_issues,
     is_conventional,
     merged,
+    parse_job_answer,
     with_findings,
 )
 from cuggino.domain.jobs import Jobs, jobs_of
-from cuggino.domain.verification_answer import parse_job_answer
+from tests.vectors import each
 
 PASSED = VerificationResult.passed()
 VALID = VerificationResult(complete=True, requirement_valid=True)
@@ -37,20 +37,20 @@ def facts(
 
 
 def one_job(status: str = "done", partial: str = "") -> Jobs:
-    """The jobs of a file with one job in it."""
+    """Return the jobs of a file with one job in it."""
     return jobs_of([{"id": "J1", "status": status, "notes": partial}])[0]
 
 
-def test_both_say_so() -> None:
-    """A job is done when the agent says so and all facts do."""
+def test_agent_and_facts_agree() -> None:
+    """A job is done when the agent and all facts agree."""
     assert PASSED == merged(PASSED, facts(BUILD, TESTS))
     assert PASSED == merged(PASSED, facts())
     assert facts(BUILD, TESTS).refutation is None
 
 
-@pytest.mark.parametrize("part", PARTS[1:])
+@each("part", PARTS[1:])
 def test_a_part_that_the_agent_denies_counts(part: str) -> None:
-    """An agent that calls the job complete, and one part of it not, is not believed."""
+    """A failed part overrides the agent's claim that the job is complete."""
     others: Any = {part: False}
     result = merged(replace(PASSED, **others), facts(BUILD, TESTS))
     assert not result.complete
@@ -59,7 +59,7 @@ def test_a_part_that_the_agent_denies_counts(part: str) -> None:
 
 
 def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
-    """Tests that pass do not show that there are tests of this job."""
+    """Passing tests do not prove that there are tests of this job."""
     judged = replace(PASSED, tests_pass=False, issues=("No tests of the cart",))
     result = merged(judged, facts(TESTS))
     assert (False, False, ("No tests of the cart",)) == (
@@ -69,8 +69,8 @@ def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
     )
 
 
-def test_what_is_told_of_a_command() -> None:
-    """Its exit code, and when it failed the end of what it printed."""
+def test_command_results_are_reported() -> None:
+    """The exit code is reported, after a failure with the end of the output."""
     assert "`make test` exited with 0" == TESTS.told
     failed = replace(TESTS, exit_code=2, output="x" * 2000 + " the end\n")
     assert "`make test` exited with 2:\n" + "x" * 992 + " the end" == failed.told
@@ -78,13 +78,13 @@ def test_what_is_told_of_a_command() -> None:
 
 
 def test_findings_are_a_list() -> None:
-    """Each finding is an item, trimmed, with its further lines below it."""
+    """Each finding is a trimmed item, with its further lines indented below it."""
     prompt = with_findings("Build.", [" one\ntwo \n", "three"])
     assert prompt.endswith("\n\n- one\n  two\n- three\n\nBuild.")
 
 
 def test_an_exit_code_refutes_the_agent() -> None:
-    """What exits with another code than 0 fails, whatever the agent says; its output is told."""
+    """A nonzero exit code fails the job whatever the agent answers, and the output is reported."""
     failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")
     result = merged(PASSED, facts(BUILD, failed))
     assert (False, False, True) == (result.complete, result.tests_pass, result.build_succeeds)
@@ -97,7 +97,7 @@ def test_an_exit_code_refutes_the_agent() -> None:
 
 
 def test_an_invented_code_refutes_the_agent() -> None:
-    """Without its requirement no job is done, and the agent need not be asked."""
+    """A job with an unknown requirement fails without asking the agent."""
     result = merged(PASSED, facts(requirement=UNKNOWN))
     assert (False, False, UNKNOWN.issues) == (
         result.complete,
@@ -108,14 +108,14 @@ def test_an_invented_code_refutes_the_agent() -> None:
 
 
 def test_a_command_alone_is_the_answer_to_its_check() -> None:
-    """The result of a run is as the agent's answer to that check would be."""
+    """The result of a run replaces the agent's answer to that check."""
     assert VerificationResult(complete=True, build_succeeds=True) == BUILD.result
     assert VerificationResult(complete=True, tests_pass=True) == TESTS.result
     assert VerificationResult.failed("`make` exited with 1") == replace(BUILD, exit_code=1).result
 
 
 def test_an_agent_without_a_reason() -> None:
-    """A job that fails always has an issue."""
+    """A failed job always has an issue."""
     result = merged(replace(PASSED, complete=False), facts())
     assert ("The verifying agent does not call the job complete, and does not say why",) == (
         result.issues
@@ -123,7 +123,7 @@ def test_an_agent_without_a_reason() -> None:
 
 
 def test_words_count_as_a_whole() -> None:
-    """An answer by words has no parts: it passes if the facts allow it, and is told as such."""
+    """A plain-text answer has no parts: it passes if the facts do, and is reported as such."""
     judged = parse_job_answer("complete: true")
     assert replace(PASSED, by_words=True, issues=("complete: true",)) == merged(judged, facts())
     assert not merged(judged, facts(replace(BUILD, exit_code=1))).complete
@@ -131,7 +131,7 @@ def test_words_count_as_a_whole() -> None:
 
 
 def test_a_commit_message_is_an_issue_and_no_failure() -> None:
-    """A message that is not conventional is told beside a job that is done."""
+    """An unconventional message is reported and does not fail the job."""
     result = merged(PASSED, facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")))
     assert result.complete
     assert ('Commit message is not conventional, "type(scope): text": "Add the cart"',) == (
@@ -139,7 +139,7 @@ def test_a_commit_message_is_an_issue_and_no_failure() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         "feat: add",
@@ -154,23 +154,23 @@ def test_a_commit_message_is_an_issue_and_no_failure() -> None:
     ],
 )
 def test_conventional(message: str) -> None:
-    """These are conventional, or git's own words."""
+    """These are conventional or generated by git."""
     assert is_conventional(message)
     assert () == commit_issues([message])
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     ["", "Add it", "feat add", "feat:add", "feat :x", "feat(): x", "feat: ", "feat(a: x", "!: x"],
 )
 def test_not_conventional(message: str) -> None:
-    """These are not."""
+    """These are not conventional."""
     assert not is_conventional(message)
     assert 1 == len(commit_issues([message]))
 
 
-def test_the_facts_are_told_to_the_agent() -> None:
-    """Each run with its exit code, and what is wrong with the commits, is a line of a list."""
+def test_the_facts_reach_the_agent() -> None:
+    """Each run with its exit code and each commit problem is a list item."""
     known = facts(
         BUILD, replace(TESTS, exit_code=1, output="1 failed\n2 passed"), commits=("Cart",)
     )
@@ -185,7 +185,7 @@ def test_the_facts_are_told_to_the_agent() -> None:
 
 
 def test_counts_are_of_each_job_and_never_change_in_place() -> None:
-    """One job's failures are not another's, and a count that is kept stays."""
+    """Counts are per job and immutable."""
     none = FailureCounts()
     three = none.failed("A").failed("A").failed("A")
     assert (True, False) == (three.is_exhausted("A"), three.is_exhausted("B"))
@@ -193,8 +193,8 @@ def test_counts_are_of_each_job_and_never_change_in_place() -> None:
     assert FailureCounts() == none == none.passed("A")
 
 
-def test_findings_stand_in_front_of_the_prompt() -> None:
-    """Under their heading, a list item each, and the prompt untouched behind them."""
+def test_findings_precede_the_prompt() -> None:
+    """Findings are a list under their heading, followed by the unchanged prompt."""
     text = with_findings("Build it.\n", ["One:\nmore", "Two"])
     head, _, rest = text.partition("\n\n")
     assert f"# {FINDINGS_HEADING}" == head
@@ -219,10 +219,10 @@ RUNS = st.lists(
 
 
 @given(RESULT, RUNS, st.booleans(), st.lists(st.text(), max_size=2))
-def test_it_is_complete_only_when_all_say_so(
+def test_it_is_complete_only_when_all_agree(
     judged: VerificationResult, runs: list[CommandRun], valid: bool, commits: list[str]
 ) -> None:
-    """No fact and no part that is missing is made up for by the others; failures have an issue."""
+    """A missing fact or part cannot be compensated; failures have an issue."""
     known = facts(*runs, requirement=VALID if valid else UNKNOWN, commits=tuple(commits))
     result = merged(judged, known)
     all_parts = all(getattr(judged, part) for part in PARTS)

@@ -1,4 +1,4 @@
-"""Jobs: both shapes of their file, what is next, and changes that keep all the rest."""
+"""Jobs: both shapes of their file, the next one, and changes that keep everything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.jobs import MOST_JOBS, Job, Jobs, jobs_of
-from tests.vectors import rows
+from tests.vectors import each, rows
 
 ROWS = {row["id"]: row for row in rows("lopen_state")}
 
@@ -30,34 +30,34 @@ FILE = st.lists(ENTRY | JSON, max_size=5).flatmap(
 
 
 def of_kind(kind: str) -> list[str]:
-    """The ids of the rows of this kind."""
+    """Return the IDs of the rows of this kind."""
     return [row["id"] for row in ROWS.values() if row["kind"] == kind]
 
 
 def jobs(*entries: object) -> Jobs:
-    """The jobs of a file in the shape of an object."""
+    """Return the jobs of a file in object shape."""
     return jobs_of({"jobs": list(entries)})[0]
 
 
-@pytest.mark.parametrize("case", of_kind("job_is_done"))
+@each("case", of_kind("job_is_done"))
 def test_the_words_for_done(case: str) -> None:
-    """A job is done by the words that the case lists, in any case."""
+    """A job is done by the statuses that the case lists, case-insensitively."""
     row = ROWS[case]
     (job,) = jobs({"id": "A", "status": row["status"]}).items
     assert row["expected"] == job.is_done
 
 
-@pytest.mark.parametrize("case", of_kind("highest_priority"))
-def test_what_is_next(case: str) -> None:
-    """The smallest number is next, a missing one last, and ties are in the order of the file."""
+@each("case", of_kind("highest_priority"))
+def test_the_next_job(case: str) -> None:
+    """The lowest priority is next, a missing one last, and ties keep the order of the file."""
     row = ROWS[case]
     found = jobs(*row["jobs"]).next_open
     assert row["expected"] == (found.id if found else None)
 
 
-@pytest.mark.parametrize("case", of_kind("jobs_limit"))
-def test_how_many_there_may_be(case: str) -> None:
-    """More than a hundred are told, and none of them is cut."""
+@each("case", of_kind("jobs_limit"))
+def test_too_many_jobs(case: str) -> None:
+    """More than a hundred jobs are reported, and none is dropped."""
     row = ROWS[case]
     found, warnings = jobs_of({"jobs": [{"id": str(n)} for n in range(row["count"])]})
     assert row["expected_warning"] == found.is_too_many == bool(warnings)
@@ -67,19 +67,19 @@ def test_how_many_there_may_be(case: str) -> None:
 
 
 def test_one_is_found_by_its_id() -> None:
-    """The first job with the id is given, none for an unknown one."""
+    """The first job with the ID is returned, or None."""
     found = jobs({"id": "A"}, {"id": "B", "status": "open"}, {"id": "B"})
     assert found.items[1] is found.get("B")
     assert found.get("C") is None
 
 
-def test_the_limit_is_the_seeds() -> None:
-    """A hundred jobs are the most."""
+def test_the_limit() -> None:
+    """The limit is a hundred jobs, as in the original."""
     assert 100 == MOST_JOBS
 
 
 def test_counts() -> None:
-    """Open is whatever is not done, the blocked ones among it."""
+    """Every unfinished job counts as open, including blocked ones."""
     found = jobs(
         {"id": "A", "status": "done"},
         {"id": "B", "status": " Blocked ", "priority": 1},
@@ -92,9 +92,9 @@ def test_counts() -> None:
     assert ["B"] == [job.id for job in found.blocked]
 
 
-@pytest.mark.parametrize("bare", [False, True])
+@each("bare", [False, True])
 def test_a_change_touches_nothing_else(bare: bool) -> None:
-    """A status and a note go to the keys of the shape; all else is as it was, in its place."""
+    """A status and a note are written to the keys of the shape, without other changes."""
     code, partial = (
         ("requirement", "notes") if bare else ("requirementCode", "partialImplementation")
     )
@@ -114,8 +114,8 @@ def test_a_change_touches_nothing_else(bare: bool) -> None:
     assert json.dumps(raw) == json.dumps(found.content)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@each(
+    "before, after",
     [
         (None, "Text."),
         ("", "Text."),
@@ -126,29 +126,29 @@ def test_a_change_touches_nothing_else(bare: bool) -> None:
     ],
 )
 def test_a_note_loses_nothing(before: object, after: object) -> None:
-    """A note is added to whatever an agent wrote there, and only once."""
+    """A note is appended to any existing value, once."""
     found = jobs({"id": "A", "partialImplementation": before})
     twice = found.noted("A", "Text.").noted("A", "Text.")
     assert {"jobs": [{"id": "A", "partialImplementation": after}]} == twice.content
 
 
 def test_no_change_gives_the_same_object() -> None:
-    """What would change nothing gives the very same jobs."""
+    """A change without effect returns the same object."""
     found = jobs({"id": "A", "status": "open", "notes": "Text."})
     assert found is found.with_status("A", "open")
     assert found is found.noted("A", "Text.")
 
 
 def test_an_unknown_job_cannot_be_changed() -> None:
-    """The id of no job is a key error."""
+    """An unknown ID is a `KeyError`."""
     with pytest.raises(KeyError):
         jobs().with_status("A", "done")
     with pytest.raises(KeyError):
         jobs().noted("A", "Text.")
 
 
-def test_what_is_odd_is_told_and_lived_with() -> None:
-    """A job without id, code or sense in its values is a job, and each oddity a sentence."""
+def test_odd_jobs_are_reported_and_kept() -> None:
+    """A job with a missing ID or code or odd values is kept, with one message per oddity."""
     found, warnings = jobs_of(
         [
             {"description": ["x"], "status": 5, "priority": "high"},
@@ -162,23 +162,23 @@ def test_what_is_odd_is_told_and_lived_with() -> None:
     assert [None, 2, None] == [job.priority for job in found.items]
     assert (
         'jobs[0] has no "id"; it is called #1',
-        '"description" of jobs[0] is no text',
-        '"status" of jobs[0] is no text',
+        '"description" of jobs[0] is not a string',
+        '"status" of jobs[0] is not a string',
         '"priority" of jobs[0] is no number; the job comes last',
-        "jobs[1] is no object, and is passed over",
+        "jobs[1] is not an object; ignored",
         '"priority" of jobs[3] is no number; the job comes last',
         'several jobs have the id "3"',
     ) == warnings
 
 
-@pytest.mark.parametrize("raw", [None, 1, "jobs", {}, {"jobs": {}}, {"jobs": None}, {"Jobs": []}])
-def test_neither_shape_is_refused(raw: object) -> None:
-    """What is neither a list nor an object with one is no file of jobs."""
-    with pytest.raises(ValueError, match='no list "jobs"'):
+@each("raw", [None, 1, "jobs", {}, {"jobs": {}}, {"jobs": None}, {"Jobs": []}])
+def test_other_shapes_are_rejected(raw: object) -> None:
+    """A value that is neither a list nor an object with one is rejected."""
+    with pytest.raises(ValueError, match='object with a list "jobs"'):
         jobs_of(raw)
 
 
-def test_none_yet_is_written_in_the_seeds_shape() -> None:
+def test_a_new_file_is_an_object() -> None:
     """Without a file there are no jobs, and the shape is the object."""
     assert {"jobs": []} == Jobs().content
     assert Jobs() == jobs()
@@ -186,7 +186,7 @@ def test_none_yet_is_written_in_the_seeds_shape() -> None:
 
 @given(FILE)
 def test_whatever_agents_write_is_kept(raw: Any) -> None:
-    """Any file of one of the shapes is read, and written as it was."""
+    """Any file of either shape is read and written back unchanged."""
     found, _ = jobs_of(raw)
     assert json.dumps(raw) == json.dumps(found.content)
     assert len(found.items) == found.count_open + found.count_done
@@ -195,7 +195,7 @@ def test_whatever_agents_write_is_kept(raw: Any) -> None:
 
 @given(FILE, st.sampled_from(["done", "in-progress"]), st.text(min_size=1, max_size=5))
 def test_a_change_of_any_file_is_read_back(raw: Any, status: str, note: str) -> None:
-    """After a change the file has that status and that note, and as many jobs and entries."""
+    """A change sets the status and the note, and keeps the number of jobs and entries."""
     found, _ = jobs_of(raw)
     for job in found.items:
         changed, _ = jobs_of(json.loads(json.dumps(found.with_status(job.id, status).content)))
@@ -209,7 +209,7 @@ def test_a_change_of_any_file_is_read_back(raw: Any, status: str, note: str) -> 
 
 @given(JSON)
 def test_any_value_is_read_or_refused(raw: object) -> None:
-    """Random JSON gives jobs, or a value error with a sentence."""
+    """Random JSON gives jobs or a `ValueError` with a message."""
     try:
         found, _ = jobs_of(raw)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""When agents change nothing, or undo each other."""
+"""Detection of agents that change nothing or undo each other."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.progress import ProgressWatch, Standstill
+from tests.vectors import each
 
 STATES = st.lists(st.sampled_from("ABCD"), max_size=40)
 PATIENCE = st.integers(1, 5)
 
 
 def answers(states: str | list[str], *, patience: int = 3) -> list[Standstill | None]:
-    """What the watch says after each agent; the first state is the one before them."""
+    """Return the answer of the watch for each agent; the first state is the initial one."""
     watch = ProgressWatch(patience)
     return [watch.observe(state) for state in states][1:]
 
 
 def said(states: str, *, patience: int = 3) -> dict[int, Standstill]:
-    """What is said after which agent, counted from 1."""
+    """Return the standstills by agent, counted from 1."""
     told = enumerate(answers(states, patience=patience), start=1)
     return {number: answer for number, answer in told if answer is not None}
 
 
-@pytest.mark.parametrize(
-    ("patience", "states", "expected"),
+@each(
+    "patience, states, expected",
     [
         (3, "A", {}),
         (3, "ABCDEFGH", {}),
@@ -50,15 +51,15 @@ def said(states: str, *, patience: int = 3) -> dict[int, Standstill]:
         (3, "ABABACABA", {4: "oscillating", 8: "oscillating"}),
     ],
 )
-def test_what_is_said_of_a_series(
+def test_standstills_in_a_series(
     patience: int, states: str, expected: dict[int, Standstill]
 ) -> None:
-    """Idle agents and agents that undo each other are told from those that bring something new."""
+    """Idle agents and agents that undo each other are distinguished from productive ones."""
     assert expected == said(states, patience=patience)
 
 
-def test_how_many_agents_it_was() -> None:
-    """The number of agents in a row is known with the answer, and 0 without one."""
+def test_the_number_of_agents() -> None:
+    """The answer includes the number of agents in a row, or 0."""
     watch = ProgressWatch(3)
     watch.start("A")
     counts = []
@@ -68,8 +69,8 @@ def test_how_many_agents_it_was() -> None:
     assert [0, 0, 0, 3, 0, 0, 0] == counts
 
 
-def test_a_start_forgets() -> None:
-    """After another `start` earlier states are new ones, and no agent has been counted."""
+def test_a_start_resets() -> None:
+    """After another `start` earlier states count as new, and the count is 0."""
     watch = ProgressWatch(2)
     for state in "ABA":
         watch.observe(state)
@@ -80,21 +81,21 @@ def test_a_start_forgets() -> None:
     assert [None, "unchanged"] == [watch.observe(state) for state in "BB"]
 
 
-def test_patience_is_a_number_of_agents() -> None:
-    """Less than one agent is no patience."""
+def test_patience_is_positive() -> None:
+    """A patience below one agent is rejected."""
     with pytest.raises(ValueError, match="at least 1"):
         ProgressWatch(0)
 
 
 @given(st.lists(st.integers(), unique=True), PATIENCE)
 def test_something_new_is_no_standstill(states: list[int], patience: int) -> None:
-    """Nothing is said while every agent leaves a state that was never there."""
+    """Nothing is reported while every agent leaves a new state."""
     assert {None} >= set(answers([str(state) for state in states], patience=patience))
 
 
 @given(st.integers(2, 5), st.lists(st.booleans(), max_size=30))
 def test_single_reverts_are_no_standstill(patience: int, reverts: list[bool]) -> None:
-    """Any number of reverts is fine, as long as each is followed by something new."""
+    """Any number of reverts is accepted if each is followed by something new."""
     states = ["0"]
     for number, revert in enumerate(reverts, start=1):
         states += [str(number), states[-1], f"{number}+"] if revert else [str(number)]
@@ -102,8 +103,8 @@ def test_single_reverts_are_no_standstill(patience: int, reverts: list[bool]) ->
 
 
 @given(STATES, PATIENCE)
-def test_agents_without_anything_new_are_always_noticed(states: list[str], patience: int) -> None:
-    """Whatever came before, known states alone lead to an answer soon."""
+def test_agents_without_anything_new_are_always_detected(states: list[str], patience: int) -> None:
+    """For any history, known states alone soon lead to an answer."""
     known = sorted({*states, "A"})
     tail = [known[n % len(known)] for n in range(patience + 3)]
     assert {None} != set(answers([*states, "A", *tail], patience=patience)[-len(tail) :])
@@ -111,7 +112,7 @@ def test_agents_without_anything_new_are_always_noticed(states: list[str], patie
 
 @given(STATES, PATIENCE, st.integers(0, 40))
 def test_a_replay_gives_the_same_watch(states: list[str], patience: int, cut: int) -> None:
-    """A watch that was fed with the recorded states goes on as the one that recorded them."""
+    """A watch restored from recorded states behaves like the original."""
     first = ProgressWatch(patience)
     rest = [first.observe(state) for state in states][cut:]
     second = ProgressWatch(patience)
@@ -122,7 +123,7 @@ def test_a_replay_gives_the_same_watch(states: list[str], patience: int, cut: in
 
 
 @given(STATES, PATIENCE)
-def test_the_names_of_the_states_are_no_matter(states: list[str], patience: int) -> None:
-    """Only whether two states are equal counts."""
+def test_only_equality_of_states_counts(states: list[str], patience: int) -> None:
+    """Renaming the states changes no answer."""
     renamed = [f"<{ord(state) ^ 3}>" for state in states]
     assert answers(states, patience=patience) == answers(renamed, patience=patience)

@@ -1,4 +1,4 @@
-"""Usage limits in words."""
+"""Detection of usage limits in text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import example, given, strategies as st
 
-from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset, quota_pause
-from tests.vectors import rows
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from tests.vectors import each, rows
 
 ROME = ZoneInfo("Europe/Rome")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -23,9 +23,9 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+@each("row", ROWS)
 def test_follows_the_cases(row: dict[str, Any]) -> None:
-    """Every case is recognised or not, and its reset found, as the case expects."""
+    """Every case is recognized, and its reset parsed, as expected."""
     now, zone = at(row["now"]), ZoneInfo(row.get("local_zone", "UTC"))
     lifted = row.get("recommended_reset", row.get("expected_reset"))
     assert row.get("recommended_is_quota", row.get("is_quota")) == is_quota_text(row["text"])
@@ -33,7 +33,7 @@ def test_follows_the_cases(row: dict[str, Any]) -> None:
 
 
 class TestIsQuotaText:
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "You have hit your limit",
@@ -58,11 +58,11 @@ class TestIsQuotaText:
             "\x1b[31mYou've hit your \x1b[1mlimit\x1b[0m",
         ],
     )
-    def test_a_limit_that_is_met(self, text: str) -> None:
-        """Each wording of a limit that is met counts."""
+    def test_a_limit_that_was_hit(self, text: str) -> None:
+        """Each wording of a limit that was hit counts."""
         assert is_quota_text(text)
 
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "resets 3pm",
@@ -85,13 +85,13 @@ class TestIsQuotaText:
             "The usage limit was not reached",
         ],
     )
-    def test_a_limit_that_is_not(self, text: str) -> None:
-        """A warning, a condition, a limit of another kind and a bare reset do not count."""
+    def test_not_a_limit_that_was_hit(self, text: str) -> None:
+        """A warning, a condition, another kind of limit and a bare reset do not count."""
         assert not is_quota_text(text)
 
 
-@pytest.mark.parametrize(
-    ("expected", "answer"),
+@each(
+    "expected, answer",
     [
         (True, "You've hit your limit · resets 3pm"),
         (True, "Claude AI usage limit reached"),
@@ -104,7 +104,7 @@ class TestIsQuotaText:
     ],
 )
 def test_a_short_answer_that_begins_with_a_limit(expected: bool, answer: str) -> None:
-    """An answer of 300 characters at most counts when a limit was met in its first 20."""
+    """An answer of up to 300 characters counts if its first 20 report a limit."""
     assert expected == is_quota_answer(answer)
 
 
@@ -127,7 +127,7 @@ _WORDS = st.sampled_from(
 @example(text="resets ٣pm", now=NOW, zone=ROME)
 @example(text="resets ²pm", now=NOW, zone=ROME)
 def test_never_fails(text: str, now: datetime, zone: ZoneInfo) -> None:
-    """Whatever the text, the answer is none or a time in UTC, at most ten years ahead."""
+    """Any text gives None or a UTC time at most ten years ahead."""
     assert isinstance(is_quota_text(text), bool)
     found = parse_reset(text, now=now, zone=zone)
     if found is not None:
@@ -136,30 +136,21 @@ def test_never_fails(text: str, now: datetime, zone: ZoneInfo) -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize(
+@each(
     "part",
     ["resets ", "resets 1", "resets in 1h ", "(", " ", "hit your ", "limit", "reached |", "try  "],
 )
-def test_a_hostile_text_takes_no_longer(part: str) -> None:
-    """A megabyte of what almost matches is read in linear time, and says nothing."""
+def test_a_hostile_text_takes_linear_time(part: str) -> None:
+    """A megabyte of near matches is read in linear time, without a match."""
     text = "resets" + part * (1_000_000 // len(part))
     assert not is_quota_text(text)
     found = parse_reset(text, now=NOW, zone=ROME)
     assert found is None or found > NOW
 
 
-class TestQuotaPause:
-    def test_doubles_from_a_quarter_of_an_hour_to_five_hours(self) -> None:
-        """The series is 15 min, doubled up to 5 h, and takes 24 hours in all."""
-        pauses = [quota_pause(taken) for taken in range(10)]
-        hours = [0.25, 0.5, 1, 2, 4, 5, 5, 5, 1.25]
-        assert [*(hour * 3600 for hour in hours), None] == pauses
-        assert 24 == sum(hours)
-
-    def test_the_whole_time_is_the_end(self) -> None:
-        """When the pauses have taken all of the time there is none of no length."""
-        assert [10, 20, None] == [quota_pause(n, first=10, total=30) for n in range(3)]
-
-    def test_stays_given_up(self) -> None:
-        """After 24 hours there is no further pause, however many were taken."""
-        assert quota_pause(10**9) is None
+def test_waits_for_an_unknown_end_add_up_to_a_day() -> None:
+    """The waits double from 15 minutes to 5 hours and add up to 24 hours."""
+    hours = [0.25, 0.5, 1, 2, 4, 5, 5, 5, 1.25]
+    assert [hour * 3600 for hour in hours] == list(QUOTA_SCHEDULE.delays())
+    assert 24 == sum(hours)
+    assert QUOTA_SCHEDULE.delay(10**9) is None

@@ -1,4 +1,4 @@
-"""When a usage limit is lifted, in words."""
+"""Parsing of usage limit resets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from cuggino.domain.quota import parse_reset
+from tests.vectors import each
 
 ROME = ZoneInfo("Europe/Rome")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -21,14 +22,14 @@ def at(text: str) -> datetime:
 
 
 def reset(text: str, now: datetime = NOW, zone: ZoneInfo = ROME) -> str | None:
-    """The reset as `MM-DD HH:MM:SS`, in UTC."""
+    """Return the reset as `MM-DD HH:MM:SS` in UTC."""
     found = parse_reset(text, now=now, zone=zone)
     return f"{found:%m-%d %H:%M:%S}" if found else None
 
 
 class TestParseReset:
-    @pytest.mark.parametrize(
-        ("text", "expected"),
+    @each(
+        "text, expected",
         [
             # hours
             ("resets 3pm", "11-21 14:00:00"),
@@ -104,10 +105,10 @@ class TestParseReset:
         ],
     )
     def test_understands(self, text: str, expected: str) -> None:
-        """Each wording gives its instant, seen from noon UTC in Rome."""
+        """Each wording gives its instant, as of noon UTC in Rome."""
         assert expected == reset(text)
 
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "",
@@ -142,24 +143,24 @@ class TestParseReset:
         ],
     )
     def test_an_unclear_time_is_none(self, text: str) -> None:
-        """What says no time, an impossible one or an unknown zone gives none."""
+        """A text without a time, an impossible time or an unknown zone gives None."""
         assert reset(text) is None
 
-    def test_the_abbreviation_of_the_local_zone_means_it(self) -> None:
+    def test_an_ambiguous_abbreviation_means_the_local_zone(self) -> None:
         """`IST` is three zones, but in India it is the local one."""
         assert "11-22 09:30:00" == reset("resets 3pm (IST)", zone=ZoneInfo("Asia/Kolkata"))
 
-    def test_the_present_may_be_said_in_any_zone(self) -> None:
-        """The present time counts as the instant that it is, in whichever zone it is given."""
+    def test_now_may_be_in_any_zone(self) -> None:
+        """The current time counts as an instant, whatever its zone."""
         assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.astimezone(NEW_YORK))
         assert "11-21 12:00:30" == reset("retry-after: 30", now=NOW.astimezone(NEW_YORK))
 
     def test_a_leap_day_is_in_a_leap_year(self) -> None:
-        """The 29th of February is the next one there is."""
+        """The 29th of February means the next one."""
         expected = datetime(2028, 2, 29, 15, tzinfo=UTC)
         assert expected == parse_reset("resets Feb 29, 3pm (UTC)", now=NOW, zone=ROME)
 
-    def test_a_full_date_is_given_even_when_past(self) -> None:
+    def test_a_past_full_date_is_kept(self) -> None:
         """A date with its year, or an epoch, is not moved to tomorrow."""
         assert "11-20 14:00:00" == reset("resets Nov 20, 2026, 3pm")
         assert datetime(2025, 1, 1, tzinfo=UTC) == parse_reset(
@@ -167,7 +168,7 @@ class TestParseReset:
         )
 
     def test_a_time_without_a_zone_is_taken_as_utc(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`now` may lack a zone: a scheduler's clock is UTC, wherever the machine is."""
+        """`now` without a zone is UTC, like a scheduler's clock, on any machine."""
         with monkeypatch.context() as patch:
             patch.setenv("TZ", "Asia/Tokyo")
             time.tzset()
@@ -178,8 +179,8 @@ class TestParseReset:
 
 
 class TestClockChanges:
-    @pytest.mark.parametrize(
-        ("zone", "now", "text", "expected"),
+    @each(
+        "zone, now, text, expected",
         [
             # Rome, 2024-03-31: 2:00 to 3:00 does not exist; the first instant after it is 1:00 UTC.
             (ROME, "2024-03-30T12:00Z", "resets 2:30am", "03-31 01:00:00"),
@@ -201,7 +202,7 @@ class TestClockChanges:
         ],
     )
     def test_around_a_change(self, zone: ZoneInfo, now: str, text: str, expected: str) -> None:
-        """A skipped time is the first after the gap, a doubled one the first not yet past."""
+        """A skipped time is the first after the gap, a repeated one the first not yet past."""
         assert expected == reset(text, now=at(now), zone=zone)
 
     @given(
@@ -220,7 +221,7 @@ class TestClockChanges:
     def test_the_next_such_time(
         self, zone: ZoneInfo, day: datetime, second: int, hour: int, minute: int
     ) -> None:
-        """It is the first instant after now whose clock shows the time, or ends the gap over it."""
+        """The reset is the first future instant with that clock time, or the end of its gap."""
         now = day + timedelta(seconds=second)
         found = parse_reset(f"resets {hour}:{minute:02}", now=now, zone=zone)
         assert found is not None

@@ -1,13 +1,12 @@
-"""The words in which usage limits are reported: each counts by itself."""
+"""The vocabulary of usage limits, word by word."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-import pytest
-
 from cuggino.domain.quota import is_quota_text, parse_reset
+from tests.vectors import each
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -24,7 +23,7 @@ GAPS = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *(f"{limit} limit reached" for limit in LIMITS),
@@ -47,20 +46,18 @@ GAPS = (
     ],
 )
 def test_each_wording_of_a_limit_counts(text: str) -> None:
-    """Each kind of limit, each end of it and each code is understood."""
+    """Each kind of limit, ending and code is recognized."""
     assert is_quota_text(text)
 
 
-@pytest.mark.parametrize(
-    "kind", ["context", "token", "turn", "output", "prompt", "rate", "size", "length", "time"]
-)
+@each("kind", ["context", "token", "turn", "output", "prompt", "rate", "size", "length", "time"])
 def test_a_limit_of_another_kind_does_not_count(kind: str) -> None:
-    """What bounds one request is no usage limit, behind another word either."""
+    """A limit per request is no usage limit, with any noun."""
     assert not is_quota_text(f"hit your {kind} limit")
     assert not is_quota_text(f"hit the maximum {kind} limit")
 
 
-@pytest.mark.parametrize(
+@each(
     "before",
     [
         *("if you", "when we", "whenever i", "before they", "once it", "unless your", "until the"),
@@ -70,12 +67,12 @@ def test_a_limit_of_another_kind_does_not_count(kind: str) -> None:
     ],
 )
 def test_each_condition_and_warning_is_none(before: str) -> None:
-    """A limit that is only spoken of is not met."""
+    """A condition or warning about a limit does not count."""
     assert not is_quota_text(f"{before} reached your limit")
     assert is_quota_text("reached your limit")
 
 
-@pytest.mark.parametrize(
+@each(
     "cue",
     [
         *("resets", "reset", "resetting", "resets at", "reset-on", "reset time", "reset_date"),
@@ -85,13 +82,13 @@ def test_each_condition_and_warning_is_none(before: str) -> None:
     ],
 )
 def test_each_word_before_a_time_is_understood(cue: str) -> None:
-    """A span is found behind each word for the reset, whatever small word is between them."""
+    """A duration is found after each cue for the reset, with any preposition in between."""
     expected = NOW + timedelta(minutes=90)
     found = {gap: parse_reset(f"{cue} {gap} 90 minutes", now=NOW, zone=UTC) for gap in GAPS}
     assert dict.fromkeys(GAPS, expected) == found
 
 
-@pytest.mark.parametrize("cue", ["retry-after", "retry after seconds", "resets_in_seconds"])
+@each("cue", ["retry-after", "retry after seconds", "resets_in_seconds"])
 def test_bare_seconds(cue: str) -> None:
-    """A number without a unit is seconds where the word says so."""
+    """A number without a unit is in seconds where the cue implies it."""
     assert NOW + timedelta(seconds=90) == parse_reset(f"{cue}: 90", now=NOW, zone=UTC)

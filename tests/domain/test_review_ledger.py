@@ -1,4 +1,4 @@
-"""When reviews go round in a circle."""
+"""Detection of reviews that repeat themselves."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hypothesis import given, strategies as st
 
 from cuggino.domain.findings import ReviewLedger, Stalled, parse_findings
 from tests.domain.test_findings import MARKDOWN
+from tests.vectors import each
 
 
 def add_all(reviews: list[str], *, patience: int = 3) -> list[int]:
-    """After which review, from 1, the ledger says that it has stalled."""
+    """Return the reviews, counted from 1, after which the ledger has stalled."""
     ledger = ReviewLedger(patience)
     return [n for n, review in enumerate(reviews, start=1) if ledger.add(review) is not None]
 
@@ -24,8 +25,8 @@ C = "- No help text for the option `--verbose`"
 
 
 class TestLedger:
-    @pytest.mark.parametrize(
-        ("reviews", "expected"),
+    @each(
+        "reviews, expected",
         [
             ([A, A], []),
             ([A, A, A], [3]),
@@ -43,18 +44,18 @@ class TestLedger:
         ],
     )
     def test_when_it_stalls(self, reviews: list[str], expected: list[int]) -> None:
-        """Three reviews with the same findings, none settled and none new, are a circle."""
+        """Three reviews with the same findings, none settled and none new, are a stall."""
         assert expected == add_all(reviews)
 
-    def test_what_it_says(self) -> None:
-        """The latest words of each finding are given, and how many reviews had them."""
+    def test_the_stall(self) -> None:
+        """The stall has the latest text of each finding and the number of reviews with it."""
         ledger = ReviewLedger(2)
         assert ledger.add(A) is None
         assert Stalled(parse_findings(A2), 2) == ledger.add(A2)
         assert Stalled(parse_findings(A), 3) == ledger.add(A)
 
-    def test_it_keeps_count_of_each(self) -> None:
-        """Each open finding has the number of reviews in a row that had it."""
+    def test_it_counts_reviews_per_finding(self) -> None:
+        """Each open finding has the number of consecutive reviews with it."""
         ledger = ReviewLedger(3)
         for review in (A, f"{B}\n{A}", f"{B}\n{A2}\n{C}"):
             ledger.add(review)
@@ -62,8 +63,8 @@ class TestLedger:
         ledger.add(A)
         assert [4] == [count for _finding, count in ledger.open]
 
-    def test_the_one_most_alike_is_the_same(self) -> None:
-        """Of two findings that could be the earlier one it is the nearer, in whichever order."""
+    def test_the_most_similar_one_matches(self) -> None:
+        """Of two findings similar to an earlier one, the closer one matches, in either order."""
         vague = "- The email of a user is nowhere validated, and neither are phone and address"
         exact = "- The email of a user is nowhere validated, neither is the phone"
         for review in (f"{vague}\n{exact}", f"{exact}\n{vague}"):
@@ -75,7 +76,7 @@ class TestLedger:
             }
 
     def test_two_findings_are_not_one(self) -> None:
-        """A second finding like the earlier one is new: that one is found again only once."""
+        """An earlier finding matches once; a second similar one is new."""
         ledger = ReviewLedger(2)
         ledger.add(f"{B}\n{A}")
         assert ledger.add(f"{A}\n{A2}") is None
@@ -84,7 +85,7 @@ class TestLedger:
         assert [3] == [count for _finding, count in ledger.open]
 
     def test_an_approval_clears_it(self) -> None:
-        """After an approval it is a ledger without a review."""
+        """After an approval the ledger is empty."""
         ledger = ReviewLedger(3)
         ledger.add(A)
         ledger.add(A)
@@ -92,14 +93,14 @@ class TestLedger:
         assert ReviewLedger(3) == ledger
         assert ledger.add(A) is None
 
-    def test_patience_is_a_number_of_reviews(self) -> None:
-        """Less than one review is no patience."""
+    def test_patience_is_positive(self) -> None:
+        """A patience below one review is rejected."""
         with pytest.raises(ValueError, match="at least 1"):
             ReviewLedger(0)
 
     @given(st.one_of(st.text(), MARKDOWN), st.integers(1, 4))
     def test_the_same_review_always_stalls(self, review: str, patience: int) -> None:
-        """A review that is repeated stalls with its `patience`-th time, unless it is blank."""
+        """A repeated review stalls at its `patience`-th time, unless it is blank."""
         expected = [patience] if review.strip() else []
         assert expected == add_all([review] * patience, patience=patience)
 
@@ -107,7 +108,7 @@ class TestLedger:
         st.lists(st.sampled_from([A, A2, B, C, f"{A}\n{B}", ""]), max_size=12), st.integers(0, 12)
     )
     def test_a_replay_gives_the_same_ledger(self, reviews: list[str], cut: int) -> None:
-        """A ledger that was given the recorded reviews goes on as the one that had them."""
+        """A ledger restored from recorded reviews behaves like the original."""
         first, second = ReviewLedger(2), ReviewLedger(2)
         answers = [first.add(review) for review in reviews]
         for review in reviews[:cut]:
@@ -115,7 +116,7 @@ class TestLedger:
         assert answers[cut:] == [second.add(review) for review in reviews[cut:]]
         assert first == second
 
-    @pytest.mark.parametrize(
+    @each(
         "line",
         [
             "- {n} the same few words in each of them `a.py`",
@@ -129,8 +130,8 @@ class TestLedger:
             "- [ ] " * 1000 + "{n}",
         ],
     )
-    def test_a_large_review_takes_no_long_time(self, line: str) -> None:
-        """Megabytes of findings, however they look, take a few seconds at most."""
+    def test_a_large_review_is_fast(self, line: str) -> None:
+        """Megabytes of findings of any form take a few seconds at most."""
         review = "\n".join(line.format(n=n) for n in range(500))
         ledger = ReviewLedger(2)
         began = time.monotonic()

@@ -1,17 +1,16 @@
-"""The words by which the parts of a review are told apart: each counts by itself."""
+"""The vocabulary of review sections, word by word."""
 
 from __future__ import annotations
 
-import pytest
-
 from cuggino.domain.findings import parse_findings
+from tests.vectors import each
 
 
 def what(review: str) -> list[str]:
     return [finding.what for finding in parse_findings(review)]
 
 
-@pytest.mark.parametrize(
+@each(
     "title",
     [
         *("Summary", "Overall summary", "Verdict", "Conclusion", "Assessment", "Results"),
@@ -24,11 +23,11 @@ def what(review: str) -> list[str]:
     ],
 )
 def test_each_neutral_section_has_no_findings(title: str) -> None:
-    """What was done or found good is no finding, where there are others."""
+    """Sections on completed or good work have no findings if other sections do."""
     assert ["b"] == what(f"## {title}\n- a\n\n## Findings\n- b")
 
 
-@pytest.mark.parametrize(
+@each(
     "title",
     [
         *("Findings", "Open issues", "Remaining problem", "New defects", "Other bugs", "Bug"),
@@ -39,11 +38,11 @@ def test_each_neutral_section_has_no_findings(title: str) -> None:
     ],
 )
 def test_each_list_of_findings_is_a_list(title: str) -> None:
-    """A numbered heading that only names a list is no finding itself."""
+    """A numbered heading that only introduces a list is no finding itself."""
     assert ["a", "b"] == what(f"## 1. {title}\n- a\n- b")
 
 
-@pytest.mark.parametrize(
+@each(
     "number",
     [
         *("1.", "12)", "A1", "1.2.3", "Finding 1", "Issue #2", "Problem 3:", "Bug 4", "Defect 5"),
@@ -51,11 +50,11 @@ def test_each_list_of_findings_is_a_list(title: str) -> None:
     ],
 )
 def test_each_kind_of_number_makes_a_heading_a_finding(number: str) -> None:
-    """A numbered heading takes in the items below it."""
+    """A numbered heading includes the items below it."""
     assert [f"{number} No check\na\nb"] == what(f"## {number} No check\n- a\n- b")
 
 
-@pytest.mark.parametrize(
+@each(
     "field",
     [
         *("Place", "Where", "Location", "File", "Files", "Spec", "Specs", "Specification"),
@@ -67,24 +66,24 @@ def test_each_kind_of_number_makes_a_heading_a_finding(number: str) -> None:
     ],
 )
 def test_each_field_belongs_to_its_finding(field: str) -> None:
-    """An item that tells more about the one before it is part of that."""
+    """An item that adds a field to the previous one belongs to that finding."""
     assert [f"a\n{field}: b"] == what(f"- a\n- {field}: b")
 
 
-@pytest.mark.parametrize("field", ["Place", "Where", "Location", "File", "Files", "Code"])
-def test_each_word_for_a_place(field: str) -> None:
-    """The place that is called so is that of the finding, before one with a line."""
+@each("field", ["Place", "Where", "Location", "File", "Files", "Code"])
+def test_each_label_of_a_location(field: str) -> None:
+    """A labeled location takes precedence over one with a line number."""
     (finding,) = parse_findings(f"- a, as in src/b.py:3\n  {field}: src/a.py")
     assert "src/a.py" == finding.where
 
 
-@pytest.mark.parametrize("name", ["Dockerfile", "Jenkinsfile", "Makefile", "go.mod.lock", "x.py"])
+@each("name", ["Dockerfile", "Jenkinsfile", "Makefile", "go.mod.lock", "x.py"])
 def test_files_by_their_names(name: str) -> None:
-    """Files without an ending are known by name, others by the ending."""
+    """Files without an extension are recognized by name, others by extension."""
     assert [name] == [finding.where for finding in parse_findings(f"- mend {name} first")]
 
 
-@pytest.mark.parametrize("name", ["Node.js", "vue.js", "Next.js", "React.js"])
+@each("name", ["Node.js", "vue.js", "Next.js", "React.js"])
 def test_products_are_no_files(name: str) -> None:
-    """A product that is called like a file is no place."""
+    """A product named like a file is no location."""
     assert [None] == [finding.where for finding in parse_findings(f"- mend {name} first")]

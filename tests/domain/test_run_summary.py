@@ -1,4 +1,4 @@
-"""What a run came to, as a fold over its events."""
+"""The summary of a run, folded from its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cuggino.domain.run_summary import Commit, RunOutcome, RunSummary
+from cuggino.domain.run_summary import Commit, RunSummary
 from cuggino.domain.spending import Spending
 from cuggino.events import (
     AgentMessage,
@@ -30,6 +30,7 @@ from cuggino.events import (
     PlanningStart,
     Progress,
     ReviewingStart,
+    RunOutcome,
     RunResumed,
     SessionEnded,
     Usage,
@@ -39,6 +40,7 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 from tests.events.generated import EVENTS, events_of
+from tests.vectors import each
 
 ROUND = IterationStart(iteration=1, max_iterations=3)
 APPROVED = LoopApproved(iteration=1)
@@ -50,7 +52,7 @@ def folded(*events: Event) -> RunSummary:
 
 
 def test_whole_run() -> None:
-    """A run of two rounds counts its rounds, agents and tasks, and lists its commits."""
+    """A run of two iterations counts iterations, agents and tasks, and lists its commits."""
     summary = folded(
         ROUND,
         PlanningStart(iteration=1),
@@ -78,8 +80,8 @@ def test_whole_run() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("expected", "event"),
+@each(
+    "expected, event",
     [
         (RunSummary(outcome="approved"), APPROVED),
         (
@@ -94,8 +96,8 @@ def test_ending(expected: RunSummary, event: Event) -> None:
     assert expected == folded(event)
 
 
-def test_cost_is_the_sum_of_what_is_known() -> None:
-    """Costs add up; sessions that do not tell add nothing, and without any there is no cost."""
+def test_known_costs_are_summed() -> None:
+    """Costs add up; sessions without one add nothing, and without any the cost is None."""
     costs = [0.25, None, 0.5, 0.0]
     sessions = [SessionEnded(outcome="completed", cost_usd=cost) for cost in costs]
     assert folded(*sessions).cost_usd == 0.75
@@ -104,7 +106,7 @@ def test_cost_is_the_sum_of_what_is_known() -> None:
 
 
 def test_watch() -> None:
-    """In a watch the counts go on over all items, the outcome starts anew with each."""
+    """In a watch the counts add up over all items, and each item has a new outcome."""
     item = WatchProcessingItem(filename="a.md")
     first = folded(item, ROUND, ISSUE, WatchItemCompleted(filename="a.md"))
     second = reduce(RunSummary.add, [WatchAuditStarted(), item, ROUND], first)
@@ -115,19 +117,19 @@ def test_watch() -> None:
 
 
 def test_other_events_change_nothing() -> None:
-    """An event that does not count gives the same summary back."""
+    """An event that does not count returns the same summary."""
     summary = folded(ROUND)
     assert summary.add(AgentMessage(text="hi")) is summary
 
 
-@pytest.mark.parametrize("outcome", ["failed", "interrupted"])
+@each("outcome", ["failed", "interrupted"])
 def test_ended_from_outside(outcome: RunOutcome) -> None:
-    """A failure or an interruption is said by the runner, over what the events say."""
+    """A failure or an interruption from the runner overrides the outcome of the events."""
     assert folded(ROUND).ended(outcome) == RunSummary(outcome=outcome, rounds=1)
 
 
-def test_a_watch_that_goes_on_with_a_run_has_counted_it() -> None:
-    """A resumed run brings its counts into an empty summary, and adds nothing to any other."""
+def test_a_resumed_run_counts_once() -> None:
+    """A resumed run adds its counts to an empty summary and to no other."""
     resumed = RunResumed(
         run_id="r",
         stages=2,
@@ -158,7 +160,7 @@ LISTED = DeliverablesListed(
 
 
 def test_delivery() -> None:
-    """In the deliverables loop sessions are rounds and agents, and the last list counts."""
+    """In the deliverables loop sessions are iterations and agents, and the last list counts."""
     first = DeliverSessionStarted(session=1, instruction="initializer")
     second = DeliverSessionStarted(session=2, instruction="coding")
     summary = folded(DeliverablesListed(), first, LISTED, second, LISTED)
@@ -168,8 +170,8 @@ def test_delivery() -> None:
     assert not folded(ROUND).in_delivery
 
 
-@pytest.mark.parametrize(
-    ("reason", "outcome"),
+@each(
+    "reason, outcome",
     [
         ("all_passed", "approved"),
         ("all_verified", "approved"),
@@ -184,7 +186,7 @@ def test_delivery() -> None:
     ],
 )
 def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
-    """The deliverables loop tells every end of its own."""
+    """The deliverables loop reports each of its outcomes."""
     ended = folded(DeliverEnded(reason=reason))
     assert RunSummary(outcome=outcome, in_delivery=True) == ended
 
@@ -192,8 +194,8 @@ def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
-def test_no_event_that_counts_is_passed_over(cls: type[Event], data: st.DataObject) -> None:
-    """What is passed over for the sake of speed would not have counted."""
+def test_skipped_events_do_not_count(cls: type[Event], data: st.DataObject) -> None:
+    """Events skipped for speed would change no summary."""
     event = data.draw(events_of(cls))
     summary = RunSummary(spent=Spending(running=UsageUpdate(usage=Usage(input_tokens=1))))
     expected = replace(summary, spent=summary.spent.add(event))._counted(event)

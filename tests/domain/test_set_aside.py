@@ -1,15 +1,15 @@
-"""Who is not asked in a run that goes on, by what its journal told."""
+"""Cooldowns of a resumed run, restored from its journal."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.fallback import Roster, SetAside, reason_of, set_aside
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, AgentMessage, Event
+from tests.vectors import each
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 CHAIN = ("a", "b", "c")
@@ -23,7 +23,7 @@ def at(seconds: float) -> datetime:
 def fell(
     when: float, until: float | None, *, by: str = "ab", reason: str = "quota", role: str = "coding"
 ) -> Told:
-    """At `when`, who is not asked until then."""
+    """Return the cooldown until then, recorded at `when`."""
     event = AgentFellBack(
         role=role,
         from_agent=by[0],
@@ -36,12 +36,12 @@ def fell(
 
 
 def until(told: list[Told], now: float) -> dict[str, float]:
-    """Until when the agents are not asked, in seconds since noon."""
+    """Return the ends of the agents' cooldowns, in seconds since noon."""
     return {one.agent: (one.hold.until - NOON).total_seconds() for one in set_aside(told, at(now))}
 
 
 def test_until_its_time() -> None:
-    """An agent is set aside until the time that was told, and not from then on."""
+    """An agent is on cooldown until the recorded time, exclusively."""
     told = [(NOON, AgentMessage(text="hi")), fell(10, 7000)]
     assert {"a": 7000} == until(told, 20)
     assert {"a": 7000} == until(told, 6999)
@@ -49,20 +49,20 @@ def test_until_its_time() -> None:
     assert () == set_aside([], NOON)
 
 
-def test_a_time_that_nobody_knew() -> None:
-    """It is the pause that was made then, from the failure on."""
+def test_an_unknown_time() -> None:
+    """The cooldown is the pause of that moment, from the failure on."""
     assert {"a": 910} == until([fell(10, 910, reason="auth")], 20)
     assert {"a": 910} == until([fell(10, None, reason="auth")], 909)
     assert {} == until([fell(10, None)], 910)
 
 
 def test_the_latest_counts() -> None:
-    """What was told of an agent later is in the place of what was told before."""
+    """The latest record of an agent replaces earlier ones."""
     assert {"a": 2000} == until([fell(0, 9000), fell(100, 2000, reason="crash")], 200)
 
 
-def test_who_took_over_is_asked() -> None:
-    """It had ended a session well by then, whatever was told before."""
+def test_a_successful_fallback_is_available() -> None:
+    """A fallback that ended a session well is available despite earlier records."""
     told = [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")]
     assert {"b": 8000, "c": 7000} == until(told, 300)
 
@@ -74,8 +74,8 @@ def test_each_role_has_its_own() -> None:
     assert [("coding", "a", at(9000)), ("plan", "a", at(8000))] == found
 
 
-@pytest.mark.parametrize(
-    ("told", "resets_at", "is_quota", "failures"),
+@each(
+    "told, resets_at, is_quota, failures",
     [
         (fell(0, 7000), at(7000), True, 1),
         (fell(0.5, 900), None, True, 1),
@@ -84,10 +84,10 @@ def test_each_role_has_its_own() -> None:
         (fell(0, 5000, reason="auth"), None, False, 1),
     ],
 )
-def test_what_kind_it_is(
+def test_kinds_of_cooldowns(
     told: Told, resets_at: datetime | None, is_quota: bool, failures: int
 ) -> None:
-    """The time of a limit is known when it is no pause, and a pause says how often it failed."""
+    """A cooldown is a known limit, or a pause with the number of failures."""
     (one,) = set_aside([told], at(100))
     hold = one.hold
     assert (resets_at, is_quota, failures) == (hold.resets_at, hold.is_quota, hold.failures)
@@ -101,23 +101,23 @@ class TestRestore:
             roster.restore(one.agent, one.hold)
         return roster
 
-    def test_the_pauses_go_on(self) -> None:
-        """The next failure makes a pause twice as long as that of the earlier process."""
+    def test_pauses_keep_growing(self) -> None:
+        """The next failure doubles the pause of the earlier process."""
         roster = self.restored(fell(0, 900, reason="auth"))
         assert "b" == roster.chosen(CHAIN, at(899))
         assert "a" == roster.chosen(CHAIN, at(900))
         again = roster.hold("a", AgentFailed("no", reason="auth"), at(1000))
         assert at(1000 + 1800) == again.until
 
-    def test_its_limit_is_known(self) -> None:
-        """When nobody else is left it is the limit that was told then."""
+    def test_the_limit_is_restored(self) -> None:
+        """When no agent is left the limit is the recorded one."""
         roster = self.restored(fell(0, 7000))
         left = roster.left_over({"a": "A", "b": "B"}, "b", RuntimeError("no"), at(100))
         assert isinstance(left, QuotaExceeded)
-        assert (at(7000), "no agent is left (A: why; B: no)") == (left.resets_at, left.message)
+        assert (at(7000), "no agent is available (A: why; B: no)") == (left.resets_at, left.message)
 
     def test_of_two_the_longer(self) -> None:
-        """Of several failures in earlier processes the one counts that holds longest."""
+        """Of several failures in earlier processes the one with the longest cooldown counts."""
         for story in (
             (fell(0, 7000), fell(0, 5000, role="plan")),
             (fell(0, 5000), fell(0, 7000, role="plan")),
@@ -126,8 +126,8 @@ class TestRestore:
             assert held is not None
             assert at(7000) == held.until
 
-    def test_what_was_seen_here_counts_more(self) -> None:
-        """Who has worked or failed in this process is as it was seen."""
+    def test_own_observations_count_more(self) -> None:
+        """An agent that worked or failed in this process keeps that state."""
         (one,) = set_aside([fell(0, 9000)], at(20))
         roster: Roster[str] = Roster()
         roster.served("a")
@@ -148,8 +148,10 @@ class TestRestore:
     ),
     st.floats(0, 1e5),
 )
-def test_as_if_it_had_gone_on(story: list[tuple[float | None, float, bool]], later: float) -> None:
-    """Whoever fails when, and how: who was told of is asked again when it would have been."""
+def test_as_without_an_interruption(
+    story: list[tuple[float | None, float, bool]], later: float
+) -> None:
+    """For any failures a restored agent is available when it would have been."""
     roster: Roster[str] = Roster()
     told: list[Told] = []
     now = 0.0
@@ -174,7 +176,7 @@ def test_as_if_it_had_gone_on(story: list[tuple[float | None, float, bool]], lat
                     ),
                 )
             )
-        else:  # nothing tells of it, and the run is over
+        else:  # no event for it, and the run is over
             break
         now += pause
     then = at(now + later)
@@ -182,4 +184,4 @@ def test_as_if_it_had_gone_on(story: list[tuple[float | None, float, bool]], lat
     held = {name: one.until for name in CHAIN if (one := roster.held(name, then)) is not None}
     known = {each.agent: each.hold.until for each in found}
     assert known.items() <= held.items()
-    assert len(held.keys() - known.keys()) <= 1  # the last one, when nobody was left
+    assert len(held.keys() - known.keys()) <= 1  # the last one, when no agent was left

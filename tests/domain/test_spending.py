@@ -1,8 +1,7 @@
-"""What agents took, as a fold over their events, and the levels of a budget."""
+"""Spending of agents, folded from their events, and the levels of a budget."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.spending import Budget, Level, Spending, exceeded
@@ -25,6 +24,7 @@ from cuggino.events import (
     WatchAuditInterrupted,
     WatchAuditStarted,
 )
+from tests.vectors import each
 
 
 def usage(tokens: int) -> Usage:
@@ -45,20 +45,20 @@ def taken(*events: Event) -> tuple[float | None, Usage | None, int]:
     return spending.cost_usd, spending.usage, spending.sessions
 
 
-def test_nothing_told() -> None:
-    """Before any agent said what it took, cost and usage are unknown, not zero."""
+def test_nothing_reported() -> None:
+    """Before any report, cost and usage are unknown, not zero."""
     assert (None, None, 0) == taken()
     assert (None, None, 1) == taken(AgentMessage(text="hi"), ended())
     assert 0 == Spending().total_tokens
 
 
 def test_sessions_are_summed() -> None:
-    """Cost and usage of ended sessions add up; a session that tells neither only counts."""
+    """Cost and usage of ended sessions add up; a session without either is only counted."""
     assert (0.75, usage(30), 3) == taken(ended(10, 0.25), ended(), ended(20, 0.5))
 
 
 def test_all_kinds_of_tokens_are_summed() -> None:
-    """Each kind of token is summed by itself."""
+    """Each kind of token is summed separately."""
     one = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_creation_tokens=4)
     both = Spending.of(SessionEnded(outcome="failed", usage=one) for _ in range(2))
     assert both.usage == Usage(
@@ -67,25 +67,25 @@ def test_all_kinds_of_tokens_are_summed() -> None:
 
 
 def test_the_running_session_counts_with_its_last_update() -> None:
-    """Updates tell the session's total so far: the last one counts, not their sum."""
+    """Updates are running totals of the session: the last one counts, not their sum."""
     assert (0.2, usage(30), 1) == taken(update(10, 0.1), update(30, 0.2))
     assert (1.2, usage(130), 2) == taken(ended(100, 1.0), update(10, 0.1), update(30, 0.2))
 
 
 def test_the_end_replaces_the_updates() -> None:
-    """What `SessionEnded` tells takes the place of what the updates said, also if it is less."""
+    """The report of `SessionEnded` replaces the updates, even if it is lower."""
     assert (0.5, usage(40), 1) == taken(update(30, 0.2), ended(40, 0.5))
     assert (0.1, usage(20), 1) == taken(update(30, 0.2), ended(20, 0.1))
 
 
-def test_an_end_that_tells_nothing_keeps_the_updates() -> None:
-    """Cost and usage that `SessionEnded` does not tell stay those of the last update."""
+def test_an_end_without_figures_keeps_the_updates() -> None:
+    """Values missing from `SessionEnded` stay those of the last update."""
     assert (0.2, usage(30), 1) == taken(update(30, 0.2), ended())
     assert (0.9, usage(30), 1) == taken(update(30, 0.2), ended(cost=0.9))
     assert (0.2, usage(40), 1) == taken(update(30, 0.2), ended(tokens=40))
 
 
-@pytest.mark.parametrize(
+@each(
     "boundary",
     [
         AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
@@ -99,30 +99,29 @@ def test_an_end_that_tells_nothing_keeps_the_updates() -> None:
         WatchAuditStarted(),
         WatchAuditInterrupted(),
     ],
-    ids=lambda event: event.tag,
 )
 def test_a_cut_session_keeps_its_last_update(boundary: Event) -> None:
-    """A session that is over without `SessionEnded` counts with its last update."""
+    """A session without `SessionEnded` counts with its last update."""
     assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, update(40, 0.3))
     assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, ended(40, 0.3))
 
 
-@pytest.mark.parametrize("second", [update(20, 0.4), update(50, 0.1)], ids=["tokens", "cost"])
-def test_counts_that_fall_are_of_another_session(second: UsageUpdate) -> None:
-    """An update below the last one begins a session: the totals of one session never fall."""
+@each("second", [update(20, 0.4), update(50, 0.1)])
+def test_falling_totals_start_a_session(second: UsageUpdate) -> None:
+    """An update below the last one starts a session, as totals never fall within one."""
     assert second.cost_usd is not None
     expected = (0.3 + second.cost_usd, usage(40 + second.usage.input_tokens), 2)
     assert expected == taken(update(40, 0.3), second)
 
 
-def test_an_update_without_a_cost_says_nothing_of_it() -> None:
-    """An update that tells no cost after one that did is of the same session."""
+def test_an_update_without_a_cost() -> None:
+    """An update without a cost after one with a cost belongs to the same session."""
     assert (None, usage(50), 1) == taken(update(40, 0.3), update(50))
     assert (0.3, usage(50), 1) == taken(update(40), update(50, 0.3))
 
 
-def test_a_resumed_run_begins_with_what_it_had_come_to() -> None:
-    """`RunResumed` brings cost, usage and agents of the earlier processes."""
+def test_a_resumed_run_starts_with_its_spending() -> None:
+    """`RunResumed` restores cost, usage and agents of the earlier processes."""
     resumed = RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
     assert (2.5, usage(510), 4) == taken(resumed, ended(10, 0.5))
 
@@ -133,15 +132,15 @@ def test_a_whole_journal_is_not_counted_twice() -> None:
     assert (0.75, usage(15), 2) == taken(ended(10, 0.5), resumed, ended(5, 0.25))
 
 
-def test_what_does_not_count_gives_the_same_value() -> None:
-    """An event that counts nothing gives back the very same spending."""
+def test_other_events_return_the_same_value() -> None:
+    """An event that does not count returns the same object."""
     spending = Spending.of([update(10, 0.1)])
     assert spending is spending.add(AgentMessage(text="hi"))
     assert Spending().settle() == Spending().add(PlanningStart(iteration=1))
 
 
 def test_total_tokens() -> None:
-    """A limit on tokens counts input, output and writes to the cache, and not reads from it."""
+    """A limit on tokens counts input, output and cache writes, but no cache reads."""
     used = Usage(
         input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
     )
@@ -150,7 +149,7 @@ def test_total_tokens() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
 def test_sessions_in_any_number_of_updates(sessions: list[list[int]]) -> None:
-    """However often a session tells its growing total, the last one counts, once."""
+    """For any number of updates, the last total of a session counts once."""
     events: list[Event] = []
     for counts in sessions:
         events += [PlanningStart(iteration=1), *map(update, sorted(counts))]
@@ -160,14 +159,14 @@ def test_sessions_in_any_number_of_updates(sessions: list[list[int]]) -> None:
 
 
 def test_plus() -> None:
-    """Two spendings together have both costs, tokens and sessions, the running ones included."""
+    """The sum of two spendings has both costs, tokens and sessions, including running ones."""
     both = Spending.of([update(10, 0.25)]).plus(Spending.of([ended(5), update(1, 0.5)]))
     assert (0.75, usage(16), 3) == (both.cost_usd, both.usage, both.sessions)
     assert Spending() == Spending().plus(Spending())
 
 
 def test_levels_of_a_budget() -> None:
-    """Each limit that there is has its level; what no agent told counts as nothing spent."""
+    """Each limit has its level; unreported figures count as zero."""
     spent = Spending.of([ended(10, 0.5)])
     assert [] == Budget().levels(spent, 60.0)
     budget = Budget(cost_usd=2.0, tokens=100, duration=3600.0)
@@ -179,8 +178,8 @@ def test_levels_of_a_budget() -> None:
     assert [Level("cost", 0.0, 2.0)] == Budget(cost_usd=2.0).levels(Spending(), 0.0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "spent", "limit", "message", "option"),
+@each(
+    "kind, spent, limit, message, option",
     [
         ("cost", 10.416, 10.0, "The budget of the run is used up: $10.42 of $10.00", "--budget"),
         ("cost", 0.0561, 0.05, "The budget of the run is used up: $0.0561 of $0.0500", "--budget"),
@@ -208,8 +207,8 @@ def test_levels_of_a_budget() -> None:
     ],
 )
 def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, option: str) -> None:
-    """The error says which budget, how much of it, and what to raise; its exit code is 13."""
+    """The error names the budget, the spending, and the setting to raise; its exit code is 13."""
     error = exceeded(Level(kind, spent, limit))
     assert f"{message} spent" == error.message
-    assert f"go on with a larger `{option}`" == error.hint
+    assert f"resume with a larger `{option}`" == error.hint
     assert 13 == error.code

@@ -1,4 +1,4 @@
-"""What is made of the answers of a verifying agent."""
+"""Parsing the answers of a verifying agent."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, strategies as st
 
-from cuggino.domain.job_verification import VerificationResult
-from cuggino.domain.verification_answer import (
+from cuggino.domain.job_verification import (
     NO_ANSWER,
     Check,
+    VerificationResult,
     parse_check_answer,
     parse_job_answer,
 )
-from tests.vectors import rows, snake
+from tests.vectors import each, rows, snake
 
 ROWS = {row["id"]: row for row in rows("lopen_verification")}
 CHECKS: tuple[Check, ...] = get_args(Check)
@@ -24,39 +24,39 @@ ALL = {**dict.fromkeys(KEYS, True), "issues": []}
 
 
 def of_function(*names: str) -> list[str]:
-    """The ids of the rows of these functions."""
+    """Return the IDs of the rows of these functions."""
     return [row["id"] for row in ROWS.values() if row["fn"] in names]
 
 
 def as_row(result: VerificationResult) -> dict[str, Any]:
-    """The result as a case writes it."""
+    """Return the result in the form of a case."""
     parts: dict[str, Any] = {key: getattr(result, snake(key)) for key in KEYS}
     return {**parts, "issues": list(result.issues)}
 
 
-@pytest.mark.parametrize("case", of_function("job"))
-def test_the_answer_on_a_job(case: str) -> None:
-    """Each recorded answer is read as its case says; what is recommended goes first."""
+@each("case", of_function("job"))
+def test_answers_about_a_job(case: str) -> None:
+    """Each recorded answer is parsed as its case expects; recommendations take precedence."""
     row = ROWS[case]
     expected = row.get("recommended", row["expected"])
     assert expected == as_row(parse_job_answer(row["response"]))
 
 
 def test_other_objects_do_not_count() -> None:
-    """An object behind the answer that does not say whether the job is complete is none."""
+    """An object after the answer without a verdict on the job is ignored."""
     assert parse_job_answer(json.dumps(ALL) + ' as in {"name": "x"}').complete
 
 
-@pytest.mark.parametrize("case", of_function(*CHECKS))
-def test_the_answer_on_one_check(case: str) -> None:
-    """Each recorded answer is read as its case says."""
+@each("case", of_function(*CHECKS))
+def test_answers_about_one_check(case: str) -> None:
+    """Each recorded answer is parsed as its case expects."""
     row = ROWS[case]
     assert row["expected"] == as_row(parse_check_answer(row["fn"], row["response"]))
 
 
-@pytest.mark.parametrize("case", of_function("constructor"))
-def test_results_are_made_as_the_cases_say(case: str) -> None:
-    """Without anything known nothing holds; a failure has one issue."""
+@each("case", of_function("constructor"))
+def test_results_match_the_cases(case: str) -> None:
+    """Without any facts nothing passes; a failure has one issue."""
     row = ROWS[case]
     issue = row["expected"]["issues"]
     made = VerificationResult.failed(issue[0]) if issue else VerificationResult()
@@ -64,16 +64,16 @@ def test_results_are_made_as_the_cases_say(case: str) -> None:
     assert ALL == as_row(VerificationResult.passed())
 
 
-@pytest.mark.parametrize("answer", [None, "", " \n"])
+@each("answer", [None, "", " \n"])
 def test_no_answer_is_a_failure(answer: str | None) -> None:
-    """An agent that says nothing verifies nothing."""
+    """An empty answer verifies nothing."""
     expected = VerificationResult.failed(NO_ANSWER)
     assert expected == parse_job_answer(answer)
     assert [expected] * 3 == [parse_check_answer(check, answer) for check in CHECKS]
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
+@each(
+    "answer, expected",
     [
         ("complete: true", True),
         ('so "Complete": TRUE it is', True),
@@ -89,22 +89,22 @@ def test_no_answer_is_a_failure(answer: str | None) -> None:
         ('{"complete": true, "issues": "none"}', True),
     ],
 )
-def test_words_stand_in_for_an_object(answer: str, expected: bool) -> None:
-    """Without a usable object the one word counts, unless `false` stands there too; it is told."""
+def test_plain_text_replaces_an_object(answer: str, expected: bool) -> None:
+    """Without a usable object the keyword counts, unless `false` occurs too; it is reported."""
     result = parse_job_answer(answer)
     assert (expected, True, (answer,)) == (result.complete, result.by_words, result.issues)
     assert not result.tests_pass
 
 
-@pytest.mark.parametrize(("length", "shown"), [(500, 500), (501, 503)])
-def test_long_words_are_cut(length: int, shown: int) -> None:
-    """Above five hundred characters the issue is cut, and ends with three dots."""
+@each("length, shown", [(500, 500), (501, 503)])
+def test_long_text_is_truncated(length: int, shown: int) -> None:
+    """Above five hundred characters the issue is truncated with three dots."""
     (issue,) = parse_job_answer("x" * length).issues
     assert shown == len(issue)
     assert (shown > length) == issue.endswith("...")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I ran `f(){ :; }` and saw: {}",
@@ -121,22 +121,22 @@ def test_the_object_is_found_among_braces(text: str) -> None:
         assert parse_check_answer(check, answer).complete
 
 
-def test_an_object_inside_of_another_is_none() -> None:
-    """Only the outer object speaks."""
+def test_nested_objects_are_ignored() -> None:
+    """Only the outer object counts."""
     answer = json.dumps({"complete": False, "form": ALL}) + " and {so on}"
     assert VerificationResult() == parse_job_answer(answer)
 
 
 @pytest.mark.parametrize("value", [None, 1, "true", [], {}])
 @pytest.mark.parametrize("check", CHECKS)
-def test_what_is_no_flag_verifies_nothing(check: Check, value: object) -> None:
+def test_only_booleans_are_flags(check: Check, value: object) -> None:
     """A value that is neither true nor false is no answer to a check."""
     answer = json.dumps(dict.fromkeys(KEYS, value))
     expected = VerificationResult.failed(f"Could not parse {check} verification response")
     assert expected == parse_check_answer(check, answer)
 
 
-def test_other_issues_than_texts_are_kept_as_json() -> None:
+def test_issues_that_are_no_texts_are_kept_as_json() -> None:
     """Blank and null entries are dropped, others kept."""
     answer = json.dumps(
         {"complete": False, "buildSucceeds": False, "issues": [" ", None, {"a": 1}]}
@@ -145,9 +145,9 @@ def test_other_issues_than_texts_are_kept_as_json() -> None:
     assert ('{"a": 1}',) == parse_check_answer("build", answer).issues
 
 
-@pytest.mark.parametrize("answer", ["{" * 200_000, '{"a":' * 100_000, "{}" * 100_000])
+@each("answer", ["{" * 200_000, '{"a":' * 100_000, "{}" * 100_000])
 def test_an_answer_of_braces_is_read_quickly(answer: str) -> None:
-    """However many braces there are, few are tried."""
+    """For any number of braces, only a few are tried."""
     assert not parse_job_answer(answer).complete
     assert not parse_check_answer("tests", answer).complete
 
@@ -156,8 +156,8 @@ PARTS = st.text() | st.sampled_from(["{", "}", '"complete": true', "false", json
 
 
 @given(st.lists(PARTS, max_size=6).map("".join))
-def test_any_answer_is_read(answer: str) -> None:
-    """Whatever an agent says gives a result; one that fails says why, or had an object."""
+def test_any_answer_is_parsed(answer: str) -> None:
+    """Any answer gives a result; a failed one has an issue or an object."""
     result = parse_job_answer(answer)
     assert result.complete or result.issues or "{" in answer
     for check in CHECKS:
@@ -166,7 +166,7 @@ def test_any_answer_is_read(answer: str) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.booleans()), st.text(alphabet="ab \n`'."))
-def test_an_object_is_read_within_any_prose(parts: dict[str, bool], prose: str) -> None:
-    """What stands around an object changes nothing, and missing keys are false."""
+def test_an_object_is_found_in_any_prose(parts: dict[str, bool], prose: str) -> None:
+    """Text around an object changes nothing, and missing keys are false."""
     result = parse_job_answer(f"{prose}{json.dumps(parts)}{prose}")
     assert {**dict.fromkeys(KEYS, False), **parts, "issues": []} == as_row(result)

@@ -1,20 +1,19 @@
-"""Time zones by the names that people and programs write."""
+"""Time zone names as people and programs write them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from cuggino.domain.zone_names import find_zone
+from tests.vectors import each
 
 ROME = ZoneInfo("Europe/Rome")
 WINTER = datetime(2026, 1, 15, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("name", "hours"),
+@each(
+    "name, hours",
     [
         ("Z", 0),
         ("Coordinated Universal Time", 0),
@@ -40,13 +39,13 @@ WINTER = datetime(2026, 1, 15, 12, tzinfo=UTC)
     ],
 )
 def test_a_zone_by_name(name: str, hours: float) -> None:
-    """Each way to write a zone has the offset that it has in winter."""
+    """Each notation of a zone has its winter offset."""
     zone = find_zone(name, now=WINTER, local=ROME)
     assert zone is not None
     assert timedelta(hours=hours) == WINTER.astimezone(zone).utcoffset()
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "UTC+24",
@@ -62,12 +61,12 @@ def test_a_zone_by_name(name: str, hours: float) -> None:
     ],
 )
 def test_an_unknown_zone_is_none(name: str) -> None:
-    """What is no zone, no one zone, or more than a day away, is none, and no error."""
+    """An unknown or ambiguous zone, or an offset above a day, is None and no error."""
     assert find_zone(name, now=WINTER, local=ROME) is None
 
 
-@pytest.mark.parametrize(
-    ("names", "place"),
+@each(
+    "names, place",
     [
         ("EST EDT", "America/New_York"),
         ("CST CDT", "America/Chicago"),
@@ -93,7 +92,7 @@ def test_an_unknown_zone_is_none(name: str) -> None:
     ],
 )
 def test_abbreviations_are_those_of_their_places(names: str, place: str) -> None:
-    """An abbreviation is the offset that its place has while its clocks are called so."""
+    """An abbreviation has the offset of its place while the place uses it."""
     summer = WINTER + timedelta(days=182)
     offsets = {when.astimezone(ZoneInfo(place)).utcoffset() for when in (WINTER, summer)}
     found = [find_zone(name, now=WINTER, local=UTC) for name in names.split()]

@@ -1,4 +1,4 @@
-"""Events of every class, with whatever their fields allow."""
+"""Strategies for events of every class, with any valid field values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STRATEGIES: dict[Any, st.SearchStrategy[Any]] = {
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
-    """Values of a field's type."""
+    """Return a strategy for values of a field's type."""
     if annotation in STRATEGIES:
         return STRATEGIES[annotation]
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
@@ -39,6 +39,6 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
 
 
 def events_of(cls: type[Event]) -> st.SearchStrategy[Event]:
-    """Events of this class."""
+    """Return a strategy for events of this class."""
     fields = {name: values(field.annotation) for name, field in cls.model_fields.items()}
     return st.builds(cls, **fields)

@@ -1,12 +1,10 @@
-"""Categories, guards and unions: which event belongs where."""
+"""Categories, guards and unions of events."""
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from cuggino import events
 from cuggino.events import (
@@ -23,14 +21,14 @@ from cuggino.events import (
     LoopTerminalEvent,
     PlanBuildEvent,
     PlanBuildStreamEvent,
-    PolicyEvent,
     PrintableEvent,
+    SupervisionEvent,
     UnknownEvent,
     WatchEvent,
     WatchLoopEvent,
     event_types,
 )
-from tests.vectors import not_followed, rows
+from tests.vectors import each, not_followed, rows
 
 ROWS = rows("event_categories")
 EVENTS = [cls for cls in event_types().values() if cls.__module__.startswith("cuggino.")]
@@ -42,7 +40,7 @@ GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
     "terminal": (events.is_loop_terminal_event, LoopTerminalEvent),
     "command output": (events.is_command_output_event, CommandOutputEvent),
     "watch": (events.is_watch_loop_event, WatchLoopEvent),
-    "policy": (events.is_policy_event, PolicyEvent),
+    "policy": (events.is_supervision_event, SupervisionEvent),
     "journal": (events.is_journal_event, JournalEvent),
     "deliver": (events.is_deliver_event, DeliverEvent),
     "plan/build": (events.is_plan_build_event, PlanBuildEvent),
@@ -50,21 +48,21 @@ GUARDS: dict[str, tuple[Callable[[object], bool], type[Event]]] = {
 
 
 def sample(cls: type[Event]) -> Event:
-    """An event of the class, its fields aside."""
+    """Return a sample event of the class."""
     return cls.model_construct()
 
 
 def categories(cls: type[Event]) -> set[str]:
-    """The categories that the guards see, which are those of `isinstance`."""
+    """Return the categories by guard, asserting that `isinstance` agrees."""
     event = sample(cls)
     guarded = {name for name, (guard, _) in GUARDS.items() if guard(event)}
     assert {name for name, (_, base) in GUARDS.items() if isinstance(event, base)} == guarded
     return guarded
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
-def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
-    """An event is in the categories of the original, by guard and by `isinstance`."""
+@each("row", ROWS)
+def test_categories_match_the_original(row: dict[str, Any]) -> None:
+    """An event is in the original's categories, by guard and by `isinstance`."""
     if row["id"] in not_followed():
         assert row["name"] not in event_types()
         return
@@ -80,9 +78,9 @@ def test_categories_as_in_the_original(row: dict[str, Any]) -> None:
         assert {name for name in names if row[name]} == found & set(names)
 
 
-@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+@each("cls", EVENTS)
 def test_every_event_has_one_main_category(cls: type[Event]) -> None:
-    """An event is an agent's, a marker, a move of a loop, a policy's, or for the journal alone."""
+    """An event belongs to an agent, a marker, a loop, a policy or the journal alone."""
     found = categories(cls)
     main = {"agent", "marker", "phase", "watch", "policy", "journal", "deliver", "plan/build"}
     assert 1 == len(found & main)
@@ -90,9 +88,9 @@ def test_every_event_has_one_main_category(cls: type[Event]) -> None:
     assert not found & {"terminal", "command output"} or "phase" in found
 
 
-@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+@each("cls", EVENTS)
 def test_unions(cls: type[Event]) -> None:
-    """The loop's union has no watch; what is for the journal is in none."""
+    """The loop's union has no watch events, and no union has journal-only events."""
     event, found = sample(cls), categories(cls)
     in_loop = bool(found & {"agent", "marker", "phase", "policy"})
     in_deliver = bool(found & {"agent", "policy", "deliver"})
@@ -109,16 +107,16 @@ def test_unions(cls: type[Event]) -> None:
         assert expected == isinstance(event, typing.get_args(union))
 
 
-@pytest.mark.parametrize("thing", [None, "Note", {"_tag": "Note"}, Event, UnknownEvent(raw={})])
-def test_what_is_no_event_is_in_no_category(thing: object) -> None:
-    """Guards take anything, and refuse what is no event of the vocabulary."""
+@each("thing", [None, "Note", {"_tag": "Note"}, Event, UnknownEvent(raw={})])
+def test_other_values_have_no_category(thing: object) -> None:
+    """Guards accept any value, and return False for anything but known events."""
     unions = (events.is_loop_event, events.is_watch_event, events.is_printable_event)
     assert not any(guard(thing) for guard, _ in GUARDS.values())
     assert not any(guard(thing) for guard in unions)
 
 
-def test_an_event_of_ones_own_is_in_the_vocabulary() -> None:
-    """A subclass of a category is an event like any other: guarded, tagged, read back."""
+def test_custom_events_are_supported() -> None:
+    """A subclass of a category is an event: guarded, tagged, parsed."""
 
     class Mine(LoopPhaseEvent):
         words: str
@@ -131,8 +129,8 @@ def test_an_event_of_ones_own_is_in_the_vocabulary() -> None:
         del Event.registry["Mine"]
 
 
-def test_the_public_names_are_all_there() -> None:
-    """`cuggino.events` publishes every event and every guard, sorted."""
+def test_public_names() -> None:
+    """`cuggino.events` exports every event and every guard, sorted."""
     assert sorted(events.__all__) == events.__all__
     assert {cls.__name__ for cls in EVENTS} <= set(events.__all__)
     assert {name for name in dir(events) if name.startswith("is_")} <= set(events.__all__)

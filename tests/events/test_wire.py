@@ -1,4 +1,4 @@
-"""Events as JSON lines, and back: every event of the vocabulary."""
+"""Events as JSON lines: every event round-trips."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from cuggino.events import (
     parse_event,
 )
 from tests.events.generated import EVENTS, events_of, json_values
+from tests.vectors import each
 
 
-@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
-@settings(max_examples=25, deadline=None)
+@each("cls", EVENTS)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_every_event_comes_back(cls: type[Event], data: st.DataObject) -> None:
-    """An event is one line of JSON with its tag first, and reading it gives an equal event."""
+def test_every_event_round_trips(cls: type[Event], data: st.DataObject) -> None:
+    """An event is one line of JSON with its tag first, and is parsed to an equal event."""
     event = data.draw(events_of(cls))
     line = dump_event(event)
     assert "\n" not in line
@@ -40,7 +41,7 @@ def test_every_event_comes_back(cls: type[Event], data: st.DataObject) -> None:
 
 
 def test_the_form_of_a_line() -> None:
-    """The tag, then the fields in snake_case, not escaped, in the order of the class."""
+    """A line has the tag, then the fields in snake_case, unescaped, in class order."""
     event = ToolCall(name="späße", input={"a": [1, None]}, id="t-1")
     assert ('{"_tag":"ToolCall","name":"späße","input":{"a":[1,null]},"id":"t-1"}') == dump_event(
         event
@@ -50,7 +51,7 @@ def test_the_form_of_a_line() -> None:
 
 
 def test_half_a_surrogate_pair_is_escaped() -> None:
-    """A text that is no Unicode still gives a line that can be written and read."""
+    """A text that is not valid Unicode gives a line that can be written and read."""
     event = AgentMessage(text="a\ud83db")
     line = dump_event(event)
     assert line.encode()
@@ -58,8 +59,8 @@ def test_half_a_surrogate_pair_is_escaped() -> None:
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=4))
-def test_an_unknown_event_comes_back(fields: dict[str, Any]) -> None:
-    """A tag of a newer version is kept with all that came with it."""
+def test_an_unknown_event_round_trips(fields: dict[str, Any]) -> None:
+    """A tag of a newer version is kept with its data."""
     raw = {"_tag": "FromTheFuture", **fields}
     raw["_tag"] = "FromTheFuture"
     event = parse_event(json.dumps(raw))
@@ -70,13 +71,13 @@ def test_an_unknown_event_comes_back(fields: dict[str, Any]) -> None:
 
 
 def test_new_fields_are_ignored() -> None:
-    """Fields that a newer version added do not keep an event from being read."""
+    """Fields added by a newer version do not prevent parsing."""
     assert Note(content="x") == parse_event('{"_tag": "Note", "content": "x", "colour": "blue"}')
     assert "colour" not in dump_event(Note.model_validate({"content": "x", "colour": "blue"}))
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
+@each(
+    "line, words",
     [
         ("", "Expecting value"),
         ("{", "Expecting property name"),
@@ -95,23 +96,23 @@ def test_new_fields_are_ignored() -> None:
         (b"\xff\xfe", ""),
     ],
 )
-def test_what_is_no_event(line: str | bytes, words: str) -> None:
-    """A line that is no event is a ValueError that says where it is wrong."""
+def test_invalid_lines(line: str | bytes, words: str) -> None:
+    """An invalid line is a `ValueError` with the location of the error."""
     with pytest.raises(ValueError) as caught:
         parse_event(line)
     assert words in str(caught.value)
 
 
 def test_categories_are_no_tags() -> None:
-    """The name of a category is an unknown tag, since nothing is just a category."""
+    """The name of a category is an unknown tag, as categories are abstract."""
     for name in ("Event", "LlmAgentEvent", "LoopPhaseEvent", "UnknownEvent", "Usage"):
         assert name not in event_types()
         assert isinstance(parse_event(json.dumps({"_tag": name})), UnknownEvent)
 
 
-@pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
+@each("cls", EVENTS)
 def test_an_event_is_a_value(cls: type[Event]) -> None:
-    """An event's tag is its class name; it is frozen."""
+    """An event is frozen, and its tag is its class name."""
     event = cls.model_construct()
     assert cls.__name__ == event.tag
     for name in [*cls.model_fields, "new"]:
@@ -126,7 +127,7 @@ def test_events_are_compared_by_value() -> None:
     assert SessionEnded(outcome="failed") != SessionEnded(outcome="quota")
 
 
-def test_the_tag_an_agent_writes() -> None:
+def test_marker_tags() -> None:
     """The class name of a marker in capitals, its words joined by underscores."""
     expected = {
         "Note": "NOTE",

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from reactivex import Observable, abc, concat, defer, from_iterable, just, throw
 
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure, ProcessFailed
 from cuggino.events import (
     AgentMessage,
     Event,
+    JobVerified,
     LlmAgentEvent,
+    PlanBuildEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    PlanBuildWarning,
     SessionEnded,
 )
-from cuggino.loops import PlanBuildOptions, PlanBuildService
+from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.operators import QuotaGate, mapcat
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
-from cuggino.testing import Marbles
-from tests.loops.built_story import Story
+from cuggino.testing import Marbles, Seen
 from tests.loops.delivered import pending
 
 END = SessionEnded(outcome="completed", cost_usd=0.01)
@@ -72,7 +76,7 @@ def write(folder: Path, files: Files) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Does:
-    """An item of an agent's stream that is no event: what it writes, what it commits."""
+    """A side effect within an agent's stream: files and commits."""
 
     files: Files = field(default_factory=dict)
     commits: Sequence[str] = ()
@@ -80,7 +84,7 @@ class Does:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One session: what it leaves behind at its begin, what it says, and how it fails."""
+    """One session: its files at the start, its events and its error."""
 
     leaves: Files = field(default_factory=dict)
     events: Sequence[Event | Does] = SAID
@@ -98,38 +102,39 @@ def crash(
 
 
 def says(text: str) -> Turn:
-    """A session that says this and ends well."""
+    """Return a session that emits this text and completes."""
     return Turn(events=(AgentMessage(text=text), END))
 
 
 def verdict(complete: bool = True, *issues: str, **parts: bool) -> Turn:
-    """A verifying session that answers so, to whatever it was asked."""
+    """Return a verifying session with this verdict."""
     names = ("complete", "testsPass", "documentationExists", "buildSucceeds", "requirementValid")
     return says(json.dumps({**dict.fromkeys(names, complete), **parts, "issues": list(issues)}))
 
 
 def is_of_job(options: SpawnOptions) -> bool:
-    """Whether a verifying session is about a job, not about the build."""
+    """Return whether a verifying session is for a job, not for the build."""
     return "Another session says that a job" in options.prompt
 
 
 @dataclass
-class Builders:
-    """Plays the turns of each role in order, and keeps what it was spawned with."""
+class Builders(LlmAgent):
+    """An agent that plays the turns of each role in order and records its options."""
 
     project: Built
     name: str = "memory"
     can_resume: bool = False
     spawned: list[SpawnOptions] = field(default_factory=list)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(resume=self.can_resume)
+
     def check(self) -> str:
         return "in memory"
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        return 0
-
     def of(self, role: str) -> list[SpawnOptions]:
-        """How the sessions of the role were started."""
+        """Return the options of the sessions of a role."""
         return [options for options in self.spawned if options.role == role]
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
@@ -169,6 +174,58 @@ def built_marbles(**events: Any) -> Marbles:
     return Marbles(**{"a": AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events})
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The events of a run."""
+
+    seen: list[Seen]
+
+    @property
+    def events(self) -> list[Any]:
+        return [value for _, kind, value in self.seen if kind == "next"]
+
+    @property
+    def error(self) -> Exception | None:
+        """The error of the stream; None when it has completed."""
+        _, kind, value = self.seen[-1]
+        assert kind in ("completed", "error")
+        return value if kind == "error" else None
+
+    @property
+    def ended(self) -> PlanBuildEnded:
+        """The result, which is the last event."""
+        last = [event for event in self.events if isinstance(event, PlanBuildEnded)]
+        assert last == self.events[-1:]
+        return last[0]
+
+    @property
+    def phases(self) -> list[tuple[str, int]]:
+        """The phase of each session, and its iteration."""
+        return [(e.phase, e.iteration) for e in self.of(PlanBuildPhaseStarted)]
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The outcomes of planning and building sessions."""
+        return [event.outcome for event in self.of(PlanBuildSessionEnded)]
+
+    @property
+    def verdicts(self) -> list[tuple[str, bool]]:
+        """The verified jobs and their verdicts."""
+        return [(event.job_id, event.passed) for event in self.of(JobVerified)]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [event.message for event in self.of(PlanBuildWarning)]
+
+    def of(self, *kinds: type[Event]) -> list[Any]:
+        """The events of these kinds."""
+        return [event for event in self.events if isinstance(event, kinds)]
+
+    def times(self, *kinds: type[Event]) -> list[float]:
+        """When events of these kinds came, in virtual seconds."""
+        return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
+
+
 @dataclass
 class Built:
     """A project in which the loop is run in virtual time."""
@@ -203,14 +260,20 @@ class Built:
         self.workspace = Workspace(self.folder)
         self._states = iter(self.fingerprints or map(str, range(1_000_000)))
         self.service = PlanBuildService(
-            agent=self.agent,
-            workspace=self.workspace,
-            repository=Repository(self),
-            shell=self._shell,
-            gate=self.gate,
-            fingerprint=lambda *_args, **_options: defer(lambda _: just(next(self._states))),
-            commits=self._commits,
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                repository=Repository(self),
+                shell=self._shell,
+                gate=self.gate,
+                fingerprint=lambda *_args, **_options: defer(lambda _: just(next(self._states))),
+                commits=self._commits,
+            )
         )
+
+    def replace(self, **services: Any) -> None:
+        """Replace services of the loop."""
+        self.service = PlanBuildService(replace(self.service.services, **services))
 
     def _shell(self, command: str, _cwd: Path) -> Observable[bytes]:
         does = self.shells[command]
@@ -256,12 +319,12 @@ class Built:
 
     @property
     def is_done(self) -> bool:
-        """Whether the done file is there."""
+        """The done file exists."""
         return (self.folder / DONE_FILE).is_file()
 
     @property
     def prompts(self) -> list[str]:
-        """What the building sessions were told."""
+        """The prompts of the building sessions."""
         return [options.prompt for options in self.agent.of("build")]
 
     def assert_released(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from reactivex import Observable, abc, concat, defer, from_iterable, never, throw
 
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure
 from cuggino.events import (
     AgentMessage,
@@ -23,7 +23,7 @@ from cuggino.events import (
     LlmAgentEvent,
     SessionEnded,
 )
-from cuggino.loops import DeliverRunOptions, DeliverService
+from cuggino.loops import DeliverRunOptions, DeliverService, Services
 from cuggino.operators import QuotaGate, mapcat
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles, Seen
@@ -39,14 +39,14 @@ Statuses = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """An item of an agent's stream that is no event: what it writes into the status file."""
+    """A side effect within an agent's stream: the content of the status file."""
 
     content: Statuses | str
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One session: what it says, what it leaves in the status file, and how it fails."""
+    """One session: its events, its status file and its error."""
 
     events: Sequence[Event | Writes] = (AgentMessage(text="done"), DONE)
     leaves: Statuses | str | None = None
@@ -88,8 +88,8 @@ def status_json(statuses: Statuses) -> str:
 
 
 @dataclass
-class Sessions:
-    """An agent that plays the turns, one a session, and keeps what it was spawned with."""
+class Sessions(LlmAgent):
+    """An agent that plays one turn per session and records its options."""
 
     turns: Sequence[Turn]
     project: Path
@@ -99,11 +99,12 @@ class Sessions:
     """What is played when all turns were; without one there is one session too many."""
     spawned: list[SpawnOptions] = field(default_factory=list)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(resume=self.can_resume)
+
     def check(self) -> str:
         return "in memory"
-
-    def interactive(self, options: InteractiveOptions) -> int:
-        return 0
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         def start(_scheduler: abc.SchedulerBase | None) -> Observable[Any]:
@@ -140,7 +141,7 @@ class Sessions:
 
 
 def mark_verified(options: SpawnOptions, ids: set[str]) -> None:
-    """What the tool `verify` does in the session with these options."""
+    """Mark deliverables as verified, as the tool `verify` does."""
     if not ids:
         return
     file = Path(options.env["CUGGINO_SESSION_FILE"]).with_suffix(".verified.json")
@@ -182,13 +183,19 @@ class Delivered:
             write_settings(self.folder, self.settings)
         self.workspace = Workspace(self.folder)
         self.service = DeliverService(
-            agent=self.agent,
-            workspace=self.workspace,
-            changes=lambda _folder: self.changes,
-            fingerprint=lambda *_args, **_options: defer(self._fingerprint),
-            gate=self.gate,
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                changes=lambda _folder: self.changes,
+                fingerprint=lambda *_args, **_options: defer(self._fingerprint),
+                gate=self.gate,
+            )
         )
         self._states = iter(self.fingerprints or map(str, range(1_000_000)))
+
+    def replace(self, **services: Any) -> None:
+        """Replace services of the loop."""
+        self.service = DeliverService(replace(self.service.services, **services))
 
     @property
     def status_file(self) -> Path:
@@ -228,7 +235,7 @@ def pending(marbles: Marbles) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What a subscriber saw."""
+    """The events of a run."""
 
     seen: list[Seen]
 
@@ -238,26 +245,26 @@ class Story:
 
     @property
     def error(self) -> Exception | None:
-        """What the stream ended with; None when it has completed."""
+        """The error of the stream; None when it has completed."""
         _, kind, value = self.seen[-1]
         assert kind in ("completed", "error")
         return value if kind == "error" else None
 
     @property
     def ended(self) -> DeliverEnded:
-        """The one end of the run, behind which there is no event."""
+        """The result, which is the last event."""
         last = [event for event in self.events if isinstance(event, DeliverEnded)]
         assert last == self.events[-1:]
         return last[0]
 
     @property
     def instructions(self) -> list[str]:
-        """What the sessions were told."""
+        """The instructions of the sessions."""
         return [e.instruction for e in self.events if isinstance(e, DeliverSessionStarted)]
 
     @property
     def outcomes(self) -> list[str]:
-        """How the sessions ended."""
+        """The outcomes of the sessions."""
         return [event.outcome for event in self.events if isinstance(event, DeliverSessionEnded)]
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from reactivex import Observable, defer, from_iterable, just, throw
 
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.errors import ProcessFailed
 from cuggino.events import (
     AgentMessage,
@@ -35,7 +35,7 @@ from cuggino.events import (
     StageCost,
     TaskLimitReached,
 )
-from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
@@ -143,13 +143,15 @@ class DrawnLoop:
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
         self.service = LoopService(
-            agent=self.agent,
-            workspace=self.workspace,
-            repository=self.repository,
-            prompts=Prompts(),
-            shell=self._shell,
-            gate=self.gate,
-            fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                repository=self.repository,
+                prompts=Prompts(),
+                shell=self._shell,
+                gate=self.gate,
+                fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
+            )
         )
 
     def run(self, **options: Any) -> Observable[LoopEvent]:

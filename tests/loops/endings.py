@@ -77,17 +77,17 @@ class Project:
 
     @property
     def has_started(self) -> bool:
-        """Whether the tool works."""
+        """The tool is running."""
         return (self.folder / "started").exists()
 
     @property
     def is_free(self) -> bool:
-        """Whether another run could begin."""
+        """Another run could start."""
         with Workspace(self.folder).lock():
             return True
 
     def assert_resumable(self) -> None:
-        """Assert that the run can be gone on with: its journal says so, its session is there."""
+        """Assert that the run is resumable by its journal, and that its session file exists."""
         (path,) = (self.folder / ".cuggino" / "journal").iterdir()
         journal = read_journal(path)
         assert journal.resumable
@@ -186,7 +186,7 @@ class Endings:
         assert "ToolCall" in {event.tag for event in seen}
 
     def test_take_until_a_subject(self, project: Project) -> None:
-        """A subject that fires on a thread of its own ends the run; `run` returns when it has."""
+        """A subject that fires on another thread ends the run before `run` returns."""
         stop: Subject[None] = Subject()
         trees: list[Tree] = []
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from reactivex import Observable
 
 from cuggino.agents import SpawnOptions
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
@@ -77,7 +77,7 @@ class Policed(Marbles):
 
 
 def course(seen: list[Seen]) -> list[tuple[float, str]]:
-    """What the loop and its policies said and when; an error by its class and exit code."""
+    """Return the events of loop and supervision with their times; errors by class and code."""
     return list(_course(seen))
 
 
@@ -104,7 +104,7 @@ def error_of(seen: list[Seen]) -> CugginoError:
 
 
 def sessions(loop: DrawnLoop, role: Role) -> list[SpawnOptions]:
-    """How the agents of the role were started."""
+    """Return the options of the agents of a role."""
     return [options for options in loop.agent.spawned if options.role == role]
 
 

@@ -24,7 +24,7 @@ from cuggino.storage import Workspace
 from tests.git_project import GitProject
 from tests.sources.subscribers import alive, eventually
 
-WITHIN = 60.0
+WITHIN = 90.0
 """Seconds after which an event that should have come is taken for lost."""
 
 FIRST, SECOND = "010-alpha.md", "020-beta.md"
@@ -88,11 +88,11 @@ class WatchProject:
 
     @property
     def witnessed(self) -> list[str]:
-        """What the agents saw of the audit: `looked` for each look, and every process."""
+        """The agents' records of the audit: `looked` for each look, and every process."""
         return (self._place / "witnessed").read_text().splitlines()
 
     def working(self, role: str) -> list[int]:
-        """Who works in this role."""
+        """Return the processes of a role."""
         looks = [sys.executable, str(self._place / "witness.py"), role, str(self.folder)]
         return [int(pid) for pid in subprocess.check_output(looks, timeout=WITHIN).split()]
 
@@ -132,7 +132,7 @@ class WatchProject:
 
     @property
     def is_free(self) -> bool:
-        """Whether another watch could begin."""
+        """Another watch could start."""
         with Workspace(self.folder).lock():
             return True
 
@@ -233,7 +233,7 @@ class Watch:
         assert "" == self.stderr.strip()
 
     def kill(self) -> list[int]:
-        """End it by SIGKILL; gives what it had started."""
+        """Kill it and return the processes that it had started."""
         tree = self._tree()
         self.process.kill()
         assert -signal.SIGKILL == self.process.wait(WITHIN)

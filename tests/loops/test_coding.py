@@ -33,7 +33,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
 
 
 def test_agents_that_linger(tmp_path: Path) -> None:
-    """An agent that does not end after its marker is ended, at most `linger` seconds later."""
+    """An agent that lingers after its marker is terminated within `linger` seconds."""
     t = marbles()
     planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
     loop = DrawnLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
@@ -44,7 +44,7 @@ def test_agents_that_linger(tmp_path: Path) -> None:
 
 
 def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
-    """Requested changes open the next round; its planner is told the marker's words."""
+    """Requested changes start the next iteration, whose planner receives the marker's text."""
     t = marbles()
     loop = DrawnLoop(
         tmp_path,
@@ -63,7 +63,7 @@ def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
 
 
 def test_the_rounds_are_used_up(tmp_path: Path) -> None:
-    """After the last round that is sent back the loop ends with its number of rounds."""
+    """After the last iteration that is sent back the loop ends with the number of iterations."""
     t = marbles()
     t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
     loop = DrawnLoop(
@@ -77,7 +77,7 @@ def test_the_rounds_are_used_up(tmp_path: Path) -> None:
 
 class TestTasks:
     def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
-        """With `slow` an approval of unfinished work goes on with the next task."""
+        """With `slow` an approval of unfinished work is followed by the next task."""
         t = marbles()
         loop = DrawnLoop(
             tmp_path,
@@ -89,7 +89,7 @@ class TestTasks:
         assert [True, False] == ["not finished yet" in told for told in loop.told("reviewing")]
 
     def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
-        """With `slow`, changes requested after the first task open the next round."""
+        """With `slow`, changes requested after the first task start the next iteration."""
         t = marbles()
         loop = DrawnLoop(
             tmp_path,
@@ -111,7 +111,7 @@ class TestTasks:
         t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(GTV)(YL|)")
 
     def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
-        """A plan that is done with its last allowed task has not met the limit."""
+        """A plan that is finished by its last allowed task has not reached the limit."""
         t = marbles()
         loop = DrawnLoop(
             tmp_path,
@@ -124,7 +124,7 @@ class TestTasks:
 
 class TestCommits:
     def test_each_task_is_committed_before_the_next_starts(self, tmp_path: Path) -> None:
-        """The commit stands between two agents, takes its time, and is told."""
+        """Each task is committed, and the commit reported, before the next agent starts."""
         t = marbles(k=Commit(hash="abc", message="one"))
         commit = t.cold("--k|")
         second = t.cold("-d|")
@@ -181,7 +181,7 @@ class TestCommits:
 
 class TestReview:
     def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
-        """`review` is told to the first planner; the second is told the reviewer's."""
+        """The first planner receives `review`; the second receives the reviewer's."""
         t = marbles()
         loop = DrawnLoop(
             tmp_path,

@@ -138,7 +138,7 @@ class TestGate:
         assert tags(seen).endswith("Approved LoopApproved")
 
     def test_blocked_in_the_last_round(self, tmp_path: Path) -> None:
-        """A blocked approval in the last round ends the loop without an approval."""
+        """A blocked approval in the last iteration ends the loop without an approval."""
         loop = self.gated(tmp_path, 1, 1)
         seen = marbles().record(loop.run(check_command="check", gate="block", max_iterations=1))
         assert tags(seen).endswith("Approved ApprovalBlocked LoopMaxIterations")

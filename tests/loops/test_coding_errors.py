@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reactivex import operators as ops
 
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.errors import (
     ConfigError,
     LoopError,
@@ -26,7 +26,7 @@ ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 class TestErrors:
     def test_a_quota_ends_the_loop_with_its_code(self, tmp_path: Path) -> None:
-        """A usage limit in any phase is the loop's error, with exit code 12."""
+        """A usage limit in any phase ends the loop with exit code 12."""
         t = marbles(error=QuotaExceeded("limit reached"))
         loop = DrawnLoop(tmp_path, planning=[t.cold("c|")], implementing=[t.cold("-a-#")])
         seen = t.record(loop.run())
@@ -68,7 +68,7 @@ class TestErrors:
         assert [] == loop.agent.spawned
 
     def test_specifications_that_are_gone(self, tmp_path: Path) -> None:
-        """No agent works or judges without them: it is an error, and no approval by nothing."""
+        """Missing specifications are an error in any phase, and never an approval."""
         t = marbles()
 
         def remove(_event: object) -> None:
@@ -103,7 +103,7 @@ class TestErrors:
 
 
 class TestDisposal:
-    """Whoever leaves, at whatever point, leaves nothing running and nothing lying about."""
+    """Disposal at any point leaves no process and no file."""
 
     @pytest.mark.parametrize("phase", ["planning", "implementing", "reviewing"])
     def test_while_an_agent_works(self, tmp_path: Path, phase: str) -> None:
@@ -177,7 +177,7 @@ class TestDisposal:
         loop.assert_released()
 
     def test_by_taking_enough(self, tmp_path: Path) -> None:
-        """Left within its first instant, the loop has nothing that runs in the next one."""
+        """A loop disposed in its first instant runs nothing in the next one."""
         t = marbles()
         agent = t.cold("a-----")
         loop = DrawnLoop(tmp_path, planning=[agent])
@@ -186,7 +186,7 @@ class TestDisposal:
         loop.assert_released()
 
     def test_a_loop_may_run_again(self, tmp_path: Path) -> None:
-        """Each subscription is a run of its own, with a session of its own."""
+        """Each subscription is a separate run with a separate session."""
         t = marbles()
         loop = DrawnLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
         stream = loop.run()

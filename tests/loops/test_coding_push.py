@@ -54,7 +54,7 @@ def test_a_push_after_each_commit(tmp_path: Path) -> None:
 
 
 def test_a_failed_push_goes_on(tmp_path: Path) -> None:
-    """A push that fails is told, and the loop goes on to its approval."""
+    """A failed push is reported, and the loop continues to its approval."""
     t = drawn()
     rejected = throw(ProcessError("git", "rejected"))
     played = loop(t, tmp_path, commits=[of(COMMIT), empty()], pushes=[rejected])

@@ -25,7 +25,7 @@ USED = UsageUpdate(usage=Usage(input_tokens=500, output_tokens=100))
 
 
 def test_money_that_is_spent(tmp_path: Path) -> None:
-    """No further session is begun: the end of the run, then the error."""
+    """No session is started when the budget is spent: the result follows, then the error."""
     project = Delivered(tmp_path, [Turn((HALF,))] * 2, START)
     story = project.run(budget=1.0, session_pause=2.0)
     assert [0, 2] == story.times(DeliverSessionStarted)
@@ -41,14 +41,14 @@ def test_money_that_is_spent(tmp_path: Path) -> None:
 
 
 def test_all_passed_with_the_last_cent(tmp_path: Path) -> None:
-    """What was reached counts before what it took."""
+    """Success takes precedence over a spent budget."""
     story = Delivered(tmp_path, [Turn((HALF,), {"a": "passed"})], START).run(budget=0.5)
     assert "all_passed" == story.ended.reason
     assert story.error is None
 
 
 def test_tokens_that_are_overdrawn(tmp_path: Path) -> None:
-    """The running session is cut, and its end is told before that of the run."""
+    """The running session is stopped, and its end is reported before the result."""
     t = deliver_marbles(u=USED)
     agent = t.cold("-u-a-d|")
     project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
@@ -61,7 +61,7 @@ def test_tokens_that_are_overdrawn(tmp_path: Path) -> None:
 
 
 def test_the_time_is_up(tmp_path: Path) -> None:
-    """The session is cut at the very second; pauses count too."""
+    """The session is stopped on the second; pauses count too."""
     t = deliver_marbles()
     second = t.cold("-a- 1m d|")
     turns = [Turn(stream=t.cold("--d|")), Turn(stream=second)]
@@ -74,14 +74,14 @@ def test_the_time_is_up(tmp_path: Path) -> None:
 
 
 def test_the_time_is_up_in_a_pause(tmp_path: Path) -> None:
-    """No session is begun after it."""
+    """A budget that ends in a pause starts no further session."""
     story = Delivered(tmp_path, [Turn()], START).run(max_duration=2.0, session_pause=5.0)
     assert ("budget_exceeded", 1) == (story.ended.reason, story.ended.sessions)
     assert [0] == story.times(DeliverSessionStarted)
 
 
 def test_the_time_is_up_behind_a_good_result(tmp_path: Path) -> None:
-    """The session was completed, and what it has reached counts (AUT-024)."""
+    """A session with a good result counts even if the time is up (AUT-024)."""
     t = deliver_marbles()
     agent = t.cold("-d- 1m |")
     project = Delivered(tmp_path, [Turn(stream=agent, leaves={"a": "passed"})], START, t)
@@ -92,8 +92,8 @@ def test_the_time_is_up_behind_a_good_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [BudgetExceeded("spent"), None, AgentFailed("1", reason="crash")])
-def test_an_agent_that_has_spent_what_we_gave(error: Exception | None, tmp_path: Path) -> None:
-    """The next session would end in the same way, so the loop does."""
+def test_an_agent_that_spent_the_run_budget(error: Exception | None, tmp_path: Path) -> None:
+    """An agent that spent the whole budget ends the loop."""
     story = Delivered(tmp_path, [Turn((SPENT,), error=error)], START).run(budget=0.5)
     assert (["budget"], "budget_exceeded") == (story.outcomes, story.ended.reason)
     assert isinstance(story.error, BudgetExceeded)
@@ -101,7 +101,7 @@ def test_an_agent_that_has_spent_what_we_gave(error: Exception | None, tmp_path:
 
 
 def test_an_agent_with_a_budget_of_its_own(tmp_path: Path) -> None:
-    """Without a budget of ours its session is over, no failure, and another follows (AUT-055)."""
+    """An agent's own budget ends its session without a failure; another follows (AUT-055)."""
     spent = Turn((SPENT,), error=BudgetExceeded("spent"))
     turns = [spent, spent, Turn(leaves={"a": "passed"})]
     story = Delivered(tmp_path, turns, START).run(max_retries=0)

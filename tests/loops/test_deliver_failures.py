@@ -1,4 +1,4 @@
-"""Sessions that fail, and what follows (AUT-020 to AUT-029, AUT-055 to AUT-065)."""
+"""Failed sessions and their consequences (AUT-020 to AUT-029, AUT-055 to AUT-065)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reactivex import Observable
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -36,7 +36,7 @@ GOOD = Turn(leaves={"a": "passed"})
 
 
 def test_a_crash_is_followed_by_another_session(tmp_path: Path) -> None:
-    """It is counted and told, and the next one is a fresh session with a number of its own."""
+    """A crash is counted and reported, and followed by a new session with the next number."""
     t = deliver_marbles()
     t.error = AgentFailed("it crashed", reason="crash")
     crashing = t.cold("-a#")
@@ -59,7 +59,7 @@ def test_a_crash_is_followed_by_another_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("max_retries", "sessions"), [(0, 1), (1, 2), (3, 4)])
 def test_retries_run_out(max_retries: int, sessions: int, tmp_path: Path) -> None:
-    """So many failures in a row are borne; one more ends the loop, which completes (AUT-061)."""
+    """After `max_retries` failures in a row the next one ends the loop (AUT-061)."""
     project = Delivered(tmp_path, [crash(f"no {n}") for n in range(5)], START)
     story = project.run(max_retries=max_retries)
     end = story.ended
@@ -87,7 +87,7 @@ def test_failed_sessions_count_as_sessions(tmp_path: Path) -> None:
 
 
 def test_a_crash_that_has_passed_all(tmp_path: Path) -> None:
-    """In a round that failed the deliverables decide nothing: another session looks (AUT-058)."""
+    """After a failed session the deliverables decide nothing: another one follows (AUT-058)."""
     failed = Turn(events=(), leaves={"a": "passed"}, error=crash().error)
     story = Delivered(tmp_path, [failed, Turn()], START).run()
     assert ["error", "completed"] == story.outcomes
@@ -95,7 +95,7 @@ def test_a_crash_that_has_passed_all(tmp_path: Path) -> None:
 
 
 def test_execution_errors_count_as_failures(tmp_path: Path) -> None:
-    """Their cost is added all the same (AUT-056)."""
+    """Execution errors count as failures, and their cost counts too (AUT-056)."""
     ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
     failed = Turn((AgentMessage(text="oh"), ended), error=AgentFailed("a\nb", reason="unknown"))
     story = Delivered(tmp_path, [failed, failed], START).run(max_retries=1)
@@ -106,7 +106,7 @@ def test_execution_errors_count_as_failures(tmp_path: Path) -> None:
 
 
 def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
-    """It has a result, so the deliverables are looked at: all is passed."""
+    """After an execution error, which has a result, passed deliverables end the loop."""
     ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
     error = AgentFailed("oh", reason="unknown")
     story = Delivered(tmp_path, [Turn((ended,), {"a": "passed"}, error)], START).run()
@@ -114,7 +114,7 @@ def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
 
 
 def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
-    """A session that ran out of turns is no failure, and another follows (AUT-055)."""
+    """The turn limit is no failure; another session follows (AUT-055)."""
     ended = SessionEnded(outcome="max_turns", cost_usd=0.5)
     limited = Turn((ended,), error=AgentFailed("40 turns", reason="max_turns"))
     story = Delivered(tmp_path, [limited, limited, limited, GOOD], START).run(max_retries=0)
@@ -125,7 +125,7 @@ def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [crash().error, GuardNotLive("gone"), ValueError("oh")])
 def test_an_error_behind_a_good_result(error: Exception, tmp_path: Path) -> None:
-    """It is none: the session was completed (AUT-024)."""
+    """An error after a good result is ignored: the session is completed (AUT-024)."""
     turn = Turn((AgentMessage(text="all done"), DONE), {"a": "passed"}, error)
     story = Delivered(tmp_path, [turn], START).run()
     assert ["completed"] == story.outcomes
@@ -134,10 +134,10 @@ def test_an_error_behind_a_good_result(error: Exception, tmp_path: Path) -> None
 
 
 def test_a_stream_without_a_result(tmp_path: Path) -> None:
-    """It is completed at no cost, with a warning: so looks an agent that was killed (AUT-026)."""
+    """A session without a result completes at no cost, with a warning (AUT-026)."""
     story = Delivered(tmp_path, [Turn((AgentMessage(text="hm"),)), GOOD], START).run()
     assert ["completed", "completed"] == story.outcomes
-    assert ["session 1 has told no result"] == story.warnings
+    assert ["session 1 reported no result"] == story.warnings
     first = story.of(DeliverSessionEnded)[0][1]
     assert (None, "hm") == (first.cost_usd, first.message)
     assert DeliverWarning in [type(event) for event in story.events[:4]]
@@ -152,7 +152,7 @@ def test_several_results(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reason", ["overloaded", "connection", "server", "rate_limit"])
 def test_an_outage_is_retried_within_the_session(reason: AgentFailure, tmp_path: Path) -> None:
-    """The pauses grow, and it stays one session, whose earlier results count for nothing."""
+    """Retries within a session have growing pauses, and earlier results do not count."""
     t = deliver_marbles(x=SessionEnded(outcome="failed", cost_usd=0.25, num_turns=1))
     t.error = AgentFailed("529", reason=reason)
     streams = [t.cold("-x#"), t.cold("-#"), t.cold("-x#"), t.cold("-d|")]
@@ -170,7 +170,7 @@ def test_an_outage_is_retried_within_the_session(reason: AgentFailure, tmp_path:
 
 
 def test_an_outage_that_lasts(tmp_path: Path) -> None:
-    """After the retries within a session it has failed, and another session follows."""
+    """An outage that outlasts its retries is a failed session, and another follows."""
     down = crash("529", reason="overloaded")
     story = Delivered(tmp_path, [down, down, down, down], START).run(max_retries=1)
     assert ["error", "error"] == story.outcomes
@@ -178,8 +178,8 @@ def test_an_outage_that_lasts(tmp_path: Path) -> None:
     assert "max_retries_exceeded" == story.ended.reason
 
 
-def test_the_result_of_an_attempt_is_none_of_the_next(tmp_path: Path) -> None:
-    """An attempt that crashes without a result is an error, whatever the one before has told."""
+def test_each_attempt_has_its_own_result(tmp_path: Path) -> None:
+    """An attempt that crashes without a result is an error, despite results of earlier ones."""
     told = SessionEnded(outcome="failed", cost_usd=0.25, num_turns=1)
     first = Turn((told,), error=AgentFailed("529", reason="overloaded"))
     story = Delivered(tmp_path, [first, crash(), GOOD], START).run()
@@ -198,8 +198,8 @@ def test_the_result_of_an_attempt_is_none_of_the_next(tmp_path: Path) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_every_session_would_meet(error: CugginoError, tmp_path: Path) -> None:
-    """It ends the loop at once, with its own error behind the end of the run."""
+def test_a_failure_of_every_session(error: CugginoError, tmp_path: Path) -> None:
+    """A failure that every session would meet ends the loop, with its error after the result."""
     t = deliver_marbles()
     t.error = error
     agent = t.cold("-#")
@@ -219,8 +219,8 @@ def test_what_every_session_would_meet(error: CugginoError, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("error", [ValueError("oh"), KeyError(), ProcessFailed("my", 3, "")])
-def test_an_exception_of_somebodys_own_agent(error: Exception, tmp_path: Path) -> None:
-    """It counts as a failed session, as one while spawning does (AUT-064)."""
+def test_an_exception_of_a_custom_agent(error: Exception, tmp_path: Path) -> None:
+    """An exception of a custom agent is a failed session (AUT-064)."""
     story = Delivered(tmp_path, [Turn(error=error, events=()), GOOD], START).run()
     assert ["error", "completed"] == story.outcomes
     assert "all_passed" == story.ended.reason
@@ -242,14 +242,14 @@ def test_an_agent_that_cannot_spawn(tmp_path: Path) -> None:
 
 
 def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
-    """An exception that is nobody's failure is told as the end of the run, and as its error."""
+    """An unexpected exception ends the run with a result and that error."""
     project = Delivered(tmp_path, [Turn()], START)
     defect = RuntimeError("defect")
 
     def broken(*_args: object, **_options: object) -> Observable[str]:
         raise defect
 
-    project.service.fingerprint = broken
+    project.replace(fingerprint=broken)
     story = project.run(progress_patience=1)
     assert ("failed", "defect") == (story.ended.reason, story.ended.error)
     assert defect is story.error
@@ -257,7 +257,7 @@ def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_that_fails(tmp_path: Path) -> None:
-    """Its exception ends the stream, and is no failure of a session."""
+    """An exception in a subscriber ends the stream and is no failed session."""
     project = Delivered(tmp_path, [Turn()], START)
     stream = project.stream()
     errors: list[Exception] = []
@@ -274,7 +274,7 @@ def test_a_subscriber_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_good_result_and_then_an_interruption(tmp_path: Path) -> None:
-    """A session that had ended well when it was interrupted is kept; the loop ends (AUT-050)."""
+    """A session that completed before the interruption is kept (AUT-050)."""
     t = deliver_marbles()
     agent = t.cold("-d----|")
     project = Delivered(tmp_path, [Turn(stream=agent, leaves={"a": "passed"})], START, t)

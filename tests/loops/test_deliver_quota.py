@@ -28,7 +28,7 @@ MARGIN = 60.0
 
 
 def test_the_default_is_to_end(tmp_path: Path) -> None:
-    """The end of the run says so, then comes the error with the reset time (AUT-077)."""
+    """By default a usage limit ends the run, then comes the error with the reset time (AUT-077)."""
     t = deliver_marbles(q=LIMIT)
     t.error = limited(HOUR)
     agent = t.cold("-aq#")
@@ -51,8 +51,8 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [None, AgentFailed("exit code 1", reason="crash")])
-def test_an_agent_that_only_says_it(error: AgentFailed | None, tmp_path: Path) -> None:
-    """A result that tells of the limit counts, with another error behind it or none (AUT-024)."""
+def test_a_result_that_reports_the_limit(error: AgentFailed | None, tmp_path: Path) -> None:
+    """A result that reports the limit counts, with or without an error after it (AUT-024)."""
     turn = Turn((AgentMessage(text="You've hit your limit"), LIMIT), error=error)
     story = Delivered(tmp_path, [turn], START).run()
     assert ["quota"] == story.outcomes
@@ -62,7 +62,7 @@ def test_an_agent_that_only_says_it(error: AgentFailed | None, tmp_path: Path) -
 
 
 def test_an_agent_without_a_result(tmp_path: Path) -> None:
-    """The error alone is enough."""
+    """An error without a result is enough for a usage limit."""
     story = Delivered(tmp_path, [Turn((), error=limited(HOUR))], START).run()
     assert ["quota"] == story.outcomes
     assert "quota_exceeded" == story.ended.reason
@@ -70,7 +70,7 @@ def test_an_agent_without_a_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("can_resume", [True, False])
 def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> None:
-    """It is one session, gone on with if the agent can do that, and no pause is added (AUT-078)."""
+    """A wait stays within one session, resumed if the agent supports it (AUT-078)."""
     t = deliver_marbles(q=LIMIT)
     t.error = limited(HOUR)
     first, second_ = t.cold("-aq#"), t.cold("--d|")
@@ -100,7 +100,7 @@ def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> N
 
 
 def test_limits_without_a_reset_time(tmp_path: Path) -> None:
-    """They are waited for with growing pauses; after a day the loop ends (AUT-054)."""
+    """Limits without a reset time are retried with growing pauses for a day (AUT-054)."""
     turns = [Turn((LIMIT,), error=limited())] * 10
     project = Delivered(tmp_path, turns, START)
     story = project.run(wait_for_quota=True)
@@ -115,7 +115,7 @@ def test_limits_without_a_reset_time(tmp_path: Path) -> None:
 
 
 def test_a_limit_in_every_session(tmp_path: Path) -> None:
-    """Each is waited for; none counts as a failure, and each session counts once (AUT-062)."""
+    """Each limit is waited for and none is a failure; each session counts once (AUT-062)."""
     t = deliver_marbles(q=LIMIT)
     t.error = limited(HOUR)
     turns = []
@@ -130,7 +130,7 @@ def test_a_limit_in_every_session(tmp_path: Path) -> None:
 
 
 def test_a_wait_that_ends_in_a_crash(tmp_path: Path) -> None:
-    """The session that went on after the wait has failed, not met a limit."""
+    """A session that crashes after a wait is a failed one."""
     crashed = Turn((), error=AgentFailed("oh", reason="crash"))
     turns = [Turn((LIMIT,), error=limited(HOUR)), crashed, Turn(leaves=PASSED)]
     story = Delivered(tmp_path, turns, START).run(wait_for_quota=True)
@@ -139,7 +139,7 @@ def test_a_wait_that_ends_in_a_crash(tmp_path: Path) -> None:
 
 
 def test_the_gate_is_shared(tmp_path: Path) -> None:
-    """A limit that somebody else has met is waited for before the session is spawned."""
+    """A usage limit met by another loop is waited for before a session starts."""
     t = deliver_marbles()
     agent = t.cold("-d|")
     project = Delivered(tmp_path, [Turn(stream=agent, leaves=PASSED)], START, t)
@@ -151,7 +151,7 @@ def test_the_gate_is_shared(tmp_path: Path) -> None:
 
 
 def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
-    """The session that was begun ends with the limit, and nobody was spawned."""
+    """With a closed gate and without waiting the session ends before its agent starts."""
     project = Delivered(tmp_path, [], START)
     project.gate.close(second(HOUR), now=second(0), resets_at=second(HOUR), message="theirs")
     story = project.run()
@@ -161,13 +161,13 @@ def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
 
 
 def test_a_limit_in_the_last_session_allowed(tmp_path: Path) -> None:
-    """The wait goes on with the session: it is not taken for another one."""
+    """A wait in the last session is not counted as another session."""
     turns = [Turn((LIMIT,), error=limited(HOUR)), Turn((DONE,))]
     story = Delivered(tmp_path, turns, START).run(wait_for_quota=True, max_sessions=1)
     assert (["completed"], "max_iterations") == (story.outcomes, story.ended.reason)
 
 
 def test_the_limit_comes_before_all_is_passed(tmp_path: Path) -> None:
-    """A session that met the limit when all was passed ends the loop with that (AUT-050)."""
+    """A usage limit takes precedence over success (AUT-050)."""
     story = Delivered(tmp_path, [Turn((LIMIT,), PASSED, limited(HOUR))], START).run()
     assert ("quota_exceeded", 1) == (story.ended.reason, story.ended.passed)

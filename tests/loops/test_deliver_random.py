@@ -1,4 +1,4 @@
-"""Whatever sessions do, the loop ends once, for a reason that the rules give."""
+"""The deliverables loop with random sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
-from cuggino.domain.termination import LoopPicture, Terminate, decide
+from cuggino.domain.termination import DeliverProgress, Terminate, decide
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
@@ -74,12 +74,12 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(TURNS, max_size=10), OPTIONS, FILES, st.booleans())
 def test_random_sessions(
     turns: list[Turn], options: dict[str, Any], start: Any, progress: bool
 ) -> None:
-    """It ends once and last, within its limits, and by the rules; the counts are the file's."""
+    """The loop ends once, within its limits and by the rules, with the counts of the file."""
     with tempfile.TemporaryDirectory() as folder:
         states = None if progress else ["same"] * 20
         project = Delivered(Path(folder), turns, start, fingerprints=states)
@@ -112,7 +112,7 @@ def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
     blind = outcomes[-1:] == ["error"]
     verifies = end.verified is not None
     decision = decide(
-        LoopPicture(
+        DeliverProgress(
             outcome=None,
             deliverables=None if blind else _known(story),
             iterations=end.sessions,
@@ -158,7 +158,7 @@ def _verification(story: Story) -> Verification | None:
 
 
 def assert_counts(story: Story, project: Delivered) -> None:
-    """The end counts what stands in the file, and deprecated ones nowhere."""
+    """Assert that the result has the counts of the file, without deprecated deliverables."""
     end, file = story.ended, project.status_file
     try:
         items = json.loads(file.read_text())["deliverables"]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import ClaudeAgent, Config, Runtime
+from cuggino import Config, Runtime
+from cuggino.agents.claude import ClaudeAgent
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.events import (
     DeliverableStatusChanged,

@@ -1,4 +1,4 @@
-"""What sessions of the deliverables loop are given: guard, tools, servers, rules, instructions."""
+"""The options of sessions of the deliverables loop: guard, tools, servers, instructions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import Capabilities, SpawnOptions
 from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import DeliverWarning
-from cuggino.security.policy import Policy
+from cuggino.guard.policy import Policy
 from cuggino.storage import Workspace
 from tests.loops.delivered import Delivered, Sessions, Story, Turn
 
@@ -22,7 +22,11 @@ SERVER = {"command": sys.executable, "args": ["-m", "some_server"]}
 
 
 class Guarded(Sessions):
-    """An agent that can be held to a policy."""
+    """An agent with a guard."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(guard="calls")
 
     def check_guard(self, policy: Policy) -> None:
         pass
@@ -36,7 +40,7 @@ def project_of(folder: Path, turns: list[Turn], settings: Any, **given: Any) -> 
 def every_instruction(
     folder: Path, settings: object = None, **given: Any
 ) -> dict[str, SpawnOptions]:
-    """What a session of each instruction is spawned with."""
+    """Return the options of a session of each instruction."""
     turns = [Turn(leaves=START), Turn(leaves=PASSED), Turn(verifies=["a"])]
     project = project_of(folder / "run", turns, settings)
     project.run(verify=True, **given)
@@ -58,7 +62,7 @@ def folders(tmp_path: Path) -> None:
 
 
 def test_the_guard_in_full(tmp_path: Path) -> None:
-    """Each is held to its policy at level `full`; who verifies or compares writes but the note."""
+    """Each role has its policy at level `full`; verifying roles may write only the note."""
     guards = {role: o.guard for role, o in every_instruction(tmp_path, NONE).items()}
     assert {"full"} == {guard.level for guard in guards.values() if guard}
     roles = {name: guard.role for name, guard in guards.items() if guard}
@@ -74,7 +78,7 @@ def test_the_guard_in_full(tmp_path: Path) -> None:
 
 
 def test_the_sandbox(tmp_path: Path) -> None:
-    """It is on unless it is switched off, with the hosts that are allowed."""
+    """The sandbox is on by default, with the allowed hosts."""
     given = every_instruction(tmp_path, NONE, sandbox_domains=["*.example.com"])
     for options in given.values():
         assert options.sandbox is not None
@@ -87,7 +91,7 @@ def test_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_without_a_guard(tmp_path: Path) -> None:
-    """Neither an agent that cannot be guarded nor a guard that is off leaves guard or sandbox."""
+    """Without guard support, or with the guard off, there is no guard and no sandbox."""
     off = project_of(tmp_path / "run", [Turn(leaves=PASSED)], NONE, start=START)
     off.run(guard="off")
     bare = Delivered(tmp_path / "sync", [Turn(leaves=PASSED)], START)
@@ -100,7 +104,7 @@ def test_without_a_guard(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
-    """The agent's program starts our server with the tools of its instruction (AUT-117)."""
+    """The agent's program starts our MCP server with the tools of its instruction (AUT-117)."""
     for role, options in every_instruction(tmp_path, NONE, strict_transitions=strict).items():
         assert [SERVER_NAME] == list(options.mcp_servers)
         server: Any = options.mcp_servers[SERVER_NAME]
@@ -116,7 +120,7 @@ def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
 
 
 def test_no_rule_answers_for_the_guard(tmp_path: Path) -> None:
-    """No allowed tool or rule lets a command or a write pass, not one of the file either."""
+    """No allowed tool or rule bypasses the guard, including those of `agent.json`."""
     rules = ["Bash(rm:*)", " Write(/**)", "Edit", "MultiEdit", "Read(/srv/**)", "WebFetch"]
     settings = {
         **NONE,
@@ -134,7 +138,7 @@ def test_no_rule_answers_for_the_guard(tmp_path: Path) -> None:
         assert "sandbox" not in options.settings
 
 
-def test_what_the_file_adds(tmp_path: Path) -> None:
+def test_additions_of_the_file(tmp_path: Path) -> None:
     """Servers, hooks, profiles, programs and process names of `agent.json` are joined with ours."""
     hook = {"matcher": "Bash", "command": "./check.sh"}
     settings = {
@@ -173,7 +177,7 @@ def test_what_the_file_adds(tmp_path: Path) -> None:
 
 
 def test_profiles_of_the_configuration(tmp_path: Path) -> None:
-    """They count when the file names none."""
+    """Profiles of the configuration apply if `agent.json` names none."""
     guard = every_instruction(tmp_path, NONE, profile=["node"])["coding"].guard
     assert guard is not None
     assert ("node",) == guard.profiles
@@ -185,7 +189,7 @@ def told(folder: Path, settings: object, **given: Any) -> Story:
 
 
 def test_a_server_whose_program_is_missing(tmp_path: Path) -> None:
-    """It is left out, with a warning before the first session (AUT-230)."""
+    """A server without its program is skipped, with a warning at the start (AUT-230)."""
     own = tmp_path / "run/bin/server"
     own.parent.mkdir()
     own.write_text("#!/bin/sh\n")
@@ -211,7 +215,7 @@ def test_a_server_whose_program_is_missing(tmp_path: Path) -> None:
 
 
 def test_settings_that_were_changed(tmp_path: Path) -> None:
-    """A change between two runs is told: an agent may have made it (AUT-140)."""
+    """A change of `agent.json` between two runs is reported (AUT-140)."""
     folder = tmp_path / "run"
     assert [] == told(folder, NONE).warnings
     assert [] == told(folder, NONE).warnings
@@ -226,14 +230,14 @@ def test_settings_that_were_changed(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_used(tmp_path: Path) -> None:
-    """A file that is no JSON is ignored as a whole, with its place (AUT-130)."""
+    """Invalid JSON is ignored as a whole, with a warning that names the place (AUT-130)."""
     story = told(tmp_path / "run", '{"mcpServers": {}, ')
     assert any("agent.json line 1 column" in warning for warning in story.warnings)
     assert "all_passed" == story.ended.reason
 
 
 def test_an_unknown_profile(tmp_path: Path) -> None:
-    """It is an error before anything starts, which names the valid ones (AUT-138)."""
+    """An unknown profile is an error before anything starts; it names the valid ones (AUT-138)."""
     project = project_of(tmp_path / "run", [], {"profile": "cobol"}, start=START)
     seen = project.marbles.record(project.stream(journal=True))
     assert [("error", ConfigError)] == [(kind, type(value)) for _, kind, value in seen]
@@ -255,7 +259,7 @@ def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_instructions_of_the_project(tmp_path: Path) -> None:
-    """They replace the built-in ones; what cannot be taken is told in each session (AUT-121)."""
+    """They replace the built-in ones; an unusable one is reported in each session (AUT-121)."""
     folder = tmp_path / "run"
     project = project_of(folder, [Turn(leaves=START), Turn(), Turn(leaves=PASSED)], NONE)
     (folder / ".autonoe/initializer.md").write_text("Plan as I do.")
@@ -265,15 +269,15 @@ def test_instructions_of_the_project(tmp_path: Path) -> None:
     assert "Plan as I do." == first
     assert second == third
     assert agent_tool("set_deliverable_status") in second
-    warning = ".autonoe/coding.md is blank: the built-in instruction is used"
+    warning = ".autonoe/coding.md: blank; the built-in instruction is used"
     assert [warning, warning] == story.warnings
     assert [1.0, 2.0] == [
         when for when, event in story.of(DeliverWarning) if event.message == warning
     ]
 
 
-def test_what_else_a_session_is_told(tmp_path: Path) -> None:
-    """A fresh session each time, with nobody to ask, that knows its role and its run."""
+def test_other_options_of_a_session(tmp_path: Path) -> None:
+    """Each session is fresh and not interactive, and has its role and run in its environment."""
     given = every_instruction(tmp_path, NONE)
     for role, options in given.items():
         assert role == options.env["CUGGINO_ROLE"]

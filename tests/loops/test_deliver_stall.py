@@ -7,7 +7,7 @@ from typing import Any
 
 from reactivex import Observable, just
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.edges import run
 from cuggino.events import DeliverEnded, NoProgress, SessionEnded
 from cuggino.stages import fingerprint_stage
@@ -18,7 +18,7 @@ ONE = {"a": "passed", "b": "pending"}
 
 
 def test_sessions_that_change_nothing(tmp_path: Path) -> None:
-    """After `progress_patience` of them in a row the loop has stalled, and says why."""
+    """After `progress_patience` such sessions in a row the loop stalls, with the reason."""
     project = Delivered(tmp_path, [Turn()] * 3, START, fingerprints=["same"] * 4)
     story = project.run(progress_patience=3)
     assert ("stalled", 3) == (story.ended.reason, story.ended.sessions)
@@ -31,7 +31,7 @@ def test_sessions_that_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_change_of_a_status_is_progress(tmp_path: Path) -> None:
-    """So is one of the files; the count begins anew with either."""
+    """A changed status or file resets the count."""
     turns = [Turn(), Turn(leaves=ONE), Turn(), Turn(), Turn(), Turn()]
     states = ["s", "s", "s", "s", "t", "t", "t"]
     story = Delivered(tmp_path, turns, START, fingerprints=states).run(progress_patience=2)
@@ -39,7 +39,7 @@ def test_a_change_of_a_status_is_progress(tmp_path: Path) -> None:
 
 
 def test_marks_are_progress(tmp_path: Path) -> None:
-    """A session that has verified something has changed something."""
+    """A session that verified a deliverable made progress."""
     start = dict.fromkeys("abcd", "passed")
     turns = [Turn(verifies=[name]) for name in start]
     story = Delivered(tmp_path, turns, start, fingerprints=["s"] * 9).run(
@@ -49,30 +49,30 @@ def test_marks_are_progress(tmp_path: Path) -> None:
 
 
 def test_sessions_that_undo_each_other(tmp_path: Path) -> None:
-    """Coming back to states that were there before is a standstill too."""
+    """Returning to an earlier state is no progress."""
     states = ["s", "t", "s", "t", "s", "t"]
     story = Delivered(tmp_path, [Turn()] * 5, START, fingerprints=states).run(progress_patience=3)
     assert ("stalled", "oscillating") == (story.ended.reason, story.of(NoProgress)[0][1].kind)
     assert "came back to the same state" in story.ended.error
 
 
-def test_it_is_off_when_absent(tmp_path: Path) -> None:
-    """Without patience nobody looks at the project, and the limit of sessions ends it."""
+def test_without_patience(tmp_path: Path) -> None:
+    """Without patience the project is not fingerprinted, and the session limit ends the loop."""
     project = Delivered(tmp_path, [Turn()] * 9, START, fingerprints=[])
     story = project.run(progress_patience=None, max_sessions=9)
     assert "max_iterations" == story.ended.reason
 
 
 def test_failures_have_a_count_of_their_own(tmp_path: Path) -> None:
-    """A session that failed is not judged by what it changed."""
+    """A failed session does not count as one without progress."""
     failed = Turn((SessionEnded(outcome="failed", num_turns=1),))
     turns = [crash(), failed, crash(), Turn(), Turn()]
     story = Delivered(tmp_path, turns, START, fingerprints=["s"] * 3).run(progress_patience=2)
     assert ("stalled", 5) == (story.ended.reason, story.ended.sessions)
 
 
-def test_a_limit_comes_before_the_standstill(tmp_path: Path) -> None:
-    """What the rules say is said first."""
+def test_a_limit_comes_before_a_stall(tmp_path: Path) -> None:
+    """A termination rule takes precedence over a stall."""
     story = Delivered(tmp_path, [Turn()] * 2, START, fingerprints=["s"] * 3).run(
         progress_patience=2, max_sessions=2
     )
@@ -80,8 +80,8 @@ def test_a_limit_comes_before_the_standstill(tmp_path: Path) -> None:
     assert [] == story.of(NoProgress)
 
 
-def test_what_counts_as_the_project(tmp_path: Path) -> None:
-    """Notes, the status file and what cuggino keeps are left out of the look: no progress."""
+def test_files_that_are_no_progress(tmp_path: Path) -> None:
+    """Changes of notes, of the status file and of `.cuggino` are no progress."""
     project = Delivered(tmp_path, [Turn()], START)
     looked: list[dict[str, Any]] = []
 
@@ -89,7 +89,7 @@ def test_what_counts_as_the_project(tmp_path: Path) -> None:
         looked.append({"cwd": cwd, **options})
         return just("s")
 
-    project.service.fingerprint = look
+    project.replace(fingerprint=look)
     project.run(progress_patience=1)
     excluded = (Path(".autonoe-note.md"), Path(".autonoe"), Path(".cuggino"))
     assert [{"cwd": tmp_path, "exclude": excluded, "plan": None}] * 2 == looked
@@ -107,9 +107,9 @@ class Writing(Sessions):
 
 
 def test_notes_alone_in_a_real_project(tmp_path: Path) -> None:
-    """With the real look at files: notes and statuses written anew change nothing, code does."""
+    """In real files, rewritten notes and statuses are no progress, and code is."""
     project = Delivered(tmp_path, [Turn()] * 4, START, sessions=Writing)
-    project.service.fingerprint = fingerprint_stage
+    project.replace(fingerprint=fingerprint_stage)
     seen: list[Any] = []
     run(project.stream(progress_patience=2), seen.append)
     assert isinstance(seen[-1], DeliverEnded)

@@ -1,4 +1,4 @@
-"""How a run of the deliverables loop begins, and what of the status file it believes."""
+"""The start of the deliverables loop, and its use of the status file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_recheck_forces_a_session(start: Statuses, reason: str, tmp_path: Path) 
 
 
 def test_recheck_that_finds_a_fault(tmp_path: Path) -> None:
-    """What the forced session resets is worked on by the next."""
+    """A deliverable that the forced session resets is worked on by the next."""
     turns = [Turn(leaves={"a": "passed", "b": "pending"}), Turn(leaves=PASSED)]
     story = Delivered(tmp_path, turns, PASSED).run(recheck=True)
     assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
@@ -86,7 +86,7 @@ def test_the_first_session_is_planned(tmp_path: Path) -> None:
 
 
 def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
-    """As long as there is no status file the next session plans too."""
+    """Sessions plan until there is a status file."""
     story = Delivered(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)]).run()
     assert ["initializer"] * 3 == story.instructions
     assert "all_passed" == story.ended.reason
@@ -94,7 +94,7 @@ def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"deliverables": 3}', "\udcff"])
 def test_a_broken_status_file_at_the_start(content: str, tmp_path: Path) -> None:
-    """It is told, taken neither for none nor for all passed, and left as it is (AUT-104)."""
+    """A broken file is reported and kept; it is neither missing nor all passed (AUT-104)."""
     project = Delivered(tmp_path, [Turn()], start=PASSED)
     project.status_file.write_bytes(content.encode("utf-8", "surrogateescape"))
     before = project.status_file.read_bytes()
@@ -108,7 +108,7 @@ def test_a_broken_status_file_at_the_start(content: str, tmp_path: Path) -> None
 
 
 def test_a_status_file_that_breaks_on_the_way(tmp_path: Path) -> None:
-    """It decides nothing as long as it is broken; once mended it counts again."""
+    """A broken file decides nothing until it is repaired."""
     t = deliver_marbles(B=Writes("{"), P=Writes(PASSED))
     turns = [
         Turn(stream=t.cold("-B-d|")),
@@ -126,7 +126,7 @@ def test_a_status_file_that_breaks_on_the_way(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_between_sessions_hides_no_change(tmp_path: Path) -> None:
-    """What a session found broken and another mended is compared with what was known before."""
+    """Changes are found by comparing a repaired file with the last readable one."""
     t = deliver_marbles(B=Writes("{"), P=Writes({"a": "passed"}))
     project = Delivered(
         tmp_path, [Turn(stream=t.cold("-B--P-d|"))], {"a": "pending"}, t, t.hot("--!--!-")
@@ -136,8 +136,8 @@ def test_a_broken_file_between_sessions_hides_no_change(tmp_path: Path) -> None:
     assert [] == story.warnings
 
 
-def test_sloppy_status_files_are_told(tmp_path: Path) -> None:
-    """What is odd about a usable file is a warning each time that it is read."""
+def test_irregular_status_files_are_reported(tmp_path: Path) -> None:
+    """Each irregularity of a usable file is a warning, every time it is read."""
     project = Delivered(tmp_path, start=PASSED)
     text = project.status_file.read_text()
     project.status_file.write_text(text.replace('"blocked": false', '"blocked": true', 1))
@@ -147,7 +147,7 @@ def test_sloppy_status_files_are_told(tmp_path: Path) -> None:
 
 
 def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
-    """There is none before the first session and none after the last (AUT-033)."""
+    """There is a pause between sessions, but not before the first and after the last (AUT-033)."""
     t = deliver_marbles()
     streams = [t.cold("--d|") for _ in range(3)]
     turns = [Turn(stream=stream) for stream in streams]
@@ -161,14 +161,14 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
 
 
 def test_there_is_no_pause_by_default_of_zero(tmp_path: Path) -> None:
-    """A pause of nothing sets no timer: all sessions are in one instant."""
+    """A pause of zero sets no timer."""
     project = Delivered(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)], {"a": "pending"})
     story = project.run(session_pause=0.0)
     assert {0} == set(story.times(DeliverSessionStarted))
 
 
-def test_all_is_heard_of_an_agent(tmp_path: Path) -> None:
-    """What a session says comes as it is said, between its start and its end."""
+def test_all_events_of_an_agent_are_emitted(tmp_path: Path) -> None:
+    """The events of an agent are emitted as they arrive, between the session's start and end."""
     t = deliver_marbles(
         L=DeliverablesListed(),
         s=DeliverSessionStarted(session=1, instruction="initializer"),
@@ -194,7 +194,7 @@ def test_all_is_heard_of_an_agent(tmp_path: Path) -> None:
 
 
 def test_a_project_without_a_specification(tmp_path: Path) -> None:
-    """The look before the loop says what is missing."""
+    """The check before the loop reports the missing specification."""
     project = Delivered(tmp_path)
     with pytest.raises(ConfigError, match=r"SPEC\.md not found"):
         project.service.check()
@@ -203,7 +203,7 @@ def test_a_project_without_a_specification(tmp_path: Path) -> None:
 
 
 def test_the_interruption_comes_first(tmp_path: Path) -> None:
-    """A person who has interrupted before the start gets that as the end (AUT-050)."""
+    """A run interrupted before its start ends as interrupted (AUT-050)."""
     stop: Observable[object] = just("stop")
     story = Delivered(tmp_path, start=PASSED).run(interrupt=stop)
     assert ("interrupted", 2) == (story.ended.reason, story.ended.passed)

@@ -1,4 +1,4 @@
-"""What becomes of deliverables while a session runs, told as it is written (AUT-115, AUT-116)."""
+"""Status changes of deliverables during a session (AUT-115, AUT-116)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def changed(name: str, previous: str, status: str) -> DeliverableStatusChanged:
     )
 
 
-def test_changes_are_told_as_they_are_written(tmp_path: Path) -> None:
-    """Each change of the file is told at once, first what changed, then the whole."""
+def test_changes_are_reported_at_once(tmp_path: Path) -> None:
+    """Each change of the file is reported at once: first the changes, then the whole list."""
     t = deliver_marbles(
         s=DeliverSessionStarted(session=1, instruction="coding"),
         e=DeliverSessionEnded(
@@ -74,8 +74,8 @@ def test_changes_are_told_as_they_are_written(tmp_path: Path) -> None:
     project.assert_released()
 
 
-def test_a_change_that_nobody_reported_is_told_at_the_end(tmp_path: Path) -> None:
-    """What the folder's watch has missed is told before the end of the session."""
+def test_missed_changes_are_reported_at_the_end(tmp_path: Path) -> None:
+    """A change that the file watch missed is reported before the session's end."""
     t = deliver_marbles(B=Writes(BOTH))
     project = Delivered(tmp_path, [Turn(stream=t.cold("--B-d|"))], START, t)
     story = project.run()
@@ -92,7 +92,7 @@ def test_a_change_that_nobody_reported_is_told_at_the_end(tmp_path: Path) -> Non
 
 
 def test_two_changes_in_one_look(tmp_path: Path) -> None:
-    """They are told in the order of the file, with the list once behind them."""
+    """Two changes are reported in the order of the file, followed by one list."""
     t = deliver_marbles(W=Writes({"a": "blocked", "b": "passed", "c": "pending"}))
     start = {"c": "passed", "b": "pending", "a": "pending"}
     project = Delivered(tmp_path, [Turn(stream=t.cold("-W---d|"))], start, t, t.hot("--!"))
@@ -106,7 +106,7 @@ def test_two_changes_in_one_look(tmp_path: Path) -> None:
 
 
 def test_created_ones_are_listed(tmp_path: Path) -> None:
-    """A new deliverable has no status that changed; later changes of it are told."""
+    """A new deliverable is listed without a status change; later changes are reported."""
     t = deliver_marbles(N=Writes(START), O=Writes(ONE))
     project = Delivered(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
@@ -116,7 +116,7 @@ def test_created_ones_are_listed(tmp_path: Path) -> None:
 
 
 def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
-    """One that is deprecated is no change of status, and not listed any more."""
+    """A deprecated deliverable is no longer listed, and is no status change."""
     t = deliver_marbles(D=Writes({"a": "passed", "b": "pending (deprecated)"}))
     project = Delivered(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
     story = project.run()
@@ -126,7 +126,7 @@ def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
 
 
 def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None:
-    """A file that is written again as it was, and other files of the folder, say nothing."""
+    """An unchanged status file and other files of the folder cause no event."""
     t = deliver_marbles(W=Writes(START))
     project = Delivered(tmp_path, [Turn(stream=t.cold("-W-a-d|"))], START, t, t.hot("!!!!!!"))
     story = project.run(max_sessions=1)
@@ -135,7 +135,7 @@ def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None
 
 
 def test_a_status_that_comes_back(tmp_path: Path) -> None:
-    """A status that is set and reset is told twice when it was seen in between."""
+    """A status that is set and reset is reported twice if it was seen in between."""
     t = deliver_marbles(O=Writes(ONE), Z=Writes(START))
     project = Delivered(tmp_path, [Turn(stream=t.cold("-O-Z-d|"))], START, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
@@ -143,7 +143,7 @@ def test_a_status_that_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_watch_that_errors(tmp_path: Path) -> None:
-    """The session goes on; it is told, and so is at the end what was not seen meanwhile."""
+    """A failing file watch is reported, as are missed changes at the session's end."""
     t = deliver_marbles(O=Writes(ONE), B=Writes(BOTH))
     t.error = OSError("no more watches")
     agent, watch = t.cold("-O-B-d|"), t.hot("--!#")
@@ -159,7 +159,7 @@ def test_a_watch_that_errors(tmp_path: Path) -> None:
 
 
 def test_a_watch_that_cannot_begin(tmp_path: Path) -> None:
-    """Each session says so and does its work."""
+    """Each session reports the failed file watch and does its work."""
     t = deliver_marbles()
     turns = [Turn(stream=t.cold("-d|")), Turn(stream=t.cold("-d|"), leaves=BOTH)]
     story = Delivered(tmp_path, turns, START, t, throw(OSError("no"))).run()
@@ -168,7 +168,7 @@ def test_a_watch_that_cannot_begin(tmp_path: Path) -> None:
 
 
 def test_each_session_has_its_own_watch(tmp_path: Path) -> None:
-    """The folder is watched while a session runs, and not in the pauses."""
+    """The folder is watched during sessions only, not in pauses."""
     t = deliver_marbles(B=Writes(BOTH))
     watch = t.hot("- 1m !")
     turns = [Turn(stream=t.cold("--d|")), Turn(stream=t.cold("B-d|"))]
@@ -177,7 +177,7 @@ def test_each_session_has_its_own_watch(tmp_path: Path) -> None:
 
 
 def test_the_counts_of_a_session_that_crashed(tmp_path: Path) -> None:
-    """The end of the run counts what a failed session has done, though it decided nothing."""
+    """The result counts the changes of a failed session, though they decided nothing."""
     failed = crash()
     turn = Turn(events=(), error=failed.error, leaves=BOTH)
     story = Delivered(tmp_path, [turn], START).run(max_retries=0)

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import ClaudeAgent, Config, LlmAgent, Runtime, ScriptedAgent
+from cuggino import Config, LlmAgent, Runtime
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Failure, Limit, Run, Scenario, Step
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.errors import QuotaExceeded

@@ -104,7 +104,7 @@ def test_a_recorded_run(row: dict[str, Any], tmp_path: Path) -> None:
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """What is logged of the sessions themselves."""
+    """Return the logged lines about sessions."""
     last = [log["message"] for log in row["logs"] if not log["message"].startswith("Overall")]
     wanted = ("Session ", "Quota exceeded: ")
     unwanted = ("Session failed after",)

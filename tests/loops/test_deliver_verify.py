@@ -24,7 +24,7 @@ def checks(*ids: str, leaves: Statuses | str | None = None) -> Turn:
 
 
 def test_each_is_verified(tmp_path: Path) -> None:
-    """When all is passed sessions verify until each deliverable is verified."""
+    """When all deliverables have passed, sessions verify each of them."""
     project = Delivered(tmp_path, [Turn(leaves=PASSED), checks("a"), Turn(), checks("b")], PENDING)
     story = project.run(verify=True, model="m", plan_model="p")
     assert ["coding", "verify", "verify", "verify"] == story.instructions
@@ -40,7 +40,7 @@ def test_each_is_verified(tmp_path: Path) -> None:
 
 
 def test_a_refuted_one_is_worked_on_again(tmp_path: Path) -> None:
-    """When all are looked at what is pending is coded, then everything is verified anew."""
+    """After a full verification pending deliverables are coded, then all are verified again."""
     refuted = {"a": "passed", "b": "pending"}
     turns = [checks("a", "b", leaves=refuted), Turn(leaves=PASSED), checks("a"), checks("a", "b")]
     project = Delivered(tmp_path, [Turn(leaves=PASSED), *turns], PENDING)
@@ -51,7 +51,7 @@ def test_a_refuted_one_is_worked_on_again(tmp_path: Path) -> None:
 
 
 def test_one_that_is_refuted_again_and_again(tmp_path: Path) -> None:
-    """After `review_patience` times the loop has stalled, and names it."""
+    """After `review_patience` refutations the loop stalls and names the deliverable."""
     refutes = checks("a", "b", leaves={"a": "passed", "b": "pending"})
     turns = [Turn(leaves=PASSED), refutes] * 3
     story = Delivered(tmp_path, turns, PENDING).run(verify=True, review_patience=3)
@@ -62,7 +62,7 @@ def test_one_that_is_refuted_again_and_again(tmp_path: Path) -> None:
 
 
 def test_without_patience_there_is_no_end(tmp_path: Path) -> None:
-    """Without `review_patience` it goes on until the sessions are used up."""
+    """Without `review_patience` the loop continues up to the session limit."""
     refutes = checks("a", "b", leaves={"a": "passed", "b": "pending"})
     turns = [Turn(leaves=PASSED), refutes] * 5
     story = Delivered(tmp_path, turns, PENDING).run(verify=True, max_sessions=10)
@@ -80,7 +80,7 @@ def test_a_pending_one_that_was_not_to_be_verified(tmp_path: Path) -> None:
 
 
 def test_all_blocked_after_the_verification(tmp_path: Path) -> None:
-    """It is the end that all blocked ones have, and no success (AUT-001)."""
+    """All blocked after a verification ends the loop as blocked, not as a success (AUT-001)."""
     blocked = checks("a", "b", leaves={"a": "blocked", "b": "blocked"})
     story = Delivered(tmp_path, [blocked], PASSED).run(verify=True)
     assert ("all_blocked", 2) == (story.ended.reason, story.ended.blocked)
@@ -88,7 +88,7 @@ def test_all_blocked_after_the_verification(tmp_path: Path) -> None:
 
 
 def test_all_passed_at_the_start(tmp_path: Path) -> None:
-    """Who asks to verify gets it, also when there is nothing to code."""
+    """With `verify` finished deliverables are verified even if there is nothing to code."""
     story = Delivered(tmp_path, [checks("a", "b")], PASSED).run(verify=True)
     assert ["verify"] == story.instructions
     assert ("all_verified", 1) == (story.ended.reason, story.ended.sessions)
@@ -103,14 +103,14 @@ def test_ids_that_vanish(tmp_path: Path) -> None:
 
 
 def test_all_of_them_vanish(tmp_path: Path) -> None:
-    """An empty status file is nothing that was verified: the loop goes on with coding."""
+    """An empty status file counts as not verified: the loop continues with coding."""
     story = Delivered(tmp_path, [Turn(leaves={}), Turn()], PASSED).run(verify=True, max_sessions=2)
     assert ["verify", "coding"] == story.instructions
     assert ("max_iterations", None) == (story.ended.reason, story.ended.verified)
 
 
 def test_a_broken_status_file_while_verifying(tmp_path: Path) -> None:
-    """What cannot be read is not verified, though all marks are there."""
+    """A broken status file is not verified, even if all marks are present."""
     turns = [checks("a", "b", leaves="{"), Turn(leaves=PASSED)]
     story = Delivered(tmp_path, turns, PASSED).run(verify=True)
     assert ["verify", "verify"] == story.instructions
@@ -119,7 +119,7 @@ def test_a_broken_status_file_while_verifying(tmp_path: Path) -> None:
 
 
 def test_failures_while_verifying(tmp_path: Path) -> None:
-    """A session that fails is followed by another one that verifies."""
+    """A failed verifying session is followed by another one."""
     turns = [checks("a"), crash(), checks("b")]
     story = Delivered(tmp_path, turns, PASSED).run(verify=True)
     assert ["verify"] * 3 == story.instructions
@@ -134,7 +134,7 @@ def test_failures_while_verifying(tmp_path: Path) -> None:
 
 
 def test_a_lost_file_of_what_is_verified(tmp_path: Path) -> None:
-    """It is begun anew before the next session, so that its agent can go on."""
+    """A lost file of verified marks is recreated before the next session."""
     t = deliver_marbles()
     turns = [Turn(stream=t.cold("-d|"), verifies=["a"]), checks("b"), checks("a")]
     project = Delivered(tmp_path, turns, PASSED, t)
@@ -154,7 +154,7 @@ def test_a_lost_file_of_what_is_verified(tmp_path: Path) -> None:
     [(1, ["coding"]), (2, ["coding", "verify"]), (3, ["coding", "verify", "coding"])],
 )
 def test_the_limit_of_sessions(most: int, instructions: list[str], tmp_path: Path) -> None:
-    """It holds in every phase, and what is not verified yet is no success."""
+    """The session limit applies in every phase; an unfinished verification is no success."""
     turns = [
         Turn(leaves=PASSED),
         checks("a", "b", leaves={"a": "passed", "b": "pending"}),
@@ -166,7 +166,7 @@ def test_the_limit_of_sessions(most: int, instructions: list[str], tmp_path: Pat
 
 
 def test_changes_of_marks_are_listed_as_they_come(tmp_path: Path) -> None:
-    """A list with what is verified is told when the folder changes."""
+    """A list with the verified deliverables is emitted when the folder changes."""
     t = deliver_marbles(W=Writes(PASSED))
     turn = Turn(stream=t.cold("-W--d|"), verifies=["a"])
     project = Delivered(tmp_path, [turn], PASSED, t, t.hot("--!"))
@@ -180,7 +180,7 @@ def test_changes_of_marks_are_listed_as_they_come(tmp_path: Path) -> None:
 
 
 def test_sync(tmp_path: Path) -> None:
-    """One session compares, the next verify each active deliverable, whatever its status."""
+    """One session compares, the next verify each active deliverable of any status."""
     after = {"a": "pending", "b": "passed", "c": "blocked", "d": "pending (deprecated)"}
     project = Delivered(
         tmp_path, [Turn(leaves=after), checks("a", "b"), checks("c")], {"a": "pending"}
@@ -222,7 +222,7 @@ def test_a_failed_comparison_is_repeated(failure: Turn, tmp_path: Path) -> None:
 
 
 def test_a_comparison_that_leaves_a_broken_file(tmp_path: Path) -> None:
-    """It is repeated: nothing is known that could be verified."""
+    """A comparison that leaves a broken file is repeated."""
     turns = [Turn(leaves="{"), Turn(leaves=PASSED), checks("a", "b")]
     story = Delivered(tmp_path, turns, PENDING).run(workflow="sync")
     assert ["sync", "sync", "verify"] == story.instructions
@@ -231,7 +231,7 @@ def test_a_comparison_that_leaves_a_broken_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("most", "verified"), [(1, 0), (2, 1)])
 def test_the_limit_of_sessions_in_sync(most: int, verified: int, tmp_path: Path) -> None:
-    """It holds after the comparison and while verifying."""
+    """The session limit applies after the comparison and during verification."""
     story = Delivered(tmp_path, [Turn(), checks("a")], PENDING).run(
         workflow="sync", max_sessions=most
     )
@@ -243,7 +243,7 @@ def test_the_limit_of_sessions_in_sync(most: int, verified: int, tmp_path: Path)
 
 
 def test_sync_leaves_what_it_refuted(tmp_path: Path) -> None:
-    """It codes nothing: a verified deliverable may be pending."""
+    """A sync codes nothing: a verified deliverable may be pending."""
     story = Delivered(tmp_path, [Turn(), checks("a", "b", leaves=PENDING)], PASSED).run(
         workflow="sync"
     )

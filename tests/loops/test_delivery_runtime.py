@@ -1,4 +1,4 @@
-"""`Runtime.deliver` and `Runtime.resume_delivery`: the look before the loop, and the options."""
+"""`Runtime.deliver` and `Runtime.resume_delivery`: the checks before the loop, the options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told(stream: Observable[Any]) -> list[Event]:
 
 
 def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
-    """Those that are given come before them; numbers that cannot be are refused by name."""
+    """Given options override the configuration; invalid numbers are refused by name."""
     live = runtime(tmp_path, max_retries=7, model="m", progress_patience=None)
     options = live.deliver_options(model="n", session_pause=0.5)
     assert (7, "n", 0.5, None) == (
@@ -47,8 +47,8 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
         live.deliver_options(max_sessions=0)
 
 
-def test_it_delivers(tmp_path: Path) -> None:
-    """The loop runs in the project's folder, and leaves a journal and nothing else of the run."""
+def test_a_run(tmp_path: Path) -> None:
+    """The loop runs in the project's folder and leaves only a journal."""
     live = runtime(tmp_path, Turn(leaves={"a": "pending"}), Turn(leaves=PASSED))
     last = told(live.deliver(live.deliver_options(session_pause=0)))[-1]
     assert isinstance(last, DeliverEnded)
@@ -67,8 +67,8 @@ def test_a_project_without_a_specification(tmp_path: Path) -> None:
     assert [".autonoe"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_it_goes_on(tmp_path: Path) -> None:
-    """The latest unfinished run goes on, or the one that is named; then there is none left."""
+def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
+    """The latest unfinished run is resumed, or the named one; then there is none left."""
     first = runtime(tmp_path, Turn(leaves={"a": "pending"}))
     stop: Observable[object] = just("stop")
     ended = told(first.deliver(first.deliver_options(session_pause=0), interrupt=stop))[-1]
@@ -88,8 +88,8 @@ def test_it_goes_on(tmp_path: Path) -> None:
         told(live.resume_delivery())
 
 
-def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
-    """It is refused before anything is written."""
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    """Without an unfinished run, resuming is refused before anything is written."""
     live = runtime(tmp_path)
     with pytest.raises(CugginoError, match="no unfinished run"):
         told(live.resume_delivery())

@@ -1,4 +1,4 @@
-"""However a run with the scripted agent is ended, nothing of it is left."""
+"""Every way to end a run with the scripted agent leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import cuggino
-from cuggino import Config, ScriptedAgent
+from cuggino import Config
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.loops.endings import RUN_TOOL, Endings, Project

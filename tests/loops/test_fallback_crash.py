@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents import Candidate, RoutedAgent
-from cuggino.agents.protocol import LlmAgent
+from cuggino.agents.base import LlmAgent
 from cuggino.errors import AgentFailed, AgentFailure, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
@@ -38,7 +38,7 @@ def delivery(folder: Path, first: list[Turn], then: list[Turn]) -> tuple[Deliver
     """A deliverables loop in which B is there for when A cannot go on."""
     project = Delivered(folder, first, START)
     spare = Sessions(then, folder)
-    project.service.agent = routed(project.agent, spare)
+    project.replace(agent=routed(project.agent, spare))
     return project, spare
 
 
@@ -46,12 +46,12 @@ def building(folder: Path, then: dict[str, Any], **first: Any) -> tuple[Built, B
     """The plan/build loop, as `delivery`; both agents play turns by phase, in one folder."""
     project = Built(folder, **first)
     spare = Built(folder, **then).agent
-    project.service.agent = routed(project.agent, spare)
+    project.replace(agent=routed(project.agent, spare))
     return project, spare
 
 
 def fell(events: list[Any]) -> list[tuple[str, str, str, str]]:
-    """Who took over from whom, as what, and why."""
+    """Return role, agent, fallback and reason of each fallback."""
     return [
         (event.role, event.from_agent, event.to_agent, event.reason)
         for event in events
@@ -60,8 +60,8 @@ def fell(events: list[Any]) -> list[tuple[str, str, str, str]]:
 
 
 class TestDeliver:
-    def test_another_takes_over(self, tmp_path: Path) -> None:
-        """The other begins anew with the same prompt; it is the same session of the run."""
+    def test_the_fallback_takes_over(self, tmp_path: Path) -> None:
+        """The fallback agent starts with the same prompt, within the same session of the run."""
         project, spare = delivery(tmp_path, [crash()], [Turn(leaves=BOTH)])
         story = project.run(max_retries=0)
         assert [("coding", "A", "B", "crash")] == fell(story.events)
@@ -74,7 +74,7 @@ class TestDeliver:
         project.assert_released()
 
     def test_an_execution_error(self, tmp_path: Path) -> None:
-        """So it is when the program told a failure of its own; what it took is counted."""
+        """An agent that reports a failed result is replaced as well, and its cost counts."""
         ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
         failed = Turn((ended,), error=AgentFailed("oh", reason="unknown"))
         project, _ = delivery(tmp_path, [failed], [Turn(leaves=BOTH)])
@@ -83,8 +83,8 @@ class TestDeliver:
         assert ["completed"] == story.outcomes
         assert 0.51 == pytest.approx(story.ended.cost_usd)
 
-    def test_further_sessions_go_straight_to_it(self, tmp_path: Path) -> None:
-        """For a quarter of an hour; then the first is asked again."""
+    def test_further_sessions_use_the_fallback(self, tmp_path: Path) -> None:
+        """Further sessions use the fallback for 15 minutes, then the first agent again."""
         project, spare = delivery(
             tmp_path, [crash(), Turn(leaves=BOTH)], [Turn(leaves=START), Turn(leaves=ONE)]
         )
@@ -95,15 +95,15 @@ class TestDeliver:
         assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
         assert (2, 2) == (len(project.agent.spawned), len(spare.spawned))
 
-    def test_a_second_crash_makes_it_longer(self, tmp_path: Path) -> None:
-        """Who crashes again when it is asked again is not asked for twice as long."""
+    def test_a_second_crash_doubles_the_cooldown(self, tmp_path: Path) -> None:
+        """A second crash after the cooldown doubles it."""
         project, _ = delivery(tmp_path, [crash(), crash()], [Turn(leaves=ONE), Turn(leaves=BOTH)])
         story = project.run(session_pause=1000.0)
         until = [event.until for _, event in story.of(AgentFellBack)]
         assert [second(900), second(1000 + 1800)] == until
 
     def test_both_crash(self, tmp_path: Path) -> None:
-        """When nobody is left it has failed, and another session follows, of the last one."""
+        """If all agents crash, the session has failed, and the last agent runs the next one."""
         project, spare = delivery(tmp_path, [crash("a")], [crash("b"), Turn(leaves=BOTH)])
         story = project.run()
         assert [("coding", "A", "B", "crash")] == fell(story.events)
@@ -112,8 +112,8 @@ class TestDeliver:
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
     @pytest.mark.parametrize("wait", [False, True])
-    def test_a_crash_is_no_limit(self, wait: bool, tmp_path: Path) -> None:
-        """While the first has no usage left, a crash of the other neither ends nor stops it."""
+    def test_a_crash_of_the_fallback(self, wait: bool, tmp_path: Path) -> None:
+        """A crash of the fallback does not end the loop during the limit of the first agent."""
         project, spare = delivery(tmp_path, [LIMIT], [crash(), Turn(leaves=BOTH)])
         story = project.run(wait_for_quota=wait)
         assert [("coding", "A", "B", "quota")] == fell(story.events)
@@ -122,18 +122,18 @@ class TestDeliver:
         assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
-    def test_an_outage_is_one(self, tmp_path: Path) -> None:
-        """An outage of the other that outlasts its retries leaves the first one's limit."""
+    def test_an_outage_of_the_fallback(self, tmp_path: Path) -> None:
+        """A lasting outage of the fallback ends the loop with the first agent's limit."""
         down = crash("529", reason="overloaded")
         project, _ = delivery(tmp_path, [LIMIT], [down, down])
         story = project.run(max_retries=1)
         assert isinstance(story.error, QuotaExceeded)
         assert second(HOUR) == story.error.resets_at
-        assert "no agent is left (A: limit met; B: 529)" == story.error.message
+        assert "no agent is available (A: limit met; B: 529)" == story.error.message
 
     @pytest.mark.parametrize("reason", ["crash", "overloaded"])
-    def test_a_good_result_is_one(self, reason: AgentFailure, tmp_path: Path) -> None:
-        """An error behind a good result is mended by nobody (AUT-024)."""
+    def test_a_good_result_needs_no_fallback(self, reason: AgentFailure, tmp_path: Path) -> None:
+        """An error after a good result causes no fallback (AUT-024)."""
         turn = Turn(leaves=BOTH, error=AgentFailed("late", reason=reason))
         project, spare = delivery(tmp_path, [turn], [])
         story = project.run()
@@ -142,8 +142,8 @@ class TestDeliver:
         assert (1, 0) == (len(project.agent.spawned), len(spare.spawned))
 
     @pytest.mark.parametrize("reason", ["prompt_too_long", "bad_request"])
-    def test_what_another_would_meet_too(self, reason: AgentFailure, tmp_path: Path) -> None:
-        """It is the failure of the session, and another one of the same agent follows."""
+    def test_a_failure_of_every_agent(self, reason: AgentFailure, tmp_path: Path) -> None:
+        """A failure that every agent would meet is followed by a session of the same one."""
         project, spare = delivery(tmp_path, [crash(reason=reason), Turn(leaves=BOTH)], [])
         story = project.run()
         assert ["error", "completed"] == story.outcomes
@@ -152,8 +152,8 @@ class TestDeliver:
 
 class TestPlanBuild:
     @pytest.mark.parametrize("phase", ["plan", "build"])
-    def test_another_takes_over(self, phase: str, tmp_path: Path) -> None:
-        """The other begins the phase anew with the same prompt; it is the same iteration."""
+    def test_the_fallback_takes_over(self, phase: str, tmp_path: Path) -> None:
+        """The fallback agent starts the phase with the same prompt, within the same iteration."""
         good = {"plan": [built.Turn()], "build": [built.Turn(has(True))]}
         project, spare = building(tmp_path, good, **{**good, phase: [built.crash()]})
         story = project.run(start="plan", max_retries=0)
@@ -165,8 +165,8 @@ class TestPlanBuild:
         assert project.agent.of(phase)[0].prompt == other.prompt
         project.assert_released()
 
-    def test_further_sessions_go_straight_to_it(self, tmp_path: Path) -> None:
-        """In all phases, for a quarter of an hour; then the first is asked again."""
+    def test_further_sessions_use_the_fallback(self, tmp_path: Path) -> None:
+        """All phases use the fallback for 15 minutes, then the first agent again."""
         project, spare = building(
             tmp_path,
             {"plan": [built.Turn()], "build": [built.Turn(), built.Turn()]},
@@ -179,7 +179,7 @@ class TestPlanBuild:
         assert (1, 2) == (len(project.agent.of("build")), len(spare.of("build")))
 
     def test_a_verification(self, tmp_path: Path) -> None:
-        """A verifying agent that crashes is no refutation: the other one answers."""
+        """A crash of the verifying agent is no refutation: the fallback answers."""
         project, spare = building(
             tmp_path,
             {"judge": [verdict(), verdict()]},
@@ -193,8 +193,8 @@ class TestPlanBuild:
         assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
         assert 2 == len(spare.of("judge"))
 
-    def test_the_answer_is_that_of_the_other(self, tmp_path: Path) -> None:
-        """What the one that crashed had said is no verdict when the other says nothing."""
+    def test_the_verdict_of_the_fallback(self, tmp_path: Path) -> None:
+        """Words of an agent that crashed are no verdict if its fallback gives none."""
         yes = verdict().events[0]
         silent = built.Turn(events=(built.END,))
         project, _ = building(

@@ -1,4 +1,4 @@
-"""Each loop goes on in another process with the agents that were set aside in the first."""
+"""A resumed run of each loop keeps its cooldowns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents import Candidate, RoutedAgent
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.config import Config
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, RunResumed, WatchItemCompleted
@@ -52,7 +52,7 @@ class Process:
 
     @property
     def asked(self) -> tuple[int, int]:
-        """How many sessions were begun with each."""
+        """The number of sessions of each agent."""
         return len(self.a.spawned), len(self.b.spawned)
 
     def begin(self, loop: str, *, until: str) -> Any:
@@ -65,7 +65,7 @@ class Process:
         return begin[loop]()
 
     def resume(self, loop: str, *, until: float | str) -> Any:
-        """A watch goes on by itself."""
+        """Resume the run; a watch is started again."""
         runtime = self.cousin.runtime
         go_on: dict[str, Callable[[], Any]] = {
             "run": runtime.resume,
@@ -85,16 +85,16 @@ def no_login(_clock: VirtualClock) -> list[Any]:
 
 
 def crashes(_clock: VirtualClock) -> list[Any]:
-    """As often as it is started, with three retries where it is retried."""
+    """Return a failing session as often as it is started, with three retries."""
     return [[AgentFailed("it crashed", reason="crash")] for _ in range(4)]
 
 
 @pytest.mark.parametrize(("failing", "back"), [(limit, "2h"), (no_login, "16m"), (crashes, "16m")])
 @pytest.mark.parametrize("loop", ["run", "watch", "deliver", "loop"])
-def test_who_was_set_aside(
+def test_cooldowns_are_kept(
     loop: str, failing: Callable[[VirtualClock], list[Any]], back: str, tmp_path: Path
 ) -> None:
-    """The first is not asked by the next process until its time, and by a later one it is."""
+    """A resumed run keeps its cooldowns, until they are over."""
     clock, role = VirtualClock(), ROLES[loop]
     first = Process(tmp_path, clock, {role: failing(clock)}, {role: [[Wait("3h")]]})
     first.cousin.write(".cuggino/backlog/one.md", "Do it.")
@@ -115,8 +115,8 @@ def test_who_was_set_aside(
     assert (1, 0) == third.asked
 
 
-def test_another_item_of_a_watch_that_was_killed(tmp_path: Path) -> None:
-    """A watch that was killed while it waited goes on with who it had set aside."""
+def test_a_killed_watch_keeps_its_cooldowns(tmp_path: Path) -> None:
+    """A watch that was killed during a wait keeps its cooldowns."""
     clock = VirtualClock()
     planned = runs(DONE)
     first = Process(tmp_path, clock, {"planning": limit(clock)}, planned)
@@ -137,8 +137,8 @@ def test_another_item_of_a_watch_that_was_killed(tmp_path: Path) -> None:
     assert (0, 3) == second.asked
 
 
-def test_what_the_process_has_seen_itself(tmp_path: Path) -> None:
-    """A run that is gone on with in a process whose agents have worked since then changes none."""
+def test_later_cooldowns_are_not_changed(tmp_path: Path) -> None:
+    """Resuming a run does not change cooldowns that its process has set since."""
     clock = VirtualClock()
     first = Process(tmp_path, clock, {"planning": limit(clock)}, {"planning": [[Wait("3h")]]})
     first.begin("run", until="5m")

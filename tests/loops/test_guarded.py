@@ -1,4 +1,4 @@
-"""Which policy the sessions of the loops are held to."""
+"""The guard's policy for sessions of the loops."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ import pytest
 
 import cuggino
 from cuggino import Config, Runtime
-from cuggino.agents.protocol import Role, SpawnOptions
+from cuggino.agents.base import Capabilities, Role, SpawnOptions
 from cuggino.events import AgentMessage, Approved, Done, LlmMarkerEvent, PlanComplete
+from cuggino.guard.policy import Policy
 from cuggino.operators import marker_tags
-from cuggino.security.policy import Policy
 from cuggino.testing import AgentRun, InMemoryAgent
 
 
 @dataclass(slots=True)
 class Guarded(InMemoryAgent):
-    """An agent that can be held to a policy."""
+    """An agent with a guard."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(guard="calls")
 
     def check_guard(self, policy: Policy) -> None:
-        """It always can."""
+        """Accept any policy."""
 
 
 def says(marker: type[LlmMarkerEvent]) -> AgentRun:
@@ -34,7 +38,7 @@ def says(marker: type[LlmMarkerEvent]) -> AgentRun:
 def sessions(
     folder: Path, agent: type[InMemoryAgent] = Guarded, **config: Any
 ) -> dict[str, SpawnOptions]:
-    """What the sessions of an approved run were started with, by role."""
+    """Return the options of the sessions of an approved run, by role."""
     (folder / ".specs").mkdir(exist_ok=True)
     runs: dict[Role, list[AgentRun]] = {
         "planning": [says(PlanComplete)],
@@ -47,7 +51,7 @@ def sessions(
     return {str(options.role): options for options in doubled.spawned}
 
 
-def test_each_role_is_held_to_its_permissions(tmp_path: Path) -> None:
+def test_each_role_has_its_policy(tmp_path: Path) -> None:
     """The planner may write its plan, the reviewer its review, the implementer no specification."""
     started = sessions(tmp_path)
     guards = {role: options.guard for role, options in started.items()}
@@ -80,8 +84,8 @@ def test_the_settings_reach_the_policy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("agent", "guard"), [(Guarded, "off"), (InMemoryAgent, "roles")])
-def test_no_policy(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> None:
-    """Without the guard, and for an agent that knows none, there is no policy."""
+def test_without_the_guard(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> None:
+    """There is no policy with the guard off, or for an agent without guard support."""
     started = sessions(tmp_path, agent, guard=guard)
     assert {None} == {options.guard for options in started.values()}
     assert 3 == len(started)
@@ -89,7 +93,7 @@ def test_no_policy(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> No
 
 
 def test_each_role_has_its_sandbox(tmp_path: Path) -> None:
-    """With the guard comes a sandbox that keeps the specs; it can be turned off by itself."""
+    """The guard brings a sandbox that protects the specifications and can be turned off."""
     for role, options in sessions(tmp_path, sandbox_domains=["*.example.com"]).items():
         assert options.sandbox is not None, role
         assert "*.example.com" in options.sandbox.domains

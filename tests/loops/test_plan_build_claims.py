@@ -1,4 +1,4 @@
-"""Who says that a job is done, and who verifies the build (LOP-095, LOP-096)."""
+"""Claims that a job is done, and the verification of the build (LOP-095, LOP-096)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ YES = verdict()
 
 
 @pytest.mark.parametrize("role", ["plan", "build"])
-def test_what_a_failed_session_calls_done(role: str, tmp_path: Path) -> None:
-    """It is verified as well, before another session takes it for granted."""
+def test_a_claim_of_a_failed_session(role: str, tmp_path: Path) -> None:
+    """A job that a failed session calls done is verified before the next session."""
     failing = crash(leaves=has(J1="done"))
     turns: dict[str, list[Turn]] = {"plan": [Turn()], "build": [LAST]}
     turns[role].insert(0, failing)
@@ -44,8 +44,8 @@ def test_what_a_failed_session_calls_done(role: str, tmp_path: Path) -> None:
     assert "complete" == story.ended.reason
 
 
-def test_what_the_plan_calls_done(tmp_path: Path) -> None:
-    """It is a claim too; what was done before the run is not verified."""
+def test_a_claim_of_the_plan(tmp_path: Path) -> None:
+    """A job that the plan calls done is verified; one that was done before the run is not."""
     plan = [Turn(has(J1="done", J2="done"))]
     project = Built(tmp_path, [Turn({DONE_FILE: "x"})], plan=plan, files=has(J1="done"))
     story = project.run(start="plan")
@@ -53,8 +53,8 @@ def test_what_the_plan_calls_done(tmp_path: Path) -> None:
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
 
 
-def test_what_a_stopped_run_has_claimed(tmp_path: Path) -> None:
-    """A new run verifies what an earlier one has seen open; what it does not know was done."""
+def test_a_claim_of_an_earlier_run(tmp_path: Path) -> None:
+    """A new run verifies jobs that an earlier run saw open; others count as done."""
     t = built_marbles()
     killed = Turn(has(J1="done"), stream=t.cold("a-----"))
     first = Built(tmp_path, [killed], files=OPEN, marbles=t)
@@ -65,13 +65,13 @@ def test_what_a_stopped_run_has_claimed(tmp_path: Path) -> None:
 
 
 def test_done_again(tmp_path: Path) -> None:
-    """A job that was taken up again in an iteration is verified again."""
+    """A job reopened in an iteration is verified again."""
     project = Built(tmp_path, [Turn(OPEN), LAST], files=has(J1="done"))
     assert [("J1", True)] == project.run().verdicts
 
 
 def test_the_same_id_twice(tmp_path: Path) -> None:
-    """It is done when all of its jobs are, and one refutation counts once for all."""
+    """Jobs with the same id are done when all of them are; a refutation counts once."""
     twice = json.loads(jobs(J1="done"))
     twice["jobs"] *= 2
     project = Built(tmp_path, [Turn({JOBS: json.dumps(twice)})], [YES, verdict(False, "no")])
@@ -82,7 +82,7 @@ def test_the_same_id_twice(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_that_is_mended(tmp_path: Path) -> None:
-    """What was done before it broke is not verified again."""
+    """Jobs done before the file broke are not verified again."""
     turns = [Turn({JOBS: "["}), Turn(has(True, J1="done", J2="done"))]
     project = Built(tmp_path, turns, files=has(J1="done", J2="open"))
     story = project.run()
@@ -100,7 +100,7 @@ def test_a_broken_file_that_is_mended(tmp_path: Path) -> None:
     ],
 )
 def test_the_build_by_an_agent(answer: Turn, passed: list[bool], tmp_path: Path) -> None:
-    """What it finds is for the next session; one that cannot answer finds nothing."""
+    """Its findings go to the next session; an agent that cannot answer has none."""
     project = Built(tmp_path, [Turn(), Turn({DONE_FILE: "x"})], [answer, YES])
     story = project.run()
     assert [*passed, True] == [event.passed for event in story.of(BuildVerified)]
@@ -109,7 +109,7 @@ def test_the_build_by_an_agent(answer: Turn, passed: list[bool], tmp_path: Path)
 
 
 def test_the_model_of_the_verifier(tmp_path: Path) -> None:
-    """It is that of the builder, unless it has its own."""
+    """The verifier uses the builder's model unless it has its own."""
     project = Built(tmp_path, [Turn()])
     project.run(max_sessions=1, model="m")
     assert "m" == project.agent.of("judge")[0].model
@@ -119,15 +119,15 @@ def test_the_model_of_the_verifier(tmp_path: Path) -> None:
 
 
 def test_commits_that_are_not_conventional(tmp_path: Path) -> None:
-    """They are an issue of a job, and no failure."""
+    """Unconventional commits are an issue of a job, not a failure."""
     project = Built(tmp_path, [Turn(has(True, J1="done"), commits=("stuff",))], files=OPEN)
     (told,) = project.run().of(JobVerified)
     assert told.passed
     assert "Commit message is not conventional" in told.issues[0]
 
 
-def test_what_a_verifier_calls_done(tmp_path: Path) -> None:
-    """A job that is marked while others are verified goes back, and has not failed."""
+def test_a_claim_of_a_verifier(tmp_path: Path) -> None:
+    """A job marked during the verification of others is reopened without a failure."""
     marks = Turn(has(J1="done", J2="done"), YES.events)
     project = Built(tmp_path, [DONE], [marks, YES], files=has(J1="open", J2="open"))
     story = project.run(max_sessions=1)

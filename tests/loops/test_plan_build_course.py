@@ -1,4 +1,4 @@
-"""Which session follows which in the plan/build loop, and what ends it."""
+"""The order of sessions in the plan/build loop, and its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     VerificationEnded,
 )
-from cuggino.prompts.loop_prompts import PromptNotFound
+from cuggino.prompts.plan_build import PromptNotFound
 from tests.loops.built import (
     DONE_FILE,
     JOBS,
@@ -67,7 +67,7 @@ def test_phases_in_order(tmp_path: Path) -> None:
 
 
 def test_plan_removes_an_old_done_file(tmp_path: Path) -> None:
-    """What an earlier run has left does not end this one; the planning agent sees no done file."""
+    """A done file of an earlier run is removed before planning and does not end the loop."""
     seen: list[bool] = []
 
     def head(_scheduler: object) -> Observable[str]:
@@ -81,7 +81,7 @@ def test_plan_removes_an_old_done_file(tmp_path: Path) -> None:
 
 
 def test_no_plan_prompt(tmp_path: Path) -> None:
-    """It is told, and what there is is built; that was no iteration."""
+    """A missing plan prompt is reported, and the existing jobs are built."""
     project = Built(tmp_path, [Turn(has(True))], files={"PLAN.PROMPT.md": None})
     story = project.run(start="plan")
     assert ["Plan prompt not found: Prompt file not found: PLAN.PROMPT.md"] == [
@@ -91,8 +91,8 @@ def test_no_plan_prompt(tmp_path: Path) -> None:
     assert [1] == [event.iteration for event in story.of(PlanBuildIterationEnded)]
 
 
-def test_nothing_but_a_plan_without_its_prompt(tmp_path: Path) -> None:
-    """Who wants a plan alone has none then: it is an error and no success."""
+def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:
+    """A missing plan prompt is an error with `plan_only`."""
     project = Built(tmp_path, files={"PLAN.PROMPT.md": None})
     story = project.run(start="plan", plan_only=True)
     assert ("failed", 0) == (story.ended.reason, story.ended.iterations)
@@ -101,7 +101,7 @@ def test_nothing_but_a_plan_without_its_prompt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, " \n"])
 def test_no_build_prompt(content: str | None, tmp_path: Path) -> None:
-    """Nothing can be built: it is an error, and no session has begun."""
+    """A missing build prompt is an error before any session starts."""
     project = Built(tmp_path, plan=[Turn()], files={"BUILD.PROMPT.md": content})
     story = project.run(start="plan")
     assert ("failed", 1) == (story.ended.reason, story.ended.iterations)
@@ -112,14 +112,14 @@ def test_no_build_prompt(content: str | None, tmp_path: Path) -> None:
 
 
 def test_plan_only(tmp_path: Path) -> None:
-    """It ends when it is planned, which is a success."""
+    """With `plan_only` the loop ends after planning, as a success."""
     project = Built(tmp_path, plan=[Turn(has(J1="open"))])
     ended = project.run(start="plan", plan_only=True).ended
     assert ("planned", 1, 1, True) == (ended.reason, ended.iterations, ended.open, ended.success)
 
 
-def test_a_prompt_is_read_anew(tmp_path: Path) -> None:
-    """A prompt that changes in mid-run counts from the next session on."""
+def test_a_prompt_is_read_for_each_session(tmp_path: Path) -> None:
+    """A prompt changed during the run applies from the next session on."""
     turns = [Turn({"BUILD.PROMPT.md": "Otherwise.\n"}), Turn(has(True))]
     project = Built(tmp_path, turns)
     project.run()
@@ -140,7 +140,7 @@ def test_a_prompt_is_read_anew(tmp_path: Path) -> None:
 def test_a_done_file_at_the_start(
     files: dict[str, Any], given: Any, sessions: int, rejected: list[str], tmp_path: Path
 ) -> None:
-    """There is nothing to do, unless a job is open, or the file is to be removed."""
+    """A done file ends the loop at its start unless a job is open or the file is to be removed."""
     last = Turn(has(True, J1="done", J2="done"))
     project = Built(tmp_path, [last], files={DONE_FILE: "old", **files})
     story = project.run(**given)
@@ -151,7 +151,7 @@ def test_a_done_file_at_the_start(
 
 
 def test_a_folder_is_no_done_file(tmp_path: Path) -> None:
-    """A folder of that name neither ends the loop nor is it removed."""
+    """A folder with that name neither ends the loop nor is removed."""
     (tmp_path / DONE_FILE).mkdir()
     project = Built(tmp_path, spare=Turn(), plan=[Turn()])
     assert "max_iterations" == project.run(start="plan", max_sessions=3).ended.reason
@@ -159,7 +159,7 @@ def test_a_folder_is_no_done_file(tmp_path: Path) -> None:
 
 
 def test_a_done_file_in_a_pause(tmp_path: Path) -> None:
-    """A person may make it between two iterations; the loop ends there."""
+    """A done file created between two iterations ends the loop."""
     t = built_marbles()
     project = Built(tmp_path, [Turn()], marbles=t, files=has(J1="open"))
     t.scheduler.schedule_absolute(5.0, lambda *_: write(tmp_path, has(True, J1="done")))
@@ -173,7 +173,7 @@ def test_a_done_file_in_a_pause(tmp_path: Path) -> None:
 
 
 def test_a_done_file_in_mid_session(tmp_path: Path) -> None:
-    """The session is not ended for it, and its verification comes first."""
+    """A done file does not end the running session, which is verified first."""
     t = built_marbles(m=Does(has(True)))
     agent, judge = t.cold("-am--d|"), t.cold("--jd|")
     project = Built(tmp_path, [Turn(stream=agent)], [Turn(stream=judge)], marbles=t)
@@ -183,7 +183,7 @@ def test_a_done_file_in_mid_session(tmp_path: Path) -> None:
 
 
 def test_a_done_file_while_findings_are_open(tmp_path: Path) -> None:
-    """It is taken away with the iteration, and the next session is told both, once."""
+    """It is removed after the iteration; the next session is informed of both once."""
     judge = [verdict(False, "it does not link"), verdict(), verdict()]
     turns = [Turn(has(True)), Turn({"a.c": "1"}), Turn(has(True))]
     project = Built(tmp_path, turns, judge)
@@ -200,8 +200,8 @@ def test_a_done_file_while_findings_are_open(tmp_path: Path) -> None:
     assert [DoneFileRejected, PlanBuildIterationEnded] == order[:2]
 
 
-def test_what_was_rejected_is_no_finding(tmp_path: Path) -> None:
-    """A done file that comes again when all is done ends the loop, whatever it was before."""
+def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
+    """A done file that was rejected before ends the loop when everything is done."""
     turns = [
         Turn(has(True, J1="open")),
         Turn(has(True, J1="open"), (), crash().error),
@@ -215,7 +215,7 @@ def test_what_was_rejected_is_no_finding(tmp_path: Path) -> None:
 
 
 def test_blocked_jobs(tmp_path: Path) -> None:
-    """Nothing else is open: the loop leaves them to a person, and names them."""
+    """If only blocked jobs are left, the loop ends and names them."""
     files = {DONE_FILE: "old", **has(J1="done", J2="blocked", J3="Blocked")}
     project = Built(tmp_path, files=files)
     story = project.run()
@@ -225,7 +225,7 @@ def test_blocked_jobs(tmp_path: Path) -> None:
 
 
 def test_a_broken_jobs_file(tmp_path: Path) -> None:
-    """What jobs there are is unknown then: it is told, and nothing is complete or blocked."""
+    """A broken jobs file is reported, and the loop is neither complete nor blocked."""
     broken = {JOBS: "{", DONE_FILE: "done"}
     turns = [Turn(broken), Turn(has(True, J1="done", J2="done"))]
     project = Built(tmp_path, turns, files=has(J1="blocked", J2="open"))
@@ -240,7 +240,7 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", ["plan", "build"])
 def test_on_a_protected_branch(start: str, tmp_path: Path) -> None:
-    """Nobody is spawned, unless it is allowed."""
+    """No agent is started on a protected branch unless that is allowed."""
     project = Built(tmp_path, [Turn(has(True))], plan=[Turn()], files=ON_MAIN)
     story = project.run(start=start)
     assert ("failed", 0) == (story.ended.reason, story.ended.iterations)
@@ -251,7 +251,7 @@ def test_on_a_protected_branch(start: str, tmp_path: Path) -> None:
 
 
 def test_onto_a_protected_branch(tmp_path: Path) -> None:
-    """Also a retry does not begin on one; other names may be protected instead."""
+    """A retry does not start on a protected branch either; the names are configurable."""
     turns = [Turn(ON_MAIN, (), crash().error), Turn(has(True))]
     project = Built(tmp_path, plan=turns[:1], build=turns[1:])
     story = project.run(start="plan")
@@ -263,7 +263,7 @@ def test_onto_a_protected_branch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_max_sessions(most: int, tmp_path: Path) -> None:
-    """It is how many sessions there are at most, those that fail and those that plan included."""
+    """`max_sessions` includes sessions that fail and those that plan."""
     crashed = [crash()] * 2
     project = Built(tmp_path, plan=[*crashed, Turn()])
     story = project.run(start="plan", max_sessions=most)
@@ -272,14 +272,14 @@ def test_max_sessions(most: int, tmp_path: Path) -> None:
 
 
 def test_pauses(tmp_path: Path) -> None:
-    """There is one pause between two sessions, also when the first one failed."""
+    """There is one pause between two sessions, even if the first failed."""
     project = Built(tmp_path, [Turn(), crash(), Turn(has(True))], plan=[crash(), Turn()])
     story = project.run(start="plan", iteration_pause=5.0)
     assert [0, 5, 5, 10, 15] == story.times(PlanBuildSessionEnded)
 
 
-def test_a_standstill(tmp_path: Path) -> None:
-    """Iterations that change nothing end the loop, and the end says so."""
+def test_a_stall(tmp_path: Path) -> None:
+    """Iterations without changes end the loop as stalled."""
     project = Built(tmp_path, spare=says("hm"), fingerprints=["same"] * 9)
     story = project.run(progress_patience=3)
     assert ("stalled", 3) == (story.ended.reason, story.ended.iterations)
@@ -287,7 +287,7 @@ def test_a_standstill(tmp_path: Path) -> None:
     assert "3 iterations in a row changed nothing" == story.ended.error
 
 
-def test_done_comes_before_a_standstill(tmp_path: Path) -> None:
-    """Who has come back to the same state and is done is done."""
+def test_completion_comes_before_a_stall(tmp_path: Path) -> None:
+    """A loop that returns to the same state and is complete ends as complete."""
     project = Built(tmp_path, [Turn(), Turn(has(True))], fingerprints=["same"] * 9)
     assert "complete" == project.run(progress_patience=2).ended.reason

@@ -26,7 +26,7 @@ LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited())
 @pytest.mark.parametrize("phase", ["plan", "build"])
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
-    """After as many retries in a row the next failure is the end."""
+    """After `max_retries` failures in a row the next one ends the loop."""
     turns: dict[str, Any] = {phase: [crash(f"e{n}") for n in range(most + 1)]}
     project = Built(tmp_path, **turns)
     story = project.run(start=phase, max_retries=most)
@@ -43,7 +43,7 @@ def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
 
 
 def test_crashes_are_counted_in_a_row(tmp_path: Path) -> None:
-    """A session that ends well forgives those before it, one that plans too."""
+    """A completed session, also a planning one, resets the count of failures."""
     turns = [crash(), crash(), Turn(), crash(), crash(), LAST]
     project = Built(tmp_path, turns, plan=[crash(), crash(), Turn()])
     story = project.run(start="plan", max_retries=2)
@@ -52,15 +52,15 @@ def test_crashes_are_counted_in_a_row(tmp_path: Path) -> None:
     assert [3, 6, 9] == [event.iteration for event in story.of(PlanBuildIterationEnded)]
 
 
-def test_what_a_crash_leaves_is_counted(tmp_path: Path) -> None:
-    """The end tells the jobs as they are."""
+def test_jobs_are_counted_after_a_crash(tmp_path: Path) -> None:
+    """The result counts the jobs as they are."""
     project = Built(tmp_path, [crash(leaves=has(J1="open", J2="open"))])
     ended = project.run(max_retries=0).ended
     assert ("max_retries_exceeded", 2) == (ended.reason, ended.open)
 
 
 def test_an_outage(tmp_path: Path) -> None:
-    """It is waited for within the session, which is one iteration."""
+    """An outage is waited out within the session, as one iteration."""
     t = built_marbles(x=SessionEnded(outcome="failed"))
     t.error = AgentFailed("529", reason="overloaded")
     bad, good = t.cold("-x#"), t.cold("-ad|")
@@ -75,7 +75,7 @@ def test_an_outage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["plan", "build", "judge"])
 def test_the_usage_limit(role: str, tmp_path: Path) -> None:
-    """It ends the loop with its error, wherever it is met."""
+    """A usage limit ends the loop with its error in every phase."""
     turns: dict[str, Any] = {
         "plan": [Turn()],
         "build": [Turn()],
@@ -93,7 +93,7 @@ def test_the_usage_limit(role: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["plan", "build", "judge"])
 def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
-    """Who waits goes on when it is lifted; that is no failure of the session."""
+    """With `wait_for_quota` the session continues when the limit is lifted, without a failure."""
     t = built_marbles(q=SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
     limit = Turn(stream=t.cold("-q#"))
@@ -111,7 +111,7 @@ def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
 def test_a_budget_before_a_session(
     start: str, budget: float, sessions: int, tmp_path: Path
 ) -> None:
-    """No session is begun when nothing is left of it, and none is counted."""
+    """No session is started or counted when the budget is spent."""
     project = Built(tmp_path, [Turn()], plan=[crash(), Turn()])
     story = project.run(start=start, budget=budget)
     assert isinstance(story.error, BudgetExceeded)
@@ -125,7 +125,7 @@ def test_a_budget_before_a_session(
 
 
 def test_a_budget_within_a_session(tmp_path: Path) -> None:
-    """The session that spends the last of it ends the loop, and has its end."""
+    """A session that exceeds the budget ends the loop, after the session's own end event."""
     turn = Turn(events=(SessionEnded(outcome="budget", cost_usd=0.5),))
     project = Built(tmp_path, [turn])
     story = project.run(budget=0.1)
@@ -139,7 +139,7 @@ def test_a_budget_within_a_session(tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_run(tmp_path: Path) -> None:
-    """A duration holds for the project's own commands too."""
+    """The time limit applies to the project's commands too."""
     t = built_marbles()
     make = t.cold("- 1h |")
     project = Built(tmp_path, [Turn()], marbles=t, shells={"make": make})
@@ -151,7 +151,7 @@ def test_the_time_of_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("phase", ["plan", "build"])
 def test_no_login(phase: str, tmp_path: Path) -> None:
-    """It ends the loop at once: no retry would help."""
+    """A failed login ends the loop without a retry."""
     turns: dict[str, Any] = {phase: [crash("log in", reason="auth")]}
     project = Built(tmp_path, **turns)
     story = project.run(start=phase)
@@ -164,16 +164,16 @@ def test_no_login(phase: str, tmp_path: Path) -> None:
     assert isinstance(story.error, AgentFailed)
 
 
-def test_an_agent_of_ones_own(tmp_path: Path) -> None:
-    """Whatever exception it fails with is a failed session."""
+def test_a_custom_agent(tmp_path: Path) -> None:
+    """Any exception of an agent is a failed session."""
     project = Built(tmp_path, [Turn(events=(), error=ValueError("own")), LAST])
     story = project.run()
     assert ["error", "completed"] == story.outcomes
     assert ["own"] == [event.message for event in story.of(PlanBuildSessionRetry)]
 
 
-def test_costs_are_told(tmp_path: Path) -> None:
-    """Those of a session in its end; those of all, verifications included, in the end of all."""
+def test_costs_are_reported(tmp_path: Path) -> None:
+    """Costs are reported per session, and in the result with those of verifications."""
     project = Built(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
     story = project.run(start="plan")
     assert [0.01, 0.01] == [event.cost_usd for event in story.of(PlanBuildSessionEnded)]

@@ -1,4 +1,4 @@
-"""The gate of the plan/build loop: no job is done because somebody says so (LOP-096, LOP-097)."""
+"""The gate of the plan/build loop: no job is done without verification (LOP-096, LOP-097)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_agent_says_yes(tmp_path: Path) -> None:
     ],
 )
 def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
-    """The job goes back with the reasons; the next session is told, and only that one."""
+    """The job is reopened with the reasons, which only the next session receives."""
     project = Built(tmp_path, [DONE, Turn()], [YES, answer, YES], files=OPEN)
     story = project.run(max_sessions=2)
     assert [("J1", False)] == story.verdicts
@@ -68,7 +68,7 @@ def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
 
 
 def test_the_next_session_alone_is_told(tmp_path: Path) -> None:
-    """A finding is in the prompt of the session behind it, also of a second attempt at that."""
+    """A finding is in the prompt of the next session, including a retry of it."""
     turns = [DONE, crash(), Turn(), LAST]
     project = Built(tmp_path, turns, [YES, verdict(False, "no"), YES, YES, YES], files=OPEN)
     assert "complete" == project.run().ended.reason
@@ -78,7 +78,7 @@ def test_the_next_session_alone_is_told(tmp_path: Path) -> None:
 
 
 def test_words_alone(tmp_path: Path) -> None:
-    """An answer in words counts when they are clear, and that it was no object is told."""
+    """A clear answer in words counts, with a warning that it was no object."""
     project = Built(tmp_path, [LAST], [YES, says("complete: true")], files=OPEN)
     story = project.run()
     assert [("J1", True)] == story.verdicts
@@ -90,7 +90,7 @@ def test_words_alone(tmp_path: Path) -> None:
     [crash(), cannot("failed"), cannot("max_turns"), Turn(events=(), error=ValueError("own"))],
 )
 def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
-    """The job is not done, and has not failed either; another session goes on."""
+    """A job without an answer is neither done nor failed; another session follows."""
     project = Built(tmp_path, [DONE, LAST], [YES, answer, YES, YES], files=OPEN)
     story = project.run()
     assert [("J1", False), ("J1", True)] == story.verdicts
@@ -100,7 +100,7 @@ def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
 
 
 def test_the_login_is_gone(tmp_path: Path) -> None:
-    """What every other session would meet ends the loop from a verification too."""
+    """A failed login ends the loop during a verification too."""
     project = Built(tmp_path, [DONE], [YES, crash("log in", reason="auth")], files=OPEN)
     story = project.run()
     assert ("failed", "log in") == (story.ended.reason, story.ended.error)
@@ -109,7 +109,7 @@ def test_the_login_is_gone(tmp_path: Path) -> None:
 
 
 def test_an_invented_code(tmp_path: Path) -> None:
-    """Nobody is asked about a job whose code is in no specification."""
+    """No agent verifies a job whose requirement code is in no specification."""
     project = Built(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
     story = project.run(max_sessions=1)
     assert [("J99", False)] == story.verdicts
@@ -120,7 +120,7 @@ def test_an_invented_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", ["make", "test"])
 def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
-    """Their exit codes are proof: the agent is not asked."""
+    """A failing command is proof: no agent verifies the job."""
     shells = {"make": 0, "test": 0, failing: 2}
     project = Built(tmp_path, [DONE], [], files=OPEN, shells=shells)
     story = project.run(max_sessions=1, verify_build="make", verify_test="test")
@@ -131,7 +131,7 @@ def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
 
 
 def test_own_commands_succeed(tmp_path: Path) -> None:
-    """The agent is told what they proved, and asked for the rest."""
+    """The agent receives the results of the commands and verifies the rest."""
     shells = {"make": 0, "test": 0}
     project = Built(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
     assert "complete" == project.run(verify_build="make", verify_test="test").ended.reason
@@ -141,7 +141,7 @@ def test_own_commands_succeed(tmp_path: Path) -> None:
 
 
 def test_without_verifying_agents(tmp_path: Path) -> None:
-    """The facts alone decide; no command is run that nobody needs."""
+    """Without verifying agents only the facts decide, and no needless command is run."""
     project = Built(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
     story = project.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
     assert ([], []) == (story.verdicts, story.of(BuildVerified))
@@ -155,7 +155,7 @@ def test_without_verifying_agents(tmp_path: Path) -> None:
 
 
 def test_three_failures(tmp_path: Path) -> None:
-    """The job is blocked then; when nothing else is open the loop ends, and names it."""
+    """After three failures a job is blocked; if no other is open the loop names it."""
     no = verdict(False, "no tests")
     project = Built(tmp_path, [DONE] * 3, [YES, no] * 3, files=OPEN)
     story = project.run()
@@ -168,7 +168,7 @@ def test_three_failures(tmp_path: Path) -> None:
 
 
 def test_a_job_that_passes_is_forgiven(tmp_path: Path) -> None:
-    """Its failures are counted in a row; one that was blocked can still be mended."""
+    """Failures count in a row, and a blocked job can still pass."""
     no, done = verdict(False, "no"), Turn(has(J1="done", J2="open"))
     answers = [no, no, YES, no, no, no, YES]
     builds = [done] * 3 + [Turn(has(J1="open", J2="open"))] + [done] * 4
@@ -183,7 +183,7 @@ def test_a_job_that_passes_is_forgiven(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, "{", jobs(J2="open")])
 def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
-    """What is there when the verdict is known stays as it is; a broken file is never written."""
+    """A job removed before its verdict is not restored, and a broken file is not overwritten."""
     no = verdict(False, "no")
     answers = [YES, Turn({JOBS: content}, no.events)]
     project = Built(tmp_path, [DONE], answers, files=OPEN)
@@ -197,7 +197,7 @@ def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
 
 
 def test_the_job_is_marked_otherwise_meanwhile(tmp_path: Path) -> None:
-    """A person's word about it is kept, with the reasons behind it."""
+    """A status set by a person is kept, and the reasons are added."""
     no = Turn(has(J1="paused"), verdict(False, "no").events)
     project = Built(tmp_path, [DONE], [YES, no], files=OPEN)
     project.run(max_sessions=1)
@@ -206,7 +206,7 @@ def test_the_job_is_marked_otherwise_meanwhile(tmp_path: Path) -> None:
 
 
 def test_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the verdict would be lost: it is an error, and the job is not taken for done."""
+    """A verdict that cannot be written is an error, and the job does not count as done."""
     project = Built(tmp_path, [DONE], [YES, verdict(False)], files=OPEN)
 
     def refuse(_store: object, _step: object) -> Any:

@@ -1,4 +1,4 @@
-"""Jobs that are taken out of the list before anybody has verified them (LOP-060, LOP-096)."""
+"""Jobs removed from the list before they are verified (LOP-060, LOP-096)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rejections(story: Any) -> list[str]:
     ],
 )
 def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path) -> None:
-    """The done file is rejected for it, and the next session is told which job is missed."""
+    """The done file is rejected, and the next session receives the missing job."""
     project = Built(tmp_path, [Turn(leaves), LAST], files=OPEN)
     story = project.run()
     assert [reason] == rejections(story)
@@ -49,7 +49,7 @@ def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path)
 
 
 def test_it_is_missed_until_it_is_back(tmp_path: Path) -> None:
-    """Whether the done file comes at once or later, who took the job out does not get by."""
+    """A removed job is missing until it is back, whenever the done file appears."""
     again = Turn({DONE_FILE: "x"})
     project = Built(tmp_path, [Turn(has(J1="done")), Turn(), again, again, LAST], files=OPEN)
     story = project.run()
@@ -58,21 +58,21 @@ def test_it_is_missed_until_it_is_back(tmp_path: Path) -> None:
 
 
 def test_a_claim_that_is_taken_out(tmp_path: Path) -> None:
-    """A job that was refuted is missed as well."""
+    """A refuted job that is removed is missing too."""
     judge = [verdict(), verdict(False, "no"), verdict()]
     project = Built(tmp_path, [Turn(has(J2="done")), Turn(has(True))], judge)
     assert [GONE] == rejections(project.run(max_sessions=2))
 
 
 def test_a_verified_job_that_is_taken_out(tmp_path: Path) -> None:
-    """What was verified need not stay in the list."""
+    """A verified job may be removed."""
     project = Built(tmp_path, [Turn(has(J1="done")), Turn(has(True))], files=has(J1="open"))
     story = project.run()
     assert ("complete", []) == (story.ended.reason, rejections(story))
 
 
 def test_a_new_plan(tmp_path: Path) -> None:
-    """The planning agent makes the list anew; what a plan that failed took out is not missed."""
+    """A new plan replaces the list; jobs that a failed plan removed are not missing."""
     plan = [crash(leaves=has(J3="open")), Turn(has(J4="open"))]
     project = Built(tmp_path, [Turn(has(True, J4="done"))], plan=plan, files=OPEN)
     story = project.run(start="plan")
@@ -81,7 +81,7 @@ def test_a_new_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("is_called_done", "rejected"), [(False, []), (True, [GONE])])
 def test_between_two_runs(is_called_done: bool, rejected: list[str], tmp_path: Path) -> None:
-    """A person may take a job out; but not the last session of a run that was killed."""
+    """A person may remove a job between runs; the last session of a killed run may not."""
     t = built_marbles()
     first = Built(tmp_path, [Turn(stream=t.cold("a-----"))], files=OPEN, marbles=t)
     first.run(dispose_at=203)
@@ -92,7 +92,7 @@ def test_between_two_runs(is_called_done: bool, rejected: list[str], tmp_path: P
 
 
 def test_jobs_without_ids(tmp_path: Path) -> None:
-    """They are called by their places, which others come to have: none of them is missed."""
+    """Jobs without ids are known by position, so that none of them is missing."""
     listed = [{"description": f"bake {n}", "status": "open"} for n in range(3)]
     left = {JOBS: json.dumps({"jobs": listed[1:]}), DONE_FILE: "x"}
     empty = {JOBS: json.dumps({"jobs": []}), DONE_FILE: "x"}

@@ -1,4 +1,4 @@
-"""What an agent of the plan/build loop is seen to do, and what the loop commits itself."""
+"""Notices about the agent's work in the plan/build loop, and the loop's own commits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reactivex import Observable, just, throw
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import ProcessError
 from cuggino.events import (
     AgentMessage,
@@ -21,9 +21,10 @@ from cuggino.events import (
     ToolResult,
 )
 from cuggino.loops import PlanBuildOptions
-from cuggino.loops.plan_build_session import spawn_options
-from cuggino.loops.work_notices import WorkNotices
+from cuggino.loops.plan_build.notices import WorkNotices
+from cuggino.loops.plan_build.session import phase_options
 from cuggino.stages.repository import Commit
+from cuggino.storage import Session
 from tests.loops.built import END, SPECIFICATION, Built, Does, Turn, built_marbles, has
 
 COMMIT = "git add . && git commit -m 'feat: bake'"
@@ -38,7 +39,7 @@ def result(key: str = "1", *, is_error: bool = False) -> ToolResult:
 
 
 def noticed(project: Path, *events: Event) -> list[Event]:
-    """What is told besides the events themselves."""
+    """Return the notices among the events."""
     notices = WorkNotices(project)
     told = [said for event in events for said in notices.notice(event)]
     assert [event for event in told if event in events] == list(events)
@@ -46,7 +47,7 @@ def noticed(project: Path, *events: Event) -> list[Event]:
 
 
 def test_sub_agents(tmp_path: Path) -> None:
-    """Each is told behind its call and behind its result, by its kind."""
+    """A subagent is reported after its call and after its result, with its kind."""
     task = call("Task", subagent_type="baker", description="knead")
     notices = WorkNotices(tmp_path)
     started, ended = SubAgentStarted(name="baker", description="knead"), SubAgentEnded(name="baker")
@@ -57,7 +58,7 @@ def test_sub_agents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [None, "text", {}, {"subagent_type": None, "description": None}])
 def test_a_sub_agent_without_a_name(given: Any, tmp_path: Path) -> None:
-    """Whatever it was called with, that there is one is told."""
+    """A subagent without a name is reported too."""
     task = ToolCall(name="Task", input=given, id="1")
     assert [SubAgentStarted(name="agent"), SubAgentEnded(name="agent")] == noticed(
         tmp_path, task, result()
@@ -65,7 +66,7 @@ def test_a_sub_agent_without_a_name(given: Any, tmp_path: Path) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """A written one is told once, relative to the project, however it was named."""
+    """A written file is reported once, relative to the project."""
     names = ["a.md", "./a.md", "b/../a.md", str(tmp_path / "a.md"), "/elsewhere/x", "../y"]
     events: list[Event] = []
     for n, name in enumerate(names):
@@ -75,7 +76,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_files_through_a_link(tmp_path: Path) -> None:
-    """A project that is reached through a link is the same one."""
+    """Files are relative to the project even if it is reached through a link."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     events = [call("Edit", file_path=str((tmp_path / "real").resolve() / "a.md")), result()]
@@ -94,13 +95,13 @@ def test_files_through_a_link(tmp_path: Path) -> None:
     ],
 )
 def test_tools(tool: str, given: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
-    """Those that write name the file, or one in each of their edits."""
+    """Files are taken from writing tools, also from each of several edits."""
     expected = [FileTouched(path=path) for path in paths]
     assert expected == noticed(tmp_path, call(tool, **given), result())
 
 
 def test_a_tool_that_fails(tmp_path: Path) -> None:
-    """It has written nothing; neither has one whose result never comes."""
+    """A failed tool, or one without a result, has written nothing."""
     events = [
         call("Write", file_path="a"),
         result(is_error=True),
@@ -110,7 +111,7 @@ def test_a_tool_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_commit_in_mid_session(tmp_path: Path) -> None:
-    """It is seen at the result of its command, though the agent then says nothing, and once."""
+    """A commit is reported once, at the result of its command."""
     t = built_marbles(
         C=call("Bash", command=COMMIT),
         D=Does(commits=("feat: bake",)),
@@ -125,14 +126,14 @@ def test_a_commit_in_mid_session(tmp_path: Path) -> None:
 
 
 def test_commits_of_two_sessions(tmp_path: Path) -> None:
-    """Each is told in the session that made it."""
+    """A commit is reported in the session that made it."""
     turns = [Turn(commits=("feat: a",)), Turn(commits=("feat: b",))]
     story = Built(tmp_path, turns).run(max_sessions=2)
     assert ["feat: a", "feat: b"] == [event.subject for event in story.of(CommitSeen)]
 
 
 def test_files_of_the_requirements(tmp_path: Path) -> None:
-    """They are told however they were changed, those that a tool has told not again."""
+    """Changed requirement files are reported once, however they were changed."""
     changed = {SPECIFICATION: "REQ-1 and more", "docs/requirements/b.md": "b", "other.md": "x"}
     told = (call("Write", file_path="./docs/requirements/b.md"), result())
     turn = Turn(events=(*told, Does(changed), AgentMessage(text="done"), END))
@@ -141,23 +142,23 @@ def test_files_of_the_requirements(tmp_path: Path) -> None:
     assert ["docs/requirements/b.md", SPECIFICATION] == paths
 
 
-def test_it_commits(tmp_path: Path) -> None:
-    """What an iteration has left is committed behind its verification, and seen."""
+def test_commits_of_the_loop(tmp_path: Path) -> None:
+    """Changes of an iteration are committed after its verification, and reported."""
     project = Built(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
     story = project.run(start="plan", auto_commit=True)
     assert ["chore(loop): iteration 2", "chore(loop): iteration 3"] == project.log
     assert project.log == [event.subject for event in story.of(CommitSeen)]
 
 
-def test_it_commits_only_when_told(tmp_path: Path) -> None:
-    """Without the option nothing is."""
+def test_no_commits_without_the_option(tmp_path: Path) -> None:
+    """Without `auto_commit` nothing is committed."""
     project = Built(tmp_path, [Turn()])
     project.run(max_sessions=1)
     assert [] == project.log
 
 
 def test_a_commit_that_fails(tmp_path: Path) -> None:
-    """It is told, and the loop goes on."""
+    """A failed commit is reported, and the loop continues."""
     no: Observable[Any] = throw(ProcessError("git", "the hook says no"))
     project = Built(tmp_path, [Turn(), Turn(has(True))], committing=no)
     story = project.run(auto_commit=True)
@@ -166,7 +167,7 @@ def test_a_commit_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
-    """What a commit cannot hold is told beside it."""
+    """Files that a commit cannot contain are reported with it."""
     made = Commit(hash="h1", message="chore", left=("module",))
     project = Built(tmp_path, [Turn(has(True))], committing=just(made))
     story = project.run(auto_commit=True)
@@ -175,7 +176,7 @@ def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
 
 
 def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:
-    """Not even when the agent has changed to it in mid-iteration, unless that is allowed."""
+    """Nothing is committed on a protected branch, unless that is allowed."""
     turn = Turn({".git/HEAD": "ref: refs/heads/main\n", **has(True)})
     project = Built(tmp_path, [turn])
     story = project.run(auto_commit=True)
@@ -189,11 +190,13 @@ def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("guard", ["roles", "full", "off"])
 @pytest.mark.parametrize("allow_all", [True, False])
 @pytest.mark.parametrize("is_guarded", [True, False])
-def test_what_agents_may(guard: Any, allow_all: bool, is_guarded: bool, tmp_path: Path) -> None:
-    """Without `allow_all` none runs unlimited: by the guard, or else by what the agent asks."""
+def test_permissions_of_agents(
+    guard: Any, allow_all: bool, is_guarded: bool, tmp_path: Path
+) -> None:
+    """Without `allow_all` the guard, or else the agent's own permissions, limit tools."""
     options = PlanBuildOptions(cwd=tmp_path, guard=guard, allow_all=allow_all)
-    spawn: SpawnOptions = spawn_options(
-        "build", "p", options, turn=1, is_guarded=is_guarded, run_file=tmp_path / "run.md"
+    spawn: SpawnOptions = phase_options(
+        "build", "p", options, turn=1, is_guarded=is_guarded, session=Session("the-id", tmp_path)
     )
     holds = is_guarded and (guard != "off" or not allow_all)
     assert holds == (spawn.guard is not None)

@@ -1,5 +1,4 @@
-"""Whatever sessions and verifications do, the plan/build loop ends once, and nothing is done
-unproven."""
+"""The plan/build loop with random sessions and verifications."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     SessionEnded,
 )
-from tests.loops.built import DONE_FILE, END, JOBS, Built, Does, Files, Turn, jobs, verdict
-from tests.loops.built_story import Story
+from tests.loops.built import DONE_FILE, END, JOBS, Built, Does, Files, Story, Turn, jobs, verdict
 
 IDS = ("J1", "J2", "J99")
 STATUS = st.sampled_from(["open", "in-progress", "done", "done", "Completed", "blocked"])
@@ -86,12 +84,12 @@ OPTIONS = st.fixed_dictionaries(
 RESUMABLE = ("quota_exceeded", "budget_exceeded", "failed")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(TURNS, max_size=8), st.lists(JUDGES, max_size=12), OPTIONS, FILES, st.booleans())
 def test_random_sessions(
     turns: list[Turn], judges: list[Turn], options: dict[str, Any], start: Files, progress: bool
 ) -> None:
-    """It ends once and last, within its limits; what is done was done before, or was verified."""
+    """The loop ends once and within its limits; each done job was done before or is verified."""
     with tempfile.TemporaryDirectory() as folder:
         project = Built(
             Path(folder),
@@ -154,7 +152,7 @@ def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
 
 
 def assert_proven(project: Built, story: Story, before: set[str]) -> None:
-    """What a run that nobody can go on with leaves as done is proven."""
+    """Assert that each job done by a finished run is proven."""
     if story.ended.reason in RESUMABLE:
         return
     done = done_of(project.folder)

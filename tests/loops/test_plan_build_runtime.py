@@ -1,4 +1,4 @@
-"""`Runtime.plan_build` and `Runtime.resume_plan_build`: the look before the loop, the options."""
+"""`Runtime.plan_build` and `Runtime.resume_plan_build`: the checks before the loop, the options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def told(stream: Observable[Any]) -> list[Event]:
 
 
 def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
-    """Those that are given come before them; numbers that cannot be are refused by name."""
+    """Given options override the configuration; invalid numbers are refused by name."""
     live = runtime(tmp_path, max_retries=7, model="m")
     options = live.plan_build_options(model="n", iteration_pause=0.5)
     assert (7, "n", 0.5) == (options.max_retries, options.model, options.iteration_pause)
@@ -40,8 +40,8 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ["verify_job", "verify_build"])
-def test_a_bad_template_is_known_before_anything_starts(role: str, tmp_path: Path) -> None:
-    """Not when a night's work waits for its verification; who wants none may have it."""
+def test_a_bad_template_is_an_error_at_the_start(role: str, tmp_path: Path) -> None:
+    """A bad verification template is an error at the start, unless no verification is wanted."""
     live = runtime(tmp_path, Turn(has(True, J1="done")))
     template = live.workspace.prompts / f"{role}.md"
     template.parent.mkdir(parents=True)
@@ -55,8 +55,8 @@ def test_a_bad_template_is_known_before_anything_starts(role: str, tmp_path: Pat
     assert "complete" == ended.reason
 
 
-def test_it_goes_on(tmp_path: Path) -> None:
-    """The latest unfinished run goes on, or the one that is named; then there is none left."""
+def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
+    """The latest unfinished run is resumed, or the named one; then there is none left."""
     stop: Observable[object] = just("stop")
     first = runtime(tmp_path)
     ended = told(first.plan_build(interrupt=stop))[-1]
@@ -73,8 +73,8 @@ def test_it_goes_on(tmp_path: Path) -> None:
         told(live.resume_plan_build())
 
 
-def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
-    """It is refused before anything is written."""
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    """Without an unfinished run, resuming is refused before anything is written."""
     live = runtime(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(CugginoError, match="no unfinished run"):

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import ClaudeAgent, Config, CopilotAgent, LlmAgent, Runtime, ScriptedAgent
+from cuggino import Config, LlmAgent, Runtime
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Run, Scenario, Step
 from cuggino.events import (
     CommitSeen,
@@ -28,14 +30,9 @@ from cuggino.events import (
 )
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests import real_copilot
-from tests.agents.copilot.test_real_loop import in_copilots_words
-from tests.model_openai import OpenAiServer
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env
-from tests.real_copilot import copilot_cli
-
-__all__ = ["copilot_cli"]
+from tests.real_copilot import Copilot
 
 BREADS = ("rye", "wheat", "spelt", "corn", "oat")
 JOBS = "docs/requirements/jobs-to-be-done.json"
@@ -43,7 +40,7 @@ NO = {"issues": ["The recipe names no temperature"]}
 
 
 def jobs(done: int) -> str:
-    """The jobs file when so many are done."""
+    """Return the jobs file with the first jobs done."""
     items = [
         {
             "id": f"J{n}",
@@ -166,9 +163,9 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
             return
         program: Path = request.getfixturevalue(f"{request.param}_cli")
         if request.param == "copilot":
-            with OpenAiServer(in_copilots_words(Model())) as server:
-                env = real_copilot.clean_env(tmp_path / "home", server.url)
-                yield Project(folder, CopilotAgent(path=program, env=env))
+            copilot = Copilot(program, folder, tmp_path / "home")
+            with copilot.serve(copilot.translated(Model())) as server:
+                yield Project(folder, copilot.agent(server.url))
             return
         with ModelServer(Model()) as server:
             env = clean_env(tmp_path / "home", server.url)
@@ -176,7 +173,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
 
 
 def test_five_breads(project: Project) -> None:
-    """Each job is done when it is verified; the one that is refuted goes back and is mended."""
+    """Each job is done when it is verified; the refuted one is reopened and repaired."""
     ended = project.run()
     assert ("complete", 7, 5, 0, 0) == (
         ended.reason,

@@ -12,7 +12,7 @@ import pytest
 from reactivex import Observable, concat, defer, from_iterable, just, never, throw
 from reactivex.subject import ReplaySubject
 
-from cuggino.agents.protocol import InteractiveOptions, SpawnOptions
+from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed
 from cuggino.events import (
     AgentMessage,
@@ -29,7 +29,7 @@ from cuggino.events import (
     PlanBuildWarning,
     SessionEnded,
 )
-from cuggino.loops import PlanBuildOptions, PlanBuildService
+from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles
 from tests.vectors import not_followed, rows
@@ -64,14 +64,13 @@ def jobs_of(folder: Path) -> dict[str, str]:
 
 
 @dataclass
-class Agent:
+class Agent(LlmAgent):
     """Plays the sessions and the verifications of a row."""
 
     row: dict[str, Any]
     project: Path
     stop: ReplaySubject[object]
     name: str = "memory"
-    can_resume: bool = False
     prompts: list[str] = field(default_factory=list)
     judged: list[str] = field(default_factory=list)
     done_file: list[bool] = field(default_factory=list)
@@ -79,9 +78,6 @@ class Agent:
 
     def check(self) -> str:
         return "in memory"
-
-    def interactive(self, options: InteractiveOptions) -> int:
-        return 0
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         play = self._judge if options.role == "judge" else self._work
@@ -115,7 +111,7 @@ class Agent:
 
 @dataclass
 class Played:
-    """What became of a row."""
+    """The result of a row."""
 
     agent: Agent
     events: list[Any]
@@ -139,12 +135,14 @@ def play(row: dict[str, Any], folder: Path) -> Played:
         stop.on_next("stop")
     agent = Agent(row, folder, stop)
     service = PlanBuildService(
-        agent=agent,
-        workspace=Workspace(folder),
-        repository=NoRepository(),
-        fingerprint=lambda *_args, **_options: from_iterable([str(len(agent.prompts))]),
+        Services(
+            agent=agent,
+            workspace=Workspace(folder),
+            repository=NoRepository(),
+            fingerprint=lambda *_args, **_options: from_iterable([str(len(agent.prompts))]),
+            commits=lambda _folder, _base: just([]),
+        )
     )
-    service.commits = lambda _folder, _base: just([])
     options = PlanBuildOptions(
         cwd=folder,
         start="build" if row["answer"] == "3" else "plan",
@@ -157,7 +155,7 @@ def play(row: dict[str, Any], folder: Path) -> Played:
 
 
 def lines(events: Iterable[Event]) -> str:
-    """What the events stand for, in the original's words."""
+    """Return the events in the words of the vectors."""
     said: list[str] = []
     for event in events:
         match event:

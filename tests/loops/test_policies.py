@@ -1,4 +1,4 @@
-"""Agents that fail in the coding loop, in passing or for good, in virtual time."""
+"""Transient and permanent failures of agents in the coding loop, in virtual time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def loop_of(
 
 
 class TestRetries:
-    def test_it_goes_on_in_the_same_session(self, tmp_path: Path) -> None:
-        """What failed in passing is said, and gone on with after a pause, in the same session."""
+    def test_a_transient_failure_is_retried(self, tmp_path: Path) -> None:
+        """A transient failure is reported, and the same session is resumed after a pause."""
         t = Policed()
         first, second = t.agent("aa#", failed()), t.agent("-d|")
         loop = loop_of(tmp_path, t, first, second)
@@ -62,8 +62,8 @@ class TestRetries:
         assert (begun.turn, begun.env) == (resumed.turn, resumed.env)
         loop.assert_released()
 
-    def test_an_agent_that_cannot_resume_begins_anew(self, tmp_path: Path) -> None:
-        """Without resumable sessions a fresh one gets the same prompts."""
+    def test_without_session_resumption(self, tmp_path: Path) -> None:
+        """Without session resumption a new session gets the same prompts."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a#", failed()), t.agent("d|"), can_resume=False)
         t.record(loop.run(max_retries=1))
@@ -72,8 +72,8 @@ class TestRetries:
         assert fresh.resume_session_id is None
         assert fresh.session_id not in (None, begun.session_id)
 
-    def test_a_session_that_never_began_is_not_resumed(self, tmp_path: Path) -> None:
-        """A session that ended before it said anything is no session to go on with."""
+    def test_a_session_without_events_is_not_resumed(self, tmp_path: Path) -> None:
+        """A session that ended before its first event is not resumed."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("#", failed("connection")), t.agent("d|"))
         t.record(loop.run(max_retries=1))
@@ -81,8 +81,8 @@ class TestRetries:
         assert fresh.resume_session_id is None
         assert begun.prompt == fresh.prompt
 
-    def test_a_session_that_is_gone_begins_anew(self, tmp_path: Path) -> None:
-        """When the agent does not know the session any more, a fresh one comes at once."""
+    def test_a_lost_session_is_replaced(self, tmp_path: Path) -> None:
+        """A session that the agent has lost is replaced at once."""
         t = Policed()
         unknown = throw(AgentFailed("No conversation found", reason="bad_request"))
         loop = loop_of(tmp_path, t, t.agent("a#", failed()), unknown, t.agent("d|"))
@@ -92,8 +92,8 @@ class TestRetries:
         assert begun.session_id == refused.resume_session_id
         assert (None, begun.prompt) == (fresh.resume_session_id, fresh.prompt)
 
-    def test_no_more_than_allowed(self, tmp_path: Path) -> None:
-        """After the last retry the failure is the loop's, with what the stage cost before it."""
+    def test_the_last_retry(self, tmp_path: Path) -> None:
+        """After the last retry the loop fails, and the stage's cost is reported before."""
         t = Policed()
         broken = [t.agent("ax#", failed()) for _ in range(4)]
         loop = loop_of(tmp_path, t, *broken, t.agent("d|"))
@@ -110,7 +110,7 @@ class TestRetries:
         loop.assert_released()
 
     def test_the_pauses_grow(self, tmp_path: Path) -> None:
-        """Each pause is about twice the one before, and is kept before the agent starts."""
+        """Each retry pause is about twice the one before."""
         t = Policed()
         agents = [*(t.agent("a#", failed()) for _ in range(3)), t.agent("d|")]
         loop = loop_of(tmp_path, t, *agents)
@@ -123,8 +123,8 @@ class TestRetries:
     @pytest.mark.parametrize(
         "reason", ["connection", "crash", "overloaded", "rate_limit", "server", "unknown"]
     )
-    def test_what_may_pass_is_tried_again(self, tmp_path: Path, reason: AgentFailure) -> None:
-        """A lost connection, too many requests and the like get their retry, and no longer wait."""
+    def test_every_transient_failure_is_retried(self, tmp_path: Path, reason: AgentFailure) -> None:
+        """Each transient failure, such as a lost connection, is retried."""
         t = Policed()
         words = "This request would exceed your account's rate limit. Please try again later."
         loop = loop_of(tmp_path, t, t.agent("a#", AgentFailed(words, reason=reason)), t.agent("d|"))
@@ -133,7 +133,7 @@ class TestRetries:
         assert [reason] == [retry.reason for _, retry in told(seen, AgentRetry)]
 
     def test_each_stage_has_all_its_retries(self, tmp_path: Path) -> None:
-        """A stage that ended well leaves the next one the full number."""
+        """Each stage has the full number of retries."""
         t = Policed()
         loop = DrawnLoop(
             tmp_path,
@@ -149,10 +149,8 @@ class TestRetries:
         assert expected == retries
 
     @pytest.mark.parametrize("reason", ["auth", "billing", "bad_request", "prompt_too_long"])
-    def test_what_does_not_pass_is_not_tried_again(
-        self, tmp_path: Path, reason: AgentFailure
-    ) -> None:
-        """A key that is refused, and the like, ends the loop at once."""
+    def test_permanent_failures_are_not_retried(self, tmp_path: Path, reason: AgentFailure) -> None:
+        """A permanent failure, such as a refused key, ends the loop at once."""
         t = Policed()
         error = AgentFailed("no", reason=reason)
         loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("d|"))
@@ -170,7 +168,7 @@ class TestRetries:
 
 class TestTogether:
     def test_a_limit_after_a_retry(self, tmp_path: Path) -> None:
-        """A session that came by a retry and meets a limit waits, and has its retries again."""
+        """A retried session that meets a usage limit waits, and has all its retries again."""
         t = Policed()
         loop = loop_of(
             tmp_path,
@@ -196,7 +194,7 @@ class TestTogether:
 
     @pytest.mark.parametrize("pause", ["retry", "quota"])
     def test_disposal_in_a_pause(self, tmp_path: Path, pause: str) -> None:
-        """Whoever leaves during a pause leaves no timer, and the workspace is free."""
+        """Disposal during a retry pause leaves no timer and frees the workspace."""
         t = Policed()
         error = failed() if pause == "retry" else limited(HOUR)
         loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("d|"))

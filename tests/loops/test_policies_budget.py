@@ -1,4 +1,4 @@
-"""What the agents of a coding loop take, and the budgets that end it, in virtual time."""
+"""Costs of the coding loop's agents, and the budgets that end it, in virtual time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.loops.policed import (
 
 
 class TestCosts:
-    def test_each_stage_and_all_of_them(self, tmp_path: Path) -> None:
-        """Right before its marker a stage tells what it took, and all before it together."""
+    def test_costs_of_a_stage_and_of_the_run(self, tmp_path: Path) -> None:
+        """A stage reports its cost and the running total right before its marker."""
         t = Policed()
         loop = DrawnLoop(
             tmp_path,
@@ -49,7 +49,7 @@ class TestCosts:
         assert [*with_costs, "LoopApproved"] == order
 
     def test_failed_attempts_count(self, tmp_path: Path) -> None:
-        """A stage's cost is that of all its sessions, those that failed and were cut included."""
+        """A stage's cost includes its failed sessions."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("ax#", failed()), t.agent("u-"), t.agent("(ds|)"))
         seen = t.record(loop.run(max_retries=1, idle_timeout=5))
@@ -59,7 +59,7 @@ class TestCosts:
         assert (500, 100) == (cost.usage.input_tokens, cost.usage.output_tokens)
 
     def test_before_the_error(self, tmp_path: Path) -> None:
-        """A stage that fails tells before the error what it took."""
+        """A failing stage reports its cost before the error."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("ax#", failed("auth")))
         seen = t.record(loop.run())
@@ -75,7 +75,7 @@ class TestCosts:
 
 class TestTokens:
     def test_the_running_agent_is_cut(self, tmp_path: Path) -> None:
-        """With the message that exceeds the budget the agent ends, and the loop with 13."""
+        """The message that exceeds the budget ends the agent, and the loop with exit code 13."""
         t = Policed()
         agent = t.agent("a-u-a-a-a")
         loop = loop_of(tmp_path, t, agent)
@@ -92,7 +92,7 @@ class TestTokens:
         loop.assert_released()
 
     def test_a_warning_comes_once(self, tmp_path: Path) -> None:
-        """At four fifths of a budget there is a warning, once in the whole run."""
+        """There is one warning per run, at 80 % of a budget."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("(ugs|)"), t.agent("(ds|)"))
         seen = t.record(loop.run(max_tokens=700))
@@ -103,7 +103,7 @@ class TestTokens:
 
 class TestMoney:
     def test_each_session_may_spend_what_is_left(self, tmp_path: Path) -> None:
-        """An agent that can hold a budget itself is given what the others left of it."""
+        """An agent with its own budget option gets the rest of the run's budget."""
         t = Policed()
         loop = DrawnLoop(
             tmp_path,
@@ -115,8 +115,8 @@ class TestMoney:
         t.record(loop.run(budget=2, max_retries=1))
         assert [2, 1.5, 1.25, 0.75] == [options.max_budget_usd for options in loop.agent.spawned]
 
-    def test_nothing_begins_when_it_is_spent(self, tmp_path: Path) -> None:
-        """A session that has ended counts, whatever it took; the next one is not started."""
+    def test_no_session_starts_without_budget(self, tmp_path: Path) -> None:
+        """A session that exceeds the budget counts when it has ended; the next is not started."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("(gs|)"), t.agent("(ds|)"))
         seen = t.record(loop.run(budget=0.5))
@@ -124,8 +124,8 @@ class TestMoney:
         assert ends == [tag for _, tag in course(seen)[4:]]
         assert 1 == len(sessions(loop, "implementing"))
 
-    def test_a_retry_does_not_begin_either(self, tmp_path: Path) -> None:
-        """A session that failed and took all of it is not retried."""
+    def test_no_retry_without_budget(self, tmp_path: Path) -> None:
+        """A failed session is not retried when the budget is spent."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("ax#", failed()), t.agent("(d|)"))
         seen = t.record(loop.run(budget=0.25, max_retries=3))
@@ -134,7 +134,7 @@ class TestMoney:
         assert 0 == t.pending
 
     def test_the_agents_own_limit(self, tmp_path: Path) -> None:
-        """When the agent itself stops at what is left, the run's budget is named, with 13."""
+        """An agent that stops at its own budget ends the loop with exit code 13."""
         t = Policed()
         t.events["x"] = SessionEnded(outcome="budget", cost_usd=0.6)
         own = BudgetExceeded("Reached maximum budget ($0.5)", hint="allow more")
@@ -147,7 +147,7 @@ class TestMoney:
 
 class TestTime:
     def test_the_running_agent_is_cut(self, tmp_path: Path) -> None:
-        """At its very second the time budget ends the agent, after a warning at four fifths."""
+        """The time budget ends the agent on the second, after a warning at 80 %."""
         t = Policed()
         agent = t.agent("a-a-a-a-a-a-a-a-")
         loop = loop_of(tmp_path, t, agent)
@@ -159,7 +159,7 @@ class TestTime:
 
     @pytest.mark.parametrize("pause", ["retry", "quota"])
     def test_a_pause_is_cut_too(self, tmp_path: Path, pause: str) -> None:
-        """Neither the pause before a retry nor a wait for a usage limit goes beyond the time."""
+        """The time budget ends retry pauses and waits for usage."""
         t = Policed()
         error = failed() if pause == "retry" else limited(HOUR)
         loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("(d|)"))
@@ -172,7 +172,7 @@ class TestTime:
         assert 1 == len(sessions(loop, "implementing"))
 
     def test_a_command_is_cut_too(self, tmp_path: Path) -> None:
-        """The check command does not go beyond the time of the run."""
+        """The time budget ends the check command."""
         t = Policed()
         check = t.agent("-")
         loop = loop_of(tmp_path, t, t.agent("(d|)"), commands={"check": [check]})
@@ -181,8 +181,8 @@ class TestTime:
         assert [(0, 10)] == check.subscriptions
         loop.assert_released()
 
-    def test_an_agent_that_has_said_its_last_word(self, tmp_path: Path) -> None:
-        """When the time is up while only an agent's end is waited for, its outcome counts."""
+    def test_an_outcome_before_the_time_is_up(self, tmp_path: Path) -> None:
+        """An outcome counts even if the time is up before the agent has ended."""
         t = Policed()
         agent = t.agent("a-g-a-a-a-")
         loop = loop_of(tmp_path, t, agent, t.agent("(d|)"))

@@ -1,4 +1,4 @@
-"""Without options no policy does anything, in virtual time: who calls the library asks for them."""
+"""The library's defaults: no supervision without options, in virtual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from reactivex import Observable
 
 from cuggino.errors import LoopError
-from cuggino.events import LoopMaxIterations, NoProgress, PolicyEvent
+from cuggino.events import LoopMaxIterations, NoProgress, SupervisionEvent
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.testing import AgentRun
 from tests.loops.drawn import DrawnLoop
@@ -45,8 +45,8 @@ def loop_of(folder: Path, t: Policed, *implementing: Observable[Any]) -> DrawnLo
 @pytest.mark.parametrize(
     "options", [LoopRunOptions(focus="it", cwd=Path()), WatchRunOptions(cwd=Path())]
 )
-def test_all_are_off(options: LoopRunOptions | WatchRunOptions) -> None:
-    """A run and a watch of the library have no policy unless it is asked for."""
+def test_everything_is_off(options: LoopRunOptions | WatchRunOptions) -> None:
+    """A run and a watch of the library have no supervision by default."""
     assert OFF == {name: getattr(options, name) for name in OFF}
 
 
@@ -54,31 +54,31 @@ def test_all_are_off(options: LoopRunOptions | WatchRunOptions) -> None:
     ("error", "code"), [(failed(), 1), (failed("rate_limit"), 1), (limited(HOUR), 12)]
 )
 def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) -> None:
-    """An agent that fails is not started again, whatever the reason, and nothing is waited for."""
+    """By default a failed agent is not restarted, and nothing is waited for."""
     t = Policed()
     loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("d|"))
     seen = t.record(loop.run())
     assert (1, f"LoopError {code}") == course(seen)[-1]
-    assert [] == told(seen, PolicyEvent)
+    assert [] == told(seen, SupervisionEvent)
     assert 1 == len(sessions(loop, "implementing"))
     ended = error_of(seen)
     assert isinstance(ended, LoopError)
     assert error is ended.cause
 
 
-def test_neither_silence_nor_work_has_an_end(tmp_path: Path) -> None:
-    """An agent may be silent, use a tool and spend for as long as it likes."""
+def test_no_limits_by_default(tmp_path: Path) -> None:
+    """By default silence, tools and costs are unlimited."""
     t = Policed()
     loop = loop_of(tmp_path, t, t.agent("a 5h u t 5h o u (ds|)"))
     seen = t.record(loop.run())
-    assert ["StageCost"] == [event.tag for _, event in told(seen, PolicyEvent)]
+    assert ["StageCost"] == [event.tag for _, event in told(seen, SupervisionEvent)]
     assert "LoopApproved" == course(seen)[-1][1]
     assert course(seen)[-1][0] > 10 * HOUR
     assert 0 == t.pending
 
 
-def test_going_round_is_let_go_on(tmp_path: Path) -> None:
-    """Rounds that change nothing and find the same each time go on to the last one."""
+def test_no_progress_is_allowed(tmp_path: Path) -> None:
+    """By default iterations without progress continue up to the last one."""
     t = Policed()
     loop = DrawnLoop(
         tmp_path,
@@ -92,8 +92,8 @@ def test_going_round_is_let_go_on(tmp_path: Path) -> None:
     assert [] == list(loop.workspace.tbd.iterdir())
 
 
-def test_nothing_is_written_down(tmp_path: Path) -> None:
-    """Without a journal there is no file that would outlive the run."""
+def test_no_journal_by_default(tmp_path: Path) -> None:
+    """Without a journal no file outlives the run."""
     t = Policed()
     loop = loop_of(tmp_path, t, t.agent("(d|)"))
     t.record(loop.run())

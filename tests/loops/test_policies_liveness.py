@@ -29,7 +29,7 @@ def approved_at(when: float) -> list[tuple[float, str]]:
 
 class TestSilence:
     def test_the_ladder(self, tmp_path: Path) -> None:
-        """Silence is answered by a nudge, then by a fresh agent, then by the end with 14."""
+        """Silence leads to a nudge, then to a new agent, then to exit code 14."""
         t = Policed()
         agents = [t.agent("a-"), t.agent("a-a-"), t.agent("-")]
         loop = loop_of(tmp_path, t, *agents)
@@ -59,7 +59,7 @@ class TestSilence:
         assert [AgentNudged(idle=5.0)] == [nudge for _, nudge in told(seen, AgentNudged)]
 
     def test_each_stage_has_its_own_remedies(self, tmp_path: Path) -> None:
-        """A nudge in one stage takes none from the next."""
+        """Each stage has its own nudge."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("(g|)"), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5))
@@ -68,21 +68,21 @@ class TestSilence:
         assert (10, "LoopApproved") == course(seen)[-1]
 
     def test_an_agent_that_cannot_resume_is_replaced(self, tmp_path: Path) -> None:
-        """Without resumable sessions the first answer is a fresh agent."""
+        """Without session resumption a silent agent is replaced at once."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("-"), can_resume=False)
         seen = t.record(loop.run(idle_timeout=5))
         assert [*BEFORE, (5, "AgentReplaced"), (10, "LoopError 14")] == course(seen)
 
     def test_a_long_tool_is_healthy(self, tmp_path: Path) -> None:
-        """A test run that prints nothing for twenty minutes is let run."""
+        """A tool that is silent for twenty minutes is not interrupted."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("at 20m o(d|)"))
         seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
         assert [*BEFORE, *approved_at(1203)] == course(seen)
 
     def test_a_tool_that_hangs(self, tmp_path: Path) -> None:
-        """A running tool has a limit of its own, and is named."""
+        """A running tool has a separate timeout and is named."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("at-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
@@ -91,7 +91,7 @@ class TestSilence:
 
     @pytest.mark.parametrize("limits", [{"idle_timeout": 2}, {"stage_timeout": 2}])
     def test_an_agent_that_lingers(self, tmp_path: Path, limits: dict[str, float]) -> None:
-        """Who has said how the work ended is not asked to go on, however long the result takes."""
+        """An agent that emitted its terminal marker is not nudged."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("d-"), t.agent("(g|)"))
         seen = t.record(loop.run(linger=10, **limits))
@@ -101,7 +101,7 @@ class TestSilence:
 
 class TestStageTimeout:
     def test_the_ladder(self, tmp_path: Path) -> None:
-        """An agent that is busy for too long is nudged, replaced and given up like a silent one."""
+        """A stage timeout leads to a nudge, a new agent and exit code 14, like silence."""
         t = Policed()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         agents = [t.agent(busy), t.agent(busy), t.agent(busy)]
@@ -113,7 +113,7 @@ class TestStageTimeout:
         assert "stageTimeout" in (error_of(seen).hint or "")
 
     def test_it_shares_the_remedies(self, tmp_path: Path) -> None:
-        """A stage that was nudged for silence is replaced when its time is up."""
+        """A stage nudged for silence is replaced at its timeout."""
         t = Policed()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent(busy), t.agent("(d|)"))
@@ -122,8 +122,8 @@ class TestStageTimeout:
         assert [*BEFORE, *steps, *approved_at(15)] == course(seen)
         assert [AgentReplaced()] == [replaced for _, replaced in told(seen, AgentReplaced)]
 
-    def test_what_comes_instead_is_watched_too(self, tmp_path: Path) -> None:
-        """The agent that was nudged for its time is replaced for its silence."""
+    def test_a_replacement_is_supervised(self, tmp_path: Path) -> None:
+        """An agent nudged at its timeout is replaced for silence."""
         t = Policed()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         loop = loop_of(tmp_path, t, t.agent(busy), t.agent("a-"), t.agent("(d|)"))
@@ -134,7 +134,7 @@ class TestStageTimeout:
 
 class TestTogether:
     def test_a_retry_after_a_nudge(self, tmp_path: Path) -> None:
-        """A nudged session that fails is retried; when that is silent there is no second nudge."""
+        """A nudged session that fails is retried, without a second nudge for silence."""
         t = Policed()
         loop = loop_of(
             tmp_path, t, t.agent("a-"), t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)")
@@ -150,7 +150,7 @@ class TestTogether:
         assert fresh.resume_session_id is None
 
     def test_silence_after_a_retry(self, tmp_path: Path) -> None:
-        """The session that a retry has started is watched; its pause was no silence."""
+        """A retried session has an idle timeout, which excludes the pause."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1, retry_pause=60))
@@ -162,7 +162,7 @@ class TestTogether:
         assert [begun.session_id] * 2 == [options.resume_session_id for options in others]
 
     def test_silence_after_a_usage_limit(self, tmp_path: Path) -> None:
-        """The session that goes on after a limit is watched; the wait was no silence."""
+        """A session resumed after a usage limit has an idle timeout, which excludes the wait."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a#", limited(HOUR)), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, stage_timeout=60, wait_for_quota=True))
@@ -171,7 +171,7 @@ class TestTogether:
         assert (HOUR + 65, "LoopApproved") == course(seen)[-1]
 
     def test_a_limit_after_a_nudge(self, tmp_path: Path) -> None:
-        """A nudged session that meets a limit waits for it, and then goes on."""
+        """A nudged session that meets a usage limit waits and is resumed."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("a#", limited(60)), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, wait_for_quota=True))
@@ -180,8 +180,8 @@ class TestTogether:
         begun, nudged, after = sessions(loop, "implementing")
         assert begun.session_id == nudged.resume_session_id == after.resume_session_id
 
-    def test_the_reminder_is_watched_too(self, tmp_path: Path) -> None:
-        """A session that is asked for its missing marker has all policies around it."""
+    def test_a_reminder_is_supervised(self, tmp_path: Path) -> None:
+        """A session reminded of its missing marker is supervised too."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a|"), t.agent("a#", failed()), t.agent("a-"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1), until=30)
@@ -189,7 +189,7 @@ class TestTogether:
 
     @pytest.mark.parametrize("when", [3, 7])
     def test_disposal_between_the_steps(self, tmp_path: Path, when: float) -> None:
-        """Whoever leaves before or after a nudge leaves no timer and no agent."""
+        """Disposal before or after a nudge leaves no timer and no agent."""
         t = Policed()
         agents = [t.agent("a-"), t.agent("a-")]
         loop = loop_of(tmp_path, t, *agents)

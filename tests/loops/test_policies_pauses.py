@@ -10,8 +10,8 @@ from tests.loops.watching import Watching
 FAILED = LoopError("implementing", "the connection was lost")
 
 
-def test_a_paused_item_that_is_removed_holds_no_other_up(tmp_path: Path) -> None:
-    """When the item that was due first is gone, the next one is tried at its own time."""
+def test_removing_a_paused_item_delays_no_other(tmp_path: Path) -> None:
+    """Removing the item that was due first does not delay the next one."""
     watching = Watching(
         tmp_path, loops=[(5, FAILED), (5, FAILED), (1, "approved")], retry_seconds=600
     )

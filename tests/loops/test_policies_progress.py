@@ -1,4 +1,4 @@
-"""Coding loops that get nowhere, in virtual time."""
+"""Coding loops without progress, in virtual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from reactivex import Observable
 
 from cuggino.events import LoopStalled, NoProgress
-from cuggino.loops.convergence import REPLAN
+from cuggino.loops.coding.convergence import REPLAN
 from cuggino.testing import AgentRun
 from tests.loops.drawn import DrawnLoop, fails
 from tests.loops.policed import Policed, course, told
@@ -40,8 +40,8 @@ def loop_of(folder: Path, t: Policed, states: str, **kwargs: Any) -> DrawnLoop:
 
 
 class TestProgress:
-    def test_plan_anew_once_then_stop(self, tmp_path: Path) -> None:
-        """Agents that change nothing lead to a new plan, and then to the end of the loop."""
+    def test_replan_once_then_stop(self, tmp_path: Path) -> None:
+        """Iterations without changes lead to a new plan, then to the end of the loop."""
         t = Policed()
         loop = loop_of(tmp_path, t, "ABBBBB")
         seen = t.record(loop.run(progress_patience=2))
@@ -61,7 +61,7 @@ class TestProgress:
         loop.assert_released()
 
     def test_going_back_and_forth(self, tmp_path: Path) -> None:
-        """Agents that undo each other get nowhere either."""
+        """Agents that undo each other make no progress."""
         t = Policed()
         loop = loop_of(tmp_path, t, "ABABABAB")
         seen = t.record(loop.run(progress_patience=3))
@@ -73,7 +73,7 @@ class TestProgress:
         )
 
     def test_a_new_plan_that_helps(self, tmp_path: Path) -> None:
-        """After a new plan that gets somewhere the loop goes on to its approval."""
+        """After a new plan with progress the loop continues to its approval."""
         t = Policed()
         loop = loop_of(
             tmp_path,
@@ -87,14 +87,14 @@ class TestProgress:
         assert "LoopApproved" == course(seen)[-1][1]
 
     def test_a_replanned_round_counts_as_a_round(self, tmp_path: Path) -> None:
-        """Planning anew is no way around the number of rounds."""
+        """A replanned iteration counts as one."""
         t = Policed()
         loop = loop_of(tmp_path, t, "AAA")
         seen = t.record(loop.run(progress_patience=2, max_iterations=1))
         assert ["NoProgress", "LoopMaxIterations"] == [tag for _, tag in course(seen)[-2:]]
 
-    def test_agents_that_work_are_let_work(self, tmp_path: Path) -> None:
-        """Two idle agents below the patience, and a change behind them, are no standstill."""
+    def test_a_change_resets_the_count(self, tmp_path: Path) -> None:
+        """A change within the patience resets the count of idle agents."""
         t = Policed()
         loop = loop_of(
             tmp_path,
@@ -109,7 +109,7 @@ class TestProgress:
 
 
 def rounds(t: Policed, *reviews: str) -> dict[str, Any]:
-    """As many rounds, each sent back with its review file."""
+    """Return reviewing sessions that each request changes with a review file."""
     back: list[Observable[Any] | AgentRun] = [
         AgentRun(t.agent("(r|)"), review=review) for review in reviews
     ]
@@ -122,7 +122,7 @@ def rounds(t: Policed, *reviews: str) -> dict[str, Any]:
 
 class TestReviews:
     def test_the_same_findings_again_and_again(self, tmp_path: Path) -> None:
-        """Findings that no plan settles are stored for a person, and the loop stops."""
+        """Recurring findings are stored for a person, and the loop stops."""
         t = Policed()
         loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, OTHER_WORDS, REVIEW, REVIEW))
         seen = t.record(loop.run(review_patience=3))
@@ -137,8 +137,8 @@ class TestReviews:
         assert (0, "LoopStalled") == course(seen)[-1]
         loop.assert_released()
 
-    def test_what_gets_better_goes_on(self, tmp_path: Path) -> None:
-        """A review with a finding less is progress: the count begins anew."""
+    def test_fewer_findings_are_progress(self, tmp_path: Path) -> None:
+        """A review with fewer findings is progress and resets the count."""
         t = Policed()
         fewer = "- `src/page.py`: the title is missing"
         loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, REVIEW, fewer, fewer))
@@ -148,7 +148,7 @@ class TestReviews:
 
     @pytest.mark.parametrize("patience", [2, 3])
     def test_a_gate_that_never_opens(self, tmp_path: Path, patience: int) -> None:
-        """Approvals that do not count, since the check fails, are reviews with the same finding."""
+        """Blocked approvals count as reviews with the same finding."""
         t = Policed()
         loop = DrawnLoop(
             tmp_path,

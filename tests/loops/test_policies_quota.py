@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reactivex import Observable
 
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import QuotaLifted, QuotaWaiting, RunEnded
 from cuggino.storage import read_journal
@@ -33,7 +33,7 @@ def loop_of(folder: Path, t: Policed, *implementing: Observable[Any]) -> DrawnLo
 
 class TestUsageLimits:
     def test_five_hours_are_waited_for(self, tmp_path: Path) -> None:
-        """A limit is a pause: told each minute, then the same stage goes on in its session."""
+        """A usage limit is a pause, reported each minute, after which the session is resumed."""
         t = Policed()
         first, after = t.agent("ax#", limited(5 * HOUR)), t.agent("-d|")
         loop = loop_of(tmp_path, t, first, after)
@@ -63,7 +63,7 @@ class TestUsageLimits:
 
     @pytest.mark.parametrize("role", ["planning", "implementing", "reviewing"])
     def test_every_agent_waits(self, tmp_path: Path, role: Role) -> None:
-        """Whichever agent meets the limit goes on in its session when it is lifted."""
+        """The agent of any role is resumed when its usage limit is lifted."""
         t = Policed()
         ends = {"planning": "(c|)", "implementing": "(d|)", "reviewing": "(y|)"}
         agents: dict[str, Any] = {name: [t.agent(end)] for name, end in ends.items()}
@@ -76,7 +76,7 @@ class TestUsageLimits:
         assert 4 == len(loop.agent.spawned)
 
     def test_without_waiting_it_can_be_resumed(self, tmp_path: Path) -> None:
-        """Without `wait_for_quota` the loop ends with 12, and its journal can be gone on with."""
+        """Without `wait_for_quota` the loop ends with exit code 12 and can be resumed."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("ax#", limited(5 * HOUR)))
         seen = t.record(loop.run(max_retries=3, journal=True))
@@ -91,7 +91,7 @@ class TestUsageLimits:
         assert journal.resumable
 
     def test_a_limit_without_an_end(self, tmp_path: Path) -> None:
-        """Without a reset time the pauses grow to five hours, and end with 12 after a day."""
+        """Without a reset time the pauses grow to five hours; after a day the exit code is 12."""
         t = Policed()
         agents = [t.agent("a#", limited()) for _ in range(10)]
         loop = loop_of(tmp_path, t, *agents, t.agent("d|"))
@@ -107,8 +107,8 @@ class TestUsageLimits:
         assert [begun.session_id] * 9 == [options.resume_session_id for options in resumed]
         loop.assert_released()
 
-    def test_an_agent_that_is_served_resets_the_pauses(self, tmp_path: Path) -> None:
-        """After a session that ended well the pauses begin with a quarter of an hour again."""
+    def test_a_completed_session_resets_the_pauses(self, tmp_path: Path) -> None:
+        """A completed session resets the pauses to 15 minutes."""
         t = Policed()
         loop = DrawnLoop(
             tmp_path,
@@ -122,7 +122,7 @@ class TestUsageLimits:
         assert "LoopApproved" == course(seen)[-1][1]
 
     def test_a_limit_met_again(self, tmp_path: Path) -> None:
-        """The session that comes after a wait may meet the next limit, and waits for it too."""
+        """A session resumed after a wait also waits for the next limit."""
         t = Policed()
         loop = loop_of(
             tmp_path,
@@ -138,14 +138,14 @@ class TestUsageLimits:
         assert first.session_id == second_.resume_session_id == third.resume_session_id
 
     def test_the_margin_can_be_set(self, tmp_path: Path) -> None:
-        """`quota_margin` seconds after the reset it goes on."""
+        """The session is resumed `quota_margin` seconds after the reset."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("a#", limited(HOUR)), t.agent("d|"))
         seen = t.record(loop.run(wait_for_quota=True, quota_margin=1.5))
         assert [HOUR + 1.5] == [when for when, _ in told(seen, QuotaLifted)]
 
     def test_a_limit_that_was_overcome(self, tmp_path: Path) -> None:
-        """A limit that is told while the session goes on to its end holds nothing up."""
+        """A limit reported by a session that completes delays nothing."""
         t = Policed()
         loop = loop_of(tmp_path, t, t.agent("al-ds|"))
         seen = t.record(loop.run(wait_for_quota=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import QuotaLifted, WatchAuditFailed, WatchItemCompleted, WatchItemRetry
-from cuggino.loops import WatchRunOptions, WatchService
+from cuggino.loops import Services, WatchRunOptions, WatchService
 from cuggino.operators import QuotaGate
 from cuggino.runtime import Runtime
 from cuggino.testing import AgentRun, InMemoryAgent
@@ -40,11 +40,13 @@ class Shared(Watching):
         self.workspace = self.drawn.workspace  # the lock is held by one object
         self.agent = InMemoryAgent({"audit": [AgentRun(t.agent(d, limited(HOUR))) for d in audits]})
         self.service = WatchService(
-            agent=self.agent,
-            workspace=self.workspace,
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                changes=self.changes,
+                gate=gate,
+            ),
             loop=self.drawn.service,
-            changes=self.changes,
-            gate=gate,
         )
         self.folder = folder
 
@@ -54,7 +56,7 @@ class Shared(Watching):
 
 
 def test_the_loop_waits_for_the_limit_of_the_audit(tmp_path: Path) -> None:
-    """No agent of an item is started before the limit that the audit met is lifted."""
+    """No agent is started for an item before the audit's usage limit is lifted."""
     watch = Shared(tmp_path, planning=["(c|)"], audits=["a#", "a|"])
     watch.with_options(wait_for_quota=True)
     watch.write(100, "001.md")
@@ -69,8 +71,8 @@ def test_the_loop_waits_for_the_limit_of_the_audit(tmp_path: Path) -> None:
     assert (LIFTED, "WatchItemCompleted") in story
 
 
-def test_a_loop_that_does_not_wait_is_held_too(tmp_path: Path) -> None:
-    """Without waiting the item is put off until the reset, at no attempt, and no agent started."""
+def test_an_item_is_postponed_without_waiting(tmp_path: Path) -> None:
+    """Without waiting an item is postponed until the reset, without an attempt."""
     watch = Shared(tmp_path, planning=["(c|)"], audits=["a#", "-"])
     watch.with_options()
     watch.write(100, "001.md")
@@ -85,7 +87,7 @@ def test_a_loop_that_does_not_wait_is_held_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_limit_holds_for_all_items(tmp_path: Path, wait: bool) -> None:
-    """After the limit that one item met no agent of another one starts until it is lifted."""
+    """A usage limit of one item delays the agents of all items."""
     watch = Shared(tmp_path, planning=["a#", "(c|)", "(c|)"], audits=["-"])
     watch.with_options(wait_for_quota=wait)
     watch.write(0, "001.md")
@@ -97,7 +99,7 @@ def test_a_limit_holds_for_all_items(tmp_path: Path, wait: bool) -> None:
 
 
 def test_both_items_are_done_when_it_is_lifted(tmp_path: Path) -> None:
-    """A minute after the reset the watch goes on with one item, then with the next."""
+    """A minute after the reset the watch processes one item, then the next."""
     watch = Shared(tmp_path, planning=["a#", "(c|)", "(c|)"], audits=["-"])
     watch.with_options()
     watch.write(0, "001.md")
@@ -111,7 +113,7 @@ def test_both_items_are_done_when_it_is_lifted(tmp_path: Path) -> None:
 
 
 def test_the_same_reset_again_is_not_tomorrow(tmp_path: Path) -> None:
-    """`resets 3pm`, said again just after 3 pm, puts an item off for a while, not for a day."""
+    """`resets 3pm` reported just after 3 pm postpones an item for a while, not for a day."""
     planning = ["a#", "a#", "(c|)"]
     watch = Shared(tmp_path, planning=planning, audits=["-"], resets=[HOUR, 25 * HOUR])
     watch.with_options()
@@ -123,8 +125,8 @@ def test_the_same_reset_again_is_not_tomorrow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("idle", ["removed", "spec issue"])
-def test_the_audit_does_not_burn_what_the_loop_waits_for(tmp_path: Path, idle: str) -> None:
-    """While the limit that an item met is in force, an audit fails before it is started."""
+def test_no_audit_during_a_limit(tmp_path: Path, idle: str) -> None:
+    """An audit is not started during a usage limit."""
     watch = Shared(tmp_path, planning=["a#"], audits=["-"])
     watch.with_options()
     watch.write(0, "001.md")
@@ -144,6 +146,5 @@ def test_the_audit_does_not_burn_what_the_loop_waits_for(tmp_path: Path, idle: s
 def test_one_limit_for_a_runtime(tmp_path: Path, part: str) -> None:
     """A runtime's loop and watch have one gate."""
     runtime = Runtime.live(cwd=tmp_path, agent=InMemoryAgent({}))
-    gates = {"loop": runtime.loop._gate, "watcher": runtime.watcher.gate}
-    assert runtime.watcher.loop is runtime.loop
-    assert gates["loop"] is gates[part]
+    services = {"loop": runtime.watcher.loop.services, "watcher": runtime.watcher.services}
+    assert runtime.loop.services.gate is services[part].gate

@@ -6,102 +6,35 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import cuggino
-from cuggino import ClaudeAgent, Config, LlmAgent, Runtime, ScriptedAgent, SpawnOptions
-from cuggino.agents.scripted.scenario import load_scenario
+from cuggino import Config, SpawnOptions
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import (
     AgentMessage,
-    CommitPerformed,
     Done,
     Event,
     LlmMarkerEvent,
-    LoopApproved,
     SessionEnded,
-    ToolResult,
-    is_llm_agent_event,
     parse_event,
 )
-from cuggino.loops.roles import ROLE_MARKERS
+from cuggino.loops.coding.roles import ROLE_MARKERS
 from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
+from tests.loops.demo import FOCUS, SCENARIO, Played, agent_env, play
 from tests.loops.endings import RUN_TOOL, Endings, Project
-from tests.loops.scenario_model import ROLES, scenario_model
-from tests.model_server import Message, ModelRequest, ModelServer, RoleScript, Text, Tool
-from tests.real_claude import clean_env, needs_sandbox
+from tests.loops.scenario_model import scenario_model
+from tests.model_server import Message, ModelServer, RoleScript, Text, Tool
+from tests.real_claude import needs_sandbox
 
 pytestmark = pytest.mark.real_agent
-
-DEMO = Path(cuggino.__file__).parents[1] / "cuggino_cli" / "demo" / "scenario.toml"
-SCENARIO = load_scenario(DEMO).model_copy(update={"pause": 0.0})
-FOCUS = "the temperature conversions of .specs/temperature.md"
-
-
-@dataclass(frozen=True)
-class Played:
-    """A run of the demo: what was told, and what the project then is."""
-
-    folder: Path
-    events: list[Event]
-
-    @property
-    def story(self) -> list[tuple[str, str]]:
-        """Everything but the agents' own events, with the texts that depend on nothing else."""
-        return [(event.tag, _text(event)) for event in self.events if not is_llm_agent_event(event)]
-
-    @property
-    def sessions(self) -> list[SessionEnded]:
-        return [event for event in self.events if isinstance(event, SessionEnded)]
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The working tree, without caches and what belongs to the tools."""
-        return {
-            str(path.relative_to(self.folder)): path.read_text()
-            for path in sorted(self.folder.rglob("*"))
-            if path.is_file() and not {".git", ".cuggino", "__pycache__"} & set(path.parts)
-        }
-
-    @property
-    def subjects(self) -> list[str]:
-        log = ["git", "-C", str(self.folder), "log", "--reverse", "--format=%s"]
-        return subprocess.check_output(log, text=True).splitlines()
-
-    @property
-    def session_files(self) -> list[Path]:
-        return list((self.folder / ".cuggino" / "wip").iterdir())
-
-
-def _text(event: Event) -> str:
-    match event:
-        case LlmMarkerEvent():
-            return event.content
-        case CommitPerformed():
-            return event.message
-        case _:
-            return ""
-
-
-def play(folder: Path, agent: LlmAgent) -> Played:
-    """Run the demo in this process."""
-    events: list[Event] = []
-    cuggino.run(Runtime.live(cwd=folder, agent=agent).run(focus=FOCUS), events.append)
-    return Played(folder, events)
-
-
-def _is_of(role: str, request: ModelRequest) -> bool:
-    return f"# Role: {role} agent" in request.system_text
-
-
-def agent_env(home: Path, server: ModelServer) -> dict[str, str]:
-    return {**clean_env(home, server.url), "CUGGINO_PYTHON": sys.executable}
 
 
 @pytest.fixture(scope="module")
@@ -116,34 +49,6 @@ def nothing_is_left() -> Iterator[None]:
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
     with no_leaks():
         yield
-
-
-@pytest.mark.usefixtures("nothing_is_left")
-def test_the_demo_is_the_same(claude_cli: Path, tmp_path: Path, expected: Played) -> None:
-    """The real agent tells the same story as the scripted one, and leaves the same project."""
-    folder = make_project(str(tmp_path / "demo"))
-    with ModelServer(scenario_model(SCENARIO, folder)) as server:
-        agent = ClaudeAgent(path=claude_cli, env=agent_env(tmp_path / "home", server))
-        played = play(folder, agent)
-
-    assert expected.story == played.story
-    assert expected.files == played.files
-    assert {"convert.py", "temperature.py", "test_temperature.py"} < played.files.keys()
-    results = [event for event in played.events if isinstance(event, ToolResult)]
-    assert [] == [result for result in results if result.is_error]
-    assert 15 == len(results)
-    assert expected.subjects == played.subjects
-    assert 1 + 3 == len(played.subjects)
-    assert isinstance(played.events[-1], LoopApproved)
-    assert [] == played.session_files
-    costs = [ended.cost_usd or 0 for ended in played.sessions]
-    assert 7 == len(costs)
-    assert min(costs) > 0
-    assert ["completed"] * 7 == [ended.outcome for ended in played.sessions]
-    for role in ROLES:
-        begun = [r for r in server.requests if _is_of(role, r) and r.turns == 0]
-        assert len(SCENARIO.runs(role)) == len(begun)
-        assert FOCUS in begun[0].system_text or role == "implementing"
 
 
 @pytest.mark.usefixtures("nothing_is_left")

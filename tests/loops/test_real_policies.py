@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import pytest
 
 import cuggino
-from cuggino import ClaudeAgent, Config, Runtime, save_config
+from cuggino import Config, Runtime, save_config
+from cuggino.agents.claude import ClaudeAgent
 from cuggino.events import (
     AgentNudged,
     AgentRetry,
@@ -27,7 +28,7 @@ from cuggino.events import (
 from cuggino.loops import LoopRunOptions
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.loops.test_real_loop import agent_env
+from tests.loops.demo import agent_env
 from tests.model_script import (
     SUBSCRIPTION,
     ApiError,
@@ -225,7 +226,7 @@ def test_a_budget_that_the_agent_holds(project: Project) -> None:
         spent = project.command(server, "--focus", "the task", "--budget", "0.1")
         assert 13 == spent.code
         assert "The budget of the run is used up: $" in spent.complaint
-        assert "go on with a larger `--budget`" in spent.complaint
+        assert "resume with a larger `--budget`" in spent.complaint
         outcomes = [ended.outcome for ended in of(spent.events, SessionEnded)]
         assert ["completed", "budget"] == outcomes
         again = project.command(server, "--resume", "--budget", "10")

@@ -1,166 +1,312 @@
-"""A run is cut at every instant of its disk and resumed: it ends as if nothing had happened."""
+"""Resumed runs: after a limit or an error, with which options, and those that are refused."""
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cuggino.events import (
-    LoopTerminalEvent,
-    RunContinued,
-    RunEnded,
-    RunResumed,
-    SessionEnded,
-    StageCost,
-    StageFinished,
-    StageStarted,
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    ConfigError,
+    LoopError,
+    QuotaExceeded,
+    RunNotResumable,
+    StorageError,
 )
-from cuggino.storage import Workspace, list_journals, run_totals
-from tests.loops.resumable import (
-    Instants,
-    Process,
-    Undisturbed,
-    at_each_append,
-    finished_turns,
-    resumed,
+from cuggino.events import CheckCommandOutput, RunStarted, SessionEnded
+from cuggino.loops import LoopRunOptions
+from cuggino.loops.frame.resuming import resumed_options
+from cuggino.storage import Workspace, find_run, list_journals, run_totals
+from cuggino.testing import Story
+from tests.loops.crashes import (
+    CODING,
+    DELIVER,
+    LOOPS,
+    PLAN_BUILD,
+    SPEC_ISSUE,
+    Uninterrupted,
+    instead,
 )
-from tests.loops.turns import COST, ENDINGS, STORIES, TWO_ROUNDS
+from tests.loops.durable_runs import COST, CodingProcess, Process, Turn
+from tests.loops.policed import limited
+
+Whole = Callable[[str], Uninterrupted]
+
+NEVER = "0193b2c1-0000-7000-8000-000000000000"
 
 
-@pytest.fixture(params=STORIES)
-def story(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Undisturbed:
-    story = Undisturbed(tmp_path, STORIES[request.param], monkeypatch)
-    assert ENDINGS[request.param] == story.journal.state
-    return story
+def cause(story: Story[Any]) -> Exception | None:
+    """Return the error of a run without the phase that it happened in."""
+    error = story.error
+    return error.cause if isinstance(error, LoopError) else error
 
 
-def cuts(copy: Path, place: Path) -> list[Path]:
-    """The instant itself, and the same with half of its journal's last line."""
-    begun = list_journals(Workspace(copy).journal)
-    if not begun:
-        return [copy]
-    half = place / f"{copy.name}-half"
-    shutil.copytree(copy, half)
-    (path,) = list_journals(Workspace(half).journal)
-    whole = path.read_bytes()
-    begin = whole.rstrip(b"\n").rfind(b"\n") + 1
-    path.write_bytes(whole[: (begin + len(whole)) // 2])
-    return [copy, half] if begin else [copy]
+def assert_refused(story: Story[Any], process: Process) -> RunNotResumable:
+    """Assert that the run was not resumed, and that nothing was started."""
+    assert isinstance(story.error, RunNotResumable)
+    assert not isinstance(story.error, StorageError)  # the disk is not to blame
+    assert [] == process.agent.begun
+    process.assert_released()
+    return story.error
 
 
-def test_cut_at_every_instant(
-    story: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever was on the disk when it was killed: work, files and words are as undisturbed."""
-    tried = 0
-    for copy in story.instants.copies:
-        for cut in cuts(copy, tmp_path):
-            process = story.at(cut, tmp_path / f"again-{cut.name}")
-            before = process.journal if process.has_begun else None
-            if before is not None and not before.resumable:
-                continue
-            seen, log = resumed(process, monkeypatch)
-            tried += 1
-            story.assert_equals(process, log)
-            assert isinstance(seen[-1], LoopTerminalEvent), cut.name
-            done = finished_turns(before) if before else []
-            left = [turn for turn in story.process.agent.spawned if turn not in done]
-            assert left == process.agent.spawned, cut.name
-            if before is not None:
-                assert run_totals(before) == seen[0]
-                assert 1 == sum(isinstance(event, RunResumed) for event in seen)
-    assert tried > 60
+class TestAfterAnError:
+    @pytest.mark.parametrize(
+        "error", [limited(), AgentFailed("log in", reason="auth")], ids=["quota", "auth"]
+    )
+    @pytest.mark.parametrize(
+        ("name", "role", "number"),
+        [
+            ("coding", "implementing", 2),
+            ("deliver", "initializer", 1),
+            ("deliver", "coding", 2),
+            ("deliver", "verify", 2),
+            ("plan_build", "plan", 1),
+            ("plan_build", "build", 3),
+        ],
+    )
+    def test_the_failed_session_is_repeated(
+        self, name: str, role: str, number: int, error: Exception, whole: Whole, tmp_path: Path
+    ) -> None:
+        """A run that ended with a usage limit or a failed login resumes with that session."""
+        run = whole(name)
+        is_limit = isinstance(error, QuotaExceeded)
+        said = [SessionEnded(outcome="quota")] if is_limit else []
+        turns = instead(run.scenario.turns, role, number, Turn(said, error=error))
+        first = run.scenario.make(tmp_path, turns).run()
+        again = run.scenario.make(tmp_path, turns)
+        for story in (first, again.resume()):
+            assert isinstance(cause(story), type(error)), story
+            assert ("quota" if is_limit else "failed") == again.journal.state
+        assert [("", role, number)] == again.agent.begun
+        run.assert_resumes(run.scenario.process(tmp_path), at=5000.0)
+
+    @pytest.mark.parametrize("sessions", [1, 4])
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_a_larger_budget(self, name: str, sessions: int, whole: Whole, tmp_path: Path) -> None:
+        """A run whose budget is spent resumes with a larger one, but not with the same."""
+        run = whole(name)
+        first = run.scenario.process(tmp_path).run(budget=sessions * COST)
+        assert isinstance(cause(first), BudgetExceeded)
+        again = run.scenario.process(tmp_path)
+        assert "budget" == again.journal.state
+        assert isinstance(cause(again.resume(budget=sessions * COST)), BudgetExceeded)
+        assert [] == again.agent.begun
+        run.assert_resumes(run.scenario.process(tmp_path), at=5000.0, budget=100.0)
+
+    def test_earlier_costs_count(self, tmp_path: Path) -> None:
+        """A resumed run has only the part of its budget that it has not spent yet."""
+        first = CODING.process(tmp_path)
+        first.run(dispose_at=3.5, budget=4 * COST)
+        assert 2 * COST == run_totals(first.journal).cost_usd
+        again = CODING.process(tmp_path)
+        story = again.resume(budget=4 * COST)
+        assert isinstance(cause(story), BudgetExceeded)
+        assert "budget" == again.journal.state
+        assert 4 * COST == run_totals(again.journal).cost_usd
+        assert 2 == len(story.of(SessionEnded))
+
+    def test_earlier_time_counts(self, tmp_path: Path) -> None:
+        """The limit of a run's duration includes earlier processes, not the time between."""
+        CODING.process(tmp_path).run(dispose_at=3.5, max_duration=4.25)
+        again = CODING.process(tmp_path)
+        story = again.resume(max_duration=4.25)
+        assert isinstance(cause(story), BudgetExceeded)
+        assert 1000.75 == story.ended_at
+        assert "budget" == again.journal.state
+        assert ["Add one"] == again.repository.commits
+
+    def test_a_commit_is_not_cut(self, tmp_path: Path) -> None:
+        """A commit in progress when the time is up is finished; the next agent is not started."""
+        CODING.process(tmp_path).run(dispose_at=3.5, max_duration=5.0)
+        again = CODING.process(tmp_path)
+        story = again.resume(max_duration=5.0)  # the commit takes from 1001 to 1002
+        assert isinstance(cause(story), BudgetExceeded)
+        assert 1002.0 == story.ended_at
+        assert ["Add one", "Add two"] == again.repository.commits
+        assert [("", "implementing", 2)] == again.agent.begun
+
+    @pytest.mark.parametrize("given", [{}, {"allow_main": True}], ids=["branch", "allowed"])
+    def test_a_protected_branch(self, given: dict[str, Any], whole: Whole, tmp_path: Path) -> None:
+        """A run refused on a protected branch resumes on another, or when that is allowed."""
+        run = whole("plan_build")
+        head = tmp_path / ".git" / "HEAD"
+        head.parent.mkdir()
+        head.write_text("ref: refs/heads/main\n")
+        assert isinstance(PLAN_BUILD.process(tmp_path).run().error, ConfigError)
+        assert isinstance(PLAN_BUILD.process(tmp_path).resume().error, ConfigError)
+        if not given:
+            head.write_text("ref: refs/heads/bread\n")
+        ended = PLAN_BUILD.process(tmp_path).resume(at=5000.0, **given).last
+        assert (run.story.last.reason, run.story.last.iterations) == (
+            ended.reason,
+            ended.iterations,
+        )
 
 
-def test_cut_twice(story: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is killed again while it goes on still ends as the undisturbed one."""
-    tried = 0
-    for copy in story.instants.copies[::11]:
-        folder = tmp_path / f"again-{copy.name}"
-        process = story.at(copy, folder)
-        if not process.has_begun or not process.journal.resumable:
-            continue
-        second = Instants(folder, tmp_path / f"second-{copy.name}")
-        with at_each_append(monkeypatch, second.keep):
-            process.resume()
-        for again in second.copies[:: max(1, len(second.copies) // 5)]:
-            last = story.at(again, tmp_path / f"last-{copy.name}-{again.name}")
-            if not last.journal.resumable:
-                continue
-            _, log = resumed(last, monkeypatch, at=5000)
-            tried += 1
-            story.assert_equals(last, log)
-    assert tried > 10
+class TestOptions:
+    def test_of_the_coding_loop(self, tmp_path: Path) -> None:
+        """A resumed run keeps the course of its journal; the model is the current one."""
+        CODING.process(tmp_path).run(dispose_at=3.5, review="by a person", model="old")
+        again = CODING.process(tmp_path)
+        story = again.resume(
+            model="new", commit=False, max_iterations=1, check_command=None, slow=True
+        )
+        assert {"new"} == {options.model for options in again.agent.spawned}
+        assert ["Add one", "Add two", "Add three"] == again.repository.commits
+        # Before the third implementing agent and both reviewers; the second one's was done before.
+        assert 3 == len(story.of(CheckCommandOutput))
+        assert [
+            ("", "implementing", 2),
+            ("", "reviewing", 1),
+            ("", "planning", 2),
+            ("", "implementing", 3),
+            ("", "reviewing", 2),
+        ] == again.agent.begun
+        assert "approved" == again.journal.state
+
+    def test_of_the_deliverables_loop(self, tmp_path: Path) -> None:
+        """A resumed run keeps workflow and limits; model and thinking are the current ones."""
+        DELIVER.process(tmp_path).run(dispose_at=3.5, model="old", max_sessions=5, thinking=1024)
+        again = DELIVER.process(tmp_path)
+        ended = again.resume(
+            model="new",
+            max_sessions=50,
+            thinking=4096,
+            verify=False,
+            max_retries=0,
+            workflow="sync",
+        ).last
+        assert ("max_iterations", 5) == (ended.reason, ended.sessions)
+        assert {"new"} == {options.model for options in again.agent.spawned}
+        assert {4096} == {options.thinking for options in again.agent.spawned}
+        roles = [options.role for options in again.agent.spawned]
+        assert ["coding", "coding", "coding", "verify"] == roles
+
+    def test_of_the_plan_build_loop(self, tmp_path: Path) -> None:
+        """A resumed run keeps its phases and limits; the model is the current one."""
+        PLAN_BUILD.process(tmp_path).run(dispose_at=0.5, model="old", max_sessions=3)
+        again = PLAN_BUILD.process(tmp_path)
+        ended = again.resume(
+            model="new", max_sessions=50, start="build", max_retries=0, auto_commit=False
+        ).last
+        assert ("max_iterations", 3) == (ended.reason, ended.iterations)
+        assert {"new"} == {options.model for options in again.agent.spawned}
+        assert [("", "plan", 1), ("", "build", 1), ("", "build", 2)] == again.agent.begun
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_a_journal_switched_off_later(self, name: str, tmp_path: Path) -> None:
+        """A run that has a journal keeps it, even if new runs would have none."""
+        LOOPS[name].process(tmp_path).run(dispose_at=3.5)
+        again = LOOPS[name].process(tmp_path)
+        again.resume(journal=False)
+        assert "approved" == again.journal.state
+        assert LOOPS[name].make.roles[0] not in {role for _, role, n in again.agent.begun if n == 1}
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_without_a_journal(self, name: str, tmp_path: Path) -> None:
+        """A run without a journal leaves no file of one, nor of a session."""
+        process = LOOPS[name].process(tmp_path)
+        assert process.run(journal=False).completed
+        assert not process.workspace.journal.exists()
+        assert [] == list(process.workspace.wip.iterdir())
+        process.assert_released()
 
 
-def test_the_cost_of_all_processes(
-    story: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The total counts each session once, also one whose stage was not finished and ran again."""
-    sessions = len(story.process.agent.spawned)
-    assert sessions == len(finished_turns(story.journal))
-    assert COST * sessions == run_totals(story.journal).cost_usd
-    lost = set()
-    for copy in story.instants.copies:
-        process = story.at(copy, tmp_path / f"again-{copy.name}")
-        before = process.journal if process.has_begun else None
-        if before is None or not before.resumable:
-            continue
-        ended = [entry for entry in before.entries if isinstance(entry.event, SessionEnded)]
-        wasted = len(ended) - len(finished_turns(before))
-        if wasted in lost and copy not in story.instants.copies[::3]:
-            continue
-        lost.add(wasted)
-        seen, _ = resumed(process, monkeypatch)
-        totals = run_totals(process.journal)
-        assert COST * (sessions + wasted) == totals.cost_usd
-        costs = [event for event in seen if isinstance(event, StageCost)]
-        if costs:
-            assert totals.cost_usd == costs[-1].total_cost
-    assert {0, 1} == lost
+class TestRefused:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *LOOPS,
+            "coding spec issue",
+            "coding same findings",
+            "deliver limit",
+            "deliver stalled",
+            "plan_build planned",
+        ],
+    )
+    def test_a_finished_run(self, name: str, whole: Whole, tmp_path: Path) -> None:
+        """A run with a result is refused, by the search and by the loop; nothing changes."""
+        run = whole(name)
+        process = run.copy(tmp_path)
+        before, folder, kind = process.journal, process.workspace.journal, run.scenario.kind
+        assert kind != "watch"
+        end = process.end()
+        with pytest.raises(RunNotResumable, match="has ended"):
+            find_run(folder, before.run_id[:13], kind=kind)
+        with pytest.raises(RunNotResumable, match="no unfinished run"):
+            find_run(folder, None, kind=kind)
+        assert_refused(process.resume(), process)
+        assert (before, end) == (process.journal, process.end())
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_a_run_resumed_elsewhere(self, name: str, tmp_path: Path) -> None:
+        """A journal that has grown since it was read is refused."""
+        LOOPS[name].process(tmp_path).run(dispose_at=3.5)
+        stale = LOOPS[name].process(tmp_path)
+        known = stale.journal
+        LOOPS[name].process(tmp_path).resume(dispose_at=1007.0)
+        grown = stale.journal
+        error = assert_refused(stale.resume(known=known), stale)
+        assert "another process" in error.message
+        assert grown == stale.journal
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_a_journal_of_other_stages(self, name: str, tmp_path: Path) -> None:
+        """A journal whose stages have other names is refused with the two names."""
+        role = LOOPS[name].make.roles[0]
+        LOOPS[name].process(tmp_path).run(dispose_at=3.5)
+        process = LOOPS[name].process(tmp_path)
+        (path,) = list_journals(process.workspace.journal)
+        text = path.read_text()
+        assert 1 == text.count(f'"name":"{role}"')
+        path.write_text(text.replace(f'"name":"{role}"', '"name":"dreaming"'))
+        error = assert_refused(process.resume(), process)
+        assert "dreaming" in error.message
+        assert role in error.message
+
+    def test_a_run_of_another_loop(self, tmp_path: Path) -> None:
+        """The coding loop refuses a deliverables run, and its hint is the right command."""
+        process = DELIVER.process(tmp_path)
+        process.run(dispose_at=3.5)
+        journal, folder = process.journal, process.workspace.journal
+        assert journal == find_run(folder, None, kind="deliver")
+        assert journal == find_run(folder, journal.run_id[:20], kind="deliver")
+        with pytest.raises(RunNotResumable, match="is a run of `cuggino deliver`") as refused:
+            find_run(folder, journal.run_id)
+        assert "cuggino deliver --resume" in (refused.value.hint or "")
+        with pytest.raises(RunNotResumable, match="no unfinished run"):
+            find_run(folder, None)
+
+    def test_options_of_another_version(self, tmp_path: Path) -> None:
+        """Options that this version does not understand are refused by name."""
+        started = RunStarted(
+            run_id="1", kind="run", command="cuggino run", focus="x", options={"gate": "sometimes"}
+        )
+        current = LoopRunOptions(cwd=tmp_path, focus="x")
+        with pytest.raises(RunNotResumable, match="the options of run 1 cannot be used") as caught:
+            resumed_options(current, started)
+        assert "gate" in caught.value.message
+        assert caught.value.hint
 
 
-def test_times_of_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The duration of a resumed run is that of its processes, without the time between them."""
-    story = Undisturbed(tmp_path, TWO_ROUNDS, monkeypatch)
-    whole = run_totals(story.journal)
-    process = Process(tmp_path / "cut", TWO_ROUNDS)
-    process.run(dispose_at=3.5)  # the second implementing agent has worked for half a second
-    assert "interrupted" == process.journal.state
-    before = run_totals(process.journal)
-    assert (3.5, 1, 1, 3) == (before.duration, before.rounds, before.tasks, before.agents)
-    again = Process(process.folder, TWO_ROUNDS)
-    again.resume(at=9999)
-    after = run_totals(again.journal)
-    assert whole.duration + 0.5 == after.duration
-    assert (2, 3) == (after.rounds, after.tasks)
-    assert [message for _, message in after.commits] == again.repository.commits
-
-
-def test_half_a_review_of_a_killed_reviewer_is_not_read(tmp_path: Path) -> None:
-    """A reviewer that begins anew finds no review file of the one that was killed."""
-    turns = {**TWO_ROUNDS, "reviewing": [*TWO_ROUNDS["reviewing"]]}
-    process = Process(tmp_path, turns)
-    process.run(dispose_at=5.5)
-    assert ("reviewing", 1) == process.agent.spawned[-1]
-    (half,) = process.workspace.wip.glob("*.review.md")
-    assert "Three is missing" in half.read_text()
-    turns["reviewing"][0] = type(turns["reviewing"][0])(turns["reviewing"][0].said)
-    again = Process(tmp_path, turns)
-    again.resume()
-    (second,) = [options for options in again.agent.told if options.role == "planning"]
-    assert "redo" in (second.system_prompt or "")
-    assert "Three is missing" not in (second.system_prompt or "")
-
-
-def test_what_an_undisturbed_run_writes(story: Undisturbed) -> None:
-    """A run that nobody has cut has a first and a last entry, stages, and no continuation."""
-    kinds = [type(entry.event) for entry in story.journal.entries]
-    assert StageStarted in kinds
-    assert StageFinished in kinds
-    assert (1, 0) == (kinds.count(RunEnded), kinds.count(RunContinued))
-    assert issubclass(kinds[-2], LoopTerminalEvent)
+def test_files_of_finished_runs_are_removed(tmp_path: Path) -> None:
+    """The next run removes files of runs that cannot be resumed; others stay."""
+    workspace = Workspace(tmp_path)
+    CODING.process(tmp_path).run()
+    done = list_journals(workspace.journal)[0].stem
+    CODING.process(tmp_path).run(dispose_at=3.5)
+    unfinished = list_journals(workspace.journal)[0].stem
+    assert done != unfinished
+    for name in (f"{done}.md", f"{done}.review.md", f"{NEVER}.md", "notes.md"):
+        (workspace.wip / name).touch()
+    (workspace.journal / f"{NEVER}.jsonl").touch()
+    assert CodingProcess(tmp_path, SPEC_ISSUE).run().completed
+    left = {path.name.partition(".")[0] for path in workspace.wip.iterdir()}
+    assert {unfinished, "notes"} == left
+    assert not (workspace.journal / f"{NEVER}.jsonl").exists()
+    assert 3 == len(list_journals(workspace.journal))

@@ -1,4 +1,4 @@
-"""The scenarios of the original's loop, played with an agent in memory and in virtual time."""
+"""The scenarios of the coding loop, with an agent in memory and in virtual time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from reactivex import Observable, concat, empty, from_iterable, of, operators as ops, throw
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError, ProcessFailed
 from cuggino.events import Event, LoopSpecIssue
-from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
@@ -23,7 +23,7 @@ ROWS = rows("cuggino_loop_scenarios")
 
 
 class ScriptedRepository:
-    """Answers `head` and `commit` as the case says."""
+    """A repository that answers `head` and `commit` by the case."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self._head = row.get("head_before")
@@ -77,11 +77,13 @@ class Played:
         options = {snake(key): value for key, value in row["options"].items()}
         self._setup = options.get("setup_command")
         service = LoopService(
-            agent=self.agent,
-            workspace=self.workspace,
-            repository=ScriptedRepository(row),
-            prompts=self.prompts,
-            shell=self._shell,
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                repository=ScriptedRepository(row),
+                prompts=self.prompts,
+                shell=self._shell,
+            )
         )
         self.seen = Marbles().record(
             service.run(LoopRunOptions(cwd=folder, **options)).pipe(
@@ -154,7 +156,7 @@ def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
 
 
 def assert_error(expected: dict[str, Any] | None, error: Exception | None) -> None:
-    """The run failed as expected, or not at all."""
+    """Assert that the run failed as the case expects."""
     if expected is None:
         assert error is None
         return
@@ -172,7 +174,7 @@ def assert_error(expected: dict[str, Any] | None, error: Exception | None) -> No
 def assert_inputs(
     row: dict[str, Any], spawned: list[SpawnOptions], inputs: list[tuple[str, dict[str, str]]]
 ) -> None:
-    """Each agent was told its review, check output and baseline, and nothing stale."""
+    """Assert that each agent received its review, check output and baseline."""
     expected = row["expected_agent_inputs"]
     assert [want["role"] for want in expected] == [options.role for options in spawned]
     for want, (role, told) in zip(expected, inputs, strict=True):

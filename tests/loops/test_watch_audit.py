@@ -1,4 +1,4 @@
-"""The audit agent beside the wait, in virtual time."""
+"""The audit agent during idle time, in virtual time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_findings_are_stored_as_they_come(tmp_path: Path) -> None:
 
 
 def test_its_processes_are_gone_before_the_work_begins(tmp_path: Path) -> None:
-    """The audit is released before it is said to be interrupted, and before the loop runs."""
+    """The audit is released before its interruption is reported and before the loop starts."""
     order: list[str] = []
     audit = never().pipe(ops.finally_action(lambda: order.append("released")))
     watching = Watching(tmp_path, audits=[audit], loops=[(1, "approved")])
@@ -54,7 +54,7 @@ def test_its_processes_are_gone_before_the_work_begins(tmp_path: Path) -> None:
 
 
 def test_a_half_written_finding_is_dropped(tmp_path: Path) -> None:
-    """What was not closed when the audit was interrupted is no finding."""
+    """An unclosed finding of an interrupted audit is dropped."""
     half = AgentMessage(text="<TO_BE_DISCUSSED>half", message_id="m")
     audit = concat(timer(5).pipe(ops.map(lambda _: half)), never())
     watching = Watching(tmp_path, audits=[audit])
@@ -65,7 +65,7 @@ def test_a_half_written_finding_is_dropped(tmp_path: Path) -> None:
 
 
 def test_each_idle_period_has_a_new_audit(tmp_path: Path) -> None:
-    """An audit that failed is told, and the next idle period starts another one."""
+    """A failed audit is reported, and the next idle period starts another one."""
     failing = concat(
         timer(5).pipe(ops.ignore_elements()), throw(AgentFailed("down", reason="connection"))
     )
@@ -76,8 +76,8 @@ def test_each_idle_period_has_a_new_audit(tmp_path: Path) -> None:
     assert 2 == tags.count("WatchAuditStarted")
 
 
-def test_it_knows_what_is_known(tmp_path: Path) -> None:
-    """Open findings and what was dismissed are in its prompt."""
+def test_known_findings_are_in_its_prompt(tmp_path: Path) -> None:
+    """The prompt contains open and dismissed findings."""
     watching = Watching(tmp_path, audits=[never()])
     watching.workspace.write_tbd_item("Login has no limit\n\nlong text")
     watching.workspace.memory.write_text("colours are a matter of taste")
@@ -90,7 +90,7 @@ def test_it_knows_what_is_known(tmp_path: Path) -> None:
 
 
 def test_none_while_an_item_only_waits_for_its_next_attempt(tmp_path: Path) -> None:
-    """A pause between two attempts is no idle time."""
+    """A retry pause is no idle time."""
     watching = Watching(
         tmp_path, audits=[never()], loops=[(5, FAILED), (1, "spec_issue")], retry_seconds=60
     )

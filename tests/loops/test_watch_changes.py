@@ -1,4 +1,4 @@
-"""What people do to the backlog while the watch works, in virtual time over real folders."""
+"""Changes of the backlog during a watch, in virtual time with real folders."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def everything(watching: Watching) -> list[str]:
 def test_nothing_is_lost_and_the_watch_goes_on(
     tmp_path: Path, deed: Callable[[Path], None], when: float
 ) -> None:
-    """An item changed while it settles, is worked on, has failed or is done: all texts are kept.
+    """A changed item loses no text, whether it settles, is processed, failed or is done.
 
     The item is there at 3 s, taken at 33 s, fails at 50 s, is taken again at 110 s, approved at
     120 s. Whatever happens to it, a second item is completed in the end.

@@ -1,4 +1,4 @@
-"""What is no item's fault, or no agent's: a full disk, no login, a file that cannot be read."""
+"""Failures that are not caused by an item: a full disk, no login, unreadable files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.loops.watching import Outcome, Watching
     ],
     ids=lambda cause: type(cause).__name__,
 )
-def test_what_fails_every_item_parks_none(tmp_path: Path, cause: CugginoError) -> None:
-    """Where no item could succeed all of them wait, longer each time, and none is parked."""
+def test_a_failure_of_every_item_parks_none(tmp_path: Path, cause: CugginoError) -> None:
+    """A failure that every item would meet parks none; all wait with growing pauses."""
     failure = LoopError("planning", cause.message, cause=cause)
     loops: list[tuple[float, Outcome]] = [(0, failure), (0, failure), (1, "approved")]
     watching = Watching(tmp_path, loops=loops, max_attempts=1)
@@ -60,7 +60,7 @@ def test_a_full_disk_while_agents_work(tmp_path: Path) -> None:
 
 
 def test_no_plan_is_an_agents_fault(tmp_path: Path) -> None:
-    """A session without a plan file is tried again, though its error is one of the storage."""
+    """A session without a plan file is retried, although its error is a storage error."""
     no_plan = SessionError("commitTempPlan", "a session")
     watching = Watching(tmp_path, loops=[(5, no_plan), (5, "approved")])
     watching.write(0, "001.md")
@@ -68,7 +68,7 @@ def test_no_plan_is_an_agents_fault(tmp_path: Path) -> None:
 
 
 def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An item that cannot be read when it is taken is tried again, and the next one goes on."""
+    """An item that is unreadable at its start is retried, and the next one is processed."""
     _forbid_reading(monkeypatch, "001.md")
     watching = Watching(tmp_path, loops=[(1, "approved")], max_attempts=2)
     watching.write(0, "001.md")
@@ -85,7 +85,7 @@ def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_unreadable_when_its_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An item that cannot be read any more after its run stays, and the watch goes on."""
+    """An item that is unreadable after its run stays, and the watch continues."""
     watching = Watching(tmp_path, loops=[(5, "approved")])
     watching.write(0, "001.md")
     watching.at(3, lambda: _forbid_reading(monkeypatch, "001.md"))

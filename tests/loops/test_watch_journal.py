@@ -1,4 +1,4 @@
-"""What the journal of a watch says to the next one."""
+"""The journal of a watch, as the next one reads it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 from cuggino.loops import WatchRunOptions
-from cuggino.loops.watch_journal import ITEM, open_watch_journal, settled_run
-from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
+from cuggino.loops.frame.recording import open_journal
+from cuggino.loops.watch.journal import ITEM, settled_run
+from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 END = LoopApproved(iteration=1)
@@ -31,10 +32,10 @@ RETRY = WatchItemRetry(
 
 
 def watch_of(folder: Path, *events: Event) -> JournalFile:
-    """The journal of a watch that has told these."""
+    """Return the journal of a watch with these events."""
     workspace = Workspace(folder)
     options = WatchRunOptions(cwd=folder)
-    journal = open_watch_journal(workspace, options, None, at=AT)
+    journal = open_journal(workspace, options, new_run_id(), None, at=AT)
     for event in events:
         journal.append(event, at=AT, stage=ITEM if event in (END, ISSUE) else None)
     journal.close()
@@ -64,6 +65,6 @@ def watch_of(folder: Path, *events: Event) -> JournalFile:
     ],
 )
 def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_path: Path) -> None:
-    """Its end counts for its own item alone, and until the watch has acted on it."""
+    """The result of a run counts for its own item only, until the watch has acted on it."""
     found = settled_run(watch_of(tmp_path, *told))
     assert (None if settled is None else (settled, END)) == found

@@ -30,7 +30,7 @@ from tests.sources.subscribers import alive, eventually
 
 
 def loop_of(item: str, *, approved: bool) -> list[str]:
-    """What a run on the item tells, in one round with one task."""
+    """Return the events of a run on the item, with one iteration and one task."""
     begun = [f"WatchProcessingItem {item}", "IterationStart", "PlanningStart"]
     if not approved:
         return [*begun, "StageCost", "SpecIssue"]
@@ -221,27 +221,27 @@ def busy(project: WatchProject) -> Scenario:
     return Scenario.model_validate({"planning": [{"steps": [{"run": project.tool}]}]})
 
 
-@pytest.mark.parametrize("command", [("watch",), ("run", "--focus", "the words")])
-def test_a_second_one_in_the_same_folder(place: Path, command: tuple[str, ...]) -> None:
-    """It exits with 2 and says who works there: process, command and since when."""
+def test_another_command_in_the_same_folder(place: Path) -> None:
+    """A second command exits with 2 and names the first: process, command and start."""
     project = WatchProject(place)
     agent = scripted(project, busy(project))
     with Watch(project, "--agent", agent) as watch:
         watch.until("WatchBacklogWaiting")
-        second = subprocess.run(
-            [sys.executable, "-m", "cuggino_cli", *command, "--json", "--agent", agent],
-            cwd=project.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=WITHIN,
-            check=False,
-        )
-        assert (2, "") == (second.returncode, second.stdout)
-        assert f"in use by process {watch.process.pid} (cuggino watch, since " in second.stderr
-        assert "Traceback" not in second.stderr
+        for command in (("watch",), ("run", "--focus", "the words")):
+            second = subprocess.run(
+                [sys.executable, "-m", "cuggino_cli", *command, "--json", "--agent", agent],
+                cwd=project.folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=WITHIN,
+                check=False,
+            )
+            assert (2, "") == (second.returncode, second.stdout)
+            assert f"in use by process {watch.process.pid} (cuggino watch, since " in second.stderr
+            assert "Traceback" not in second.stderr
         project.drop(FIRST)
-        watch.until("WatchProcessingItem")  # the first one has not noticed
+        watch.until("WatchProcessingItem")  # the first one is not disturbed
         watch.interrupt()
     assert [FIRST] == project.backlog
     assert project.is_free

@@ -1,4 +1,4 @@
-"""The scenarios of the original's watch, in virtual time over real folders."""
+"""The scenarios of the watch, in virtual time with real folders."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watch(row: dict[str, Any], folder: Path) -> Watching:
 
 
 def deed(entry: dict[str, Any], folder: Path) -> Callable[[], object]:
-    """What an entry of the timeline does to a folder."""
+    """Apply an entry of the timeline to a folder."""
     if entry["op"] != "remove":
         return lambda: (folder / entry["file"]).write_text(entry["content"])
     if entry["file"] == "<ISSUE>":

@@ -19,7 +19,7 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
 )
-from cuggino.loops import LoopRunOptions, WatchRunOptions, WatchService
+from cuggino.loops import LoopRunOptions, Services, WatchRunOptions, WatchService
 from cuggino.operators import merge_now
 from cuggino.sources import PollingStarted
 from cuggino.storage import Workspace
@@ -29,7 +29,7 @@ Outcome = str | Exception
 
 
 class ScriptedLoop:
-    """A coding loop that takes its time and ends as it is told."""
+    """A coding loop with given durations and results."""
 
     def __init__(self, workspace: Workspace, runs: list[tuple[float, Outcome]]) -> None:
         self._workspace = workspace
@@ -91,16 +91,18 @@ class Watching:
         self._changes: dict[Path, Subject[object]] = {}
         self._polled: set[Path] = set()
         service = WatchService(
-            agent=self.agent,
-            workspace=self.workspace,
+            Services(
+                agent=self.agent,
+                workspace=self.workspace,
+                changes=self.changes,
+            ),
             loop=self.loop,  # type: ignore[arg-type]  # a double of the one method that is used
-            changes=self.changes,
         )
         self.options = WatchRunOptions(cwd=folder, audit=bool(audits), **options)
         self.stream = service.run(self.options)
 
     def changes(self, folder: Path) -> Observable[object]:
-        """What the timeline reports of the folder; counts who is watching."""
+        """Return the changes of the folder in the timeline, and count its watchers."""
         subject = self._changes.setdefault(folder, Subject())
 
         def subscribe(
@@ -143,7 +145,7 @@ class Watching:
         self.at(when, lambda: (backlog / name).write_text(text), backlog)
 
     def play(self, until: float, **kwargs: Any) -> list[Seen]:
-        """What a subscriber saw up to `until`."""
+        """Return the events up to `until`."""
         return self.t.record(self.stream, until=until, **kwargs)
 
     def story(self, until: float, **kwargs: Any) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import reactivex as rx
 
+from cuggino.domain.spending import Budget
 from cuggino.events import (
     AgentMessage,
     BudgetKind,
@@ -15,7 +16,7 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from cuggino.operators.within_budget import Budget, within_budget as typed_within_budget
+from cuggino.operators.supervision import within_budget as typed_within_budget
 from cuggino.testing import Marbles
 
 A = AgentMessage(text="a")
@@ -44,7 +45,7 @@ def warning(kind: BudgetKind, spent: float, limit: float) -> BudgetWarning:
 
 
 def drawn(t: Marbles, stream: rx.Observable[Any], **options: Any) -> list[tuple[float, str, str]]:
-    """What is seen, each value by its mark in the drawing, each error by its message."""
+    """Record the stream: each value as its letter in the drawing, each error as its message."""
     marks = {id(event): mark for mark, event in t.events.items()}
     return [
         (

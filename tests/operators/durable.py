@@ -14,7 +14,7 @@ Line = tuple[str, Any]
 
 
 class MemoryRecorder:
-    """A journal in memory, perhaps begun by an earlier process; `fails_at` counts its calls."""
+    """A journal in memory, optionally with entries; its call number `fails_at` raises."""
 
     def __init__(self, log: Iterable[Line] = (), *, fails_at: int | None = None) -> None:
         self.log = list(log)
@@ -65,12 +65,12 @@ class MemoryRecorder:
 
 
 def outcomes_of(log: Iterable[Line]) -> list[tuple[str, Any]]:
-    """Name and outcome of the stages that have ended."""
+    """Return name and outcome of the finished stages."""
     return [value for kind, value in log if kind == "finished"]
 
 
 def sent_by(log: Iterable[Line]) -> list[Any]:
-    """What a process with this journal has sent, without the stage that it did not finish."""
+    """Return the events a process with this journal has sent, without those of a cut stage."""
     sent: list[Any] = []
     running: list[Any] = []
     for kind, value in log:
@@ -88,7 +88,7 @@ def sent_by(log: Iterable[Line]) -> list[Any]:
 
 
 class Story:
-    """Two rounds of plan and work; the work decides what comes next."""
+    """Two iterations of planning and work; the outcome of the work decides the next stage."""
 
     def __init__(self) -> None:
         self.t = Marbles(p="plan", q="other plan", a="a", b="b", c="more", d="done", y="y")
@@ -122,7 +122,7 @@ class Story:
 
     @property
     def subscribed(self) -> list[str]:
-        """The names of the stages that ran, each in its own order."""
+        """The stages that ran, grouped by name."""
         return [
             f"{name} {n}"
             for name, streams in self.streams.items()
@@ -140,7 +140,7 @@ def values(seen: list[Seen]) -> list[Any]:
 
 
 def undisturbed() -> MemoryRecorder:
-    """What a run from the beginning to the end records."""
+    """Return the recorder of an uninterrupted run."""
     recorder = MemoryRecorder()
     assert "completed" == Story().play(recorder)[-1][1]
     return recorder

@@ -15,7 +15,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
-from cuggino.operators.idle_timeout import idle_timeout
+from cuggino.operators.supervision import idle_timeout
 from cuggino.testing import Marbles
 
 RETRY = AgentRetry(reason="overloaded", message="", attempt=1, max_retries=3, retry_in=1)
@@ -57,5 +57,5 @@ def check_stalled(t: Marbles, stream: Any, diagram: str) -> AgentStalled:
 
 
 def pending(t: Marbles) -> int:
-    """How many actions still wait for their time."""
+    """Count the pending timers."""
     return sum(not item.is_cancelled() for item, _ in t.scheduler._queue.items)

@@ -31,14 +31,14 @@ def test_both_are_heard_while_the_source_lasts() -> None:
 
 
 def test_the_others_are_subscribed_first() -> None:
-    """What another one has to say at once comes before the source; several may be heard."""
+    """Immediate events of the others precede those of the source."""
     t = letters()
     source, one, two = t.cold("(a|)"), t.cold("x-x"), t.cold("(y|)")
     t.check(source.pipe(alongside(one, two)), "(xya|)")
 
 
 def test_the_end_of_another_changes_nothing() -> None:
-    """One that completes is released, and the source goes on."""
+    """An other stream that completes is released, and the source continues."""
     t = letters()
     source, other = t.cold("-a---b|"), t.cold("--x|")
     t.check(source.pipe(alongside(other)), "-ax--b|")
@@ -74,7 +74,7 @@ def test_the_error_of_the_source() -> None:
 
 @pytest.mark.parametrize("at", [0.5, 1.5, 2.5, 3.5])
 def test_disposal_releases_all(at: float) -> None:
-    """Nothing is subscribed, and nothing is heard, after it."""
+    """After it nothing is subscribed or emitted."""
     t = letters()
     source, other = t.cold("-a--b|"), t.hot("--x--y")
     seen = t.record(source.pipe(alongside(other)), dispose_at=at)

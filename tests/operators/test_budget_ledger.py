@@ -9,11 +9,11 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
-from cuggino.domain.spending import Spending
+from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded, StorageError
 from cuggino.events import AgentMessage, BudgetWarning, Done, RunResumed, Usage
 from cuggino.operators import merge_now
-from cuggino.operators.within_budget import Budget, Ledger
+from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
 from tests.operators.budgets import (
     MONEY,
@@ -82,7 +82,7 @@ class TestLedger:
         assert (35, 2) == (ledger.spent.total_tokens, ledger.spent.sessions)
 
     def test_a_session_that_is_cut_stays_counted(self) -> None:
-        """What a disposed or failed session had said of its usage stays in the ledger."""
+        """The reported usage of a disposed or failed session stays in the ledger."""
         ledger = Ledger()
         t = Marbles(u=update(40), error=AgentFailed("x", reason="crash"))
         policy = within_budget(UNBOUNDED, ledger=ledger)
@@ -109,7 +109,7 @@ class TestLedger:
         t.check(rx.concat(stage, stage), "(ueue|)")
 
     def test_remaining_money(self) -> None:
-        """What remains is never below zero, and unknown without a limit."""
+        """The remaining money is never negative, and None without a limit."""
         ledger = Ledger(Spending(7.5))
         assert 2.5 == ledger.remaining_usd(MONEY)
         assert 0.0 == ledger.remaining_usd(Budget(cost_usd=5.0))
@@ -142,7 +142,7 @@ class TestWarnings:
         t.check(rx.concat(stage, nothing), "(Tu)-(Cv)-e|")
 
     def test_near_the_limit_from_the_start(self) -> None:
-        """A run that goes on near its limit is warned at once, before the source's first event."""
+        """A run resumed near its limit warns at once, before the source's first event."""
         t = Marbles(a=A, W=warning("tokens", 85, 100))
         ledger = Ledger(Spending.of([ended(85)]))
         t.check(t.cold("a|").pipe(within_budget(TOKENS, ledger=ledger)), "(Wa)|")

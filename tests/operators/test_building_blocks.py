@@ -90,7 +90,7 @@ class TestMergeNow:
 
 class TestInterruptWhen:
     def test_ends_the_source_before_the_farewell(self) -> None:
-        """The source is released, then the farewell is said, then it completes."""
+        """The source is released, then the farewell is emitted, then the stream completes."""
         t = Marbles(a="a", b="b", X="X", n=0)
         order: list[str] = []
         source, notifier = t.cold("a--b--a--a"), t.hot("-----n")
@@ -145,7 +145,7 @@ class TestUntilTerminal:
         return until_terminal(str.isupper, linger=5, settle=lambda event: event == "s")
 
     def test_the_terminal_event_comes_last(self) -> None:
-        """What settles passes, the rest is swallowed, and the terminal event ends the stream."""
+        """Settling events pass, others are dropped, and the terminal event ends the stream."""
         t = Marbles(a="a", T="T", s="s", x="x")
         source = t.cold("a-T-x-s|")
         t.check(source.pipe(self.operator()), "a-----s(T|)")

@@ -1,11 +1,10 @@
-"""`flow` with a recorder: what was done is not done again, what was said is not said again."""
+"""`flow` with a recorder in memory: what is recorded, and when."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
@@ -14,7 +13,6 @@ from tests.operators.durable import (
     Line,
     MemoryRecorder,
     Story,
-    outcomes_of,
     sent_by,
     undisturbed,
     values,
@@ -25,7 +23,7 @@ CALLS = undisturbed().calls
 
 
 def test_a_recorder_changes_nothing() -> None:
-    """A flow with an empty recorder sends the same at the same times as one without."""
+    """A flow with an empty recorder emits the same events at the same times as one without."""
     plain = Story()
     assert plain.t.record(flow(plain.told)) == Story().play(MemoryRecorder())
 
@@ -53,8 +51,8 @@ def test_everything_is_recorded_in_order() -> None:
     )
 
 
-def test_what_is_sent_is_recorded_before() -> None:
-    """When a subscriber sees an event, it stands in the journal, with the scheduler's time."""
+def test_an_event_is_recorded_before_it_is_sent() -> None:
+    """Each event is in the journal, with the scheduler's time, when a subscriber receives it."""
     story, recorder = Story(), MemoryRecorder()
     last: list[tuple[Any, timedelta]] = []
 
@@ -67,64 +65,41 @@ def test_what_is_sent_is_recorded_before() -> None:
     assert expected == last
 
 
-@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
-class TestEveryKillPoint:
-    def test_nothing_is_lost_or_sent_twice(self, cut: int) -> None:
-        """Killed after any entry and resumed, a flow has sent all once, but for the cut stage."""
-        recorder = MemoryRecorder(WHOLE[:cut])
-        seen = Story().play(recorder)
-        assert "completed" == seen[-1][1]
-        assert sent_by(WHOLE) == sent_by(WHOLE[:cut]) + values(seen)
-        assert outcomes_of(WHOLE) == outcomes_of(recorder.log)
-
-    def test_no_recorded_stage_is_subscribed(self, cut: int) -> None:
-        """A resumed flow subscribes each stage without an outcome once, and no other."""
-        story = Story()
-        story.play(MemoryRecorder(WHOLE[:cut]))
-        whole = Story()
-        whole.play(MemoryRecorder())
-        done = [name for name, _ in outcomes_of(WHOLE[:cut])]
-        before = {f"{name} {n}" for name in set(done) for n in range(1, done.count(name) + 1)}
-        assert [name for name in whole.subscribed if name not in before] == story.subscribed
-
-    def test_killed_again_while_resuming(self, cut: int) -> None:
-        """A flow that is resumed in two steps sends what one that is resumed at once does."""
-        first = MemoryRecorder(WHOLE[:cut])
-        Story().play(first, until=4, dispose_at=3)
-        seen = Story().play(MemoryRecorder(first.log))
-        assert sent_by(WHOLE) == sent_by(first.log) + values(seen)
-
-
-@pytest.mark.parametrize("call", range(1, len(CALLS) + 1))
 class TestFailingRecorder:
-    def test_the_error_ends_the_stream(self, call: int) -> None:
+    """A recorder that raises at each of its calls in turn."""
+
+    def test_the_error_ends_the_stream(self) -> None:
         """An exception of the recorder ends the stream, its stage and its generator at once."""
-        story = Story()
-        seen = story.play(MemoryRecorder(fails_at=call))
-        at, kind, error = seen[-1]
-        assert ("error", f"no space for {CALLS[call - 1]}") == (kind, str(error))
-        assert [] == [event for event in seen[:-1] if event[1] != "next"]
-        assert [] == [s for s in story.subscriptions if s[1] is None or s[1] > at]
-        assert 1 == story.closed
+        for call, name in enumerate(CALLS, 1):
+            story = Story()
+            seen = story.play(MemoryRecorder(fails_at=call))
+            at, kind, error = seen[-1]
+            assert ("error", f"no space for {name}") == (kind, str(error)), call
+            assert [] == [event for event in seen[:-1] if event[1] != "next"], call
+            assert [] == [s for s in story.subscriptions if s[1] is None or s[1] > at], call
+            assert 1 == story.closed, call
 
-    def test_what_could_not_be_written_is_not_done(self, call: int) -> None:
-        """Nothing is sent that is not recorded, and no stage runs whose start is not."""
-        story, recorder = Story(), MemoryRecorder(fails_at=call)
-        seen = story.play(recorder)
-        assert [v for kind, v in recorder.log if kind in ("said", "forwarded")] == values(seen)
-        starts = [value for kind, value in recorder.log if kind == "started"]
-        assert len(starts) == len(story.subscribed)
+    def test_nothing_happens_unrecorded(self) -> None:
+        """No event is sent and no stage is run that could not be recorded."""
+        for call in range(1, len(CALLS) + 1):
+            story, recorder = Story(), MemoryRecorder(fails_at=call)
+            seen = story.play(recorder)
+            recorded = [value for kind, value in recorder.log if kind in ("said", "forwarded")]
+            assert recorded == values(seen), call
+            starts = [value for kind, value in recorder.log if kind == "started"]
+            assert len(starts) == len(story.subscribed), call
 
-    def test_it_can_be_resumed(self, call: int) -> None:
-        """With a recorder that works again the flow goes on where the other one failed."""
-        recorder = MemoryRecorder(fails_at=call)
-        Story().play(recorder)
-        seen = Story().play(MemoryRecorder(recorder.log))
-        assert sent_by(WHOLE) == sent_by(recorder.log) + values(seen)
+    def test_the_flow_can_be_resumed(self) -> None:
+        """A flow resumes with a working recorder where the failing one stopped."""
+        for call in range(1, len(CALLS) + 1):
+            recorder = MemoryRecorder(fails_at=call)
+            Story().play(recorder)
+            seen = Story().play(MemoryRecorder(recorder.log))
+            assert sent_by(WHOLE) == sent_by(recorder.log) + values(seen), call
 
 
-def test_names_that_differ() -> None:
-    """A journal of other stages is refused before anything is subscribed."""
+def test_a_journal_of_other_stages() -> None:
+    """A flow with other stage names than its journal fails before it subscribes to anything."""
     story = Story()
     log: list[Line] = [*WHOLE[:5], ("started", "volume"), ("finished", ("volume", "y"))]
     seen = story.play(MemoryRecorder(log))
@@ -134,15 +109,15 @@ def test_names_that_differ() -> None:
     assert 1 == story.closed
 
 
-def test_more_is_recorded_than_the_story_tells() -> None:
-    """Outcomes behind the end of the story are no error."""
+def test_surplus_outcomes_are_ignored() -> None:
+    """Outcomes recorded after the end of the story are no error."""
     story = Story()
     seen = story.play(MemoryRecorder([*WHOLE, ("finished", ("extra", 1))]))
     assert [(0.0, "completed", None)] == seen
 
 
 def test_a_long_replay_needs_no_stack() -> None:
-    """Ten thousand recorded stages are fed back without recursion."""
+    """Ten thousand recorded stages are replayed without recursion."""
 
     def story() -> Flow[None]:
         total = 0

@@ -1,4 +1,4 @@
-"""`flow` with a recorder, when stages fail, the recorder is slow or broken, or nobody listens."""
+"""`flow` with a recorder: failing stages, a slow or broken recorder, disposal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cuggino.testing import Marbles
 from tests.operators.durable import MemoryRecorder, Story, outcomes_of, undisturbed, values
 
 
-def test_a_story_does_not_see_the_recorders_failure() -> None:
-    """A generator's `except` is for its stages' errors; its `finally` runs for the recorder's."""
+def test_a_generator_cannot_catch_the_recorders_error() -> None:
+    """A generator can catch errors of its stages; for the recorder's only `finally` runs."""
     order: list[str] = []
 
     def story() -> Flow[None]:
@@ -35,8 +35,8 @@ def test_a_story_does_not_see_the_recorders_failure() -> None:
 
 
 class TestErrorsOfStages:
-    def test_an_error_is_noted_and_thrown(self) -> None:
-        """The recorder is told of a stage's error, and the generator gets it at its `yield`."""
+    def test_an_error_is_recorded_and_thrown(self) -> None:
+        """A stage's error is passed to the recorder and thrown into the generator."""
         t = Marbles(a="a", c="caught boom", error=RuntimeError("boom"))
         recorder = MemoryRecorder()
 
@@ -51,7 +51,7 @@ class TestErrorsOfStages:
         assert [] == outcomes_of(recorder.log)
 
     def test_a_resumed_flow_runs_the_failed_stage_again(self) -> None:
-        """A stage that failed has no outcome: a resumed flow begins with it."""
+        """A resumed flow starts with the stage that failed, as it has no outcome."""
         t = Marbles(a="a", b="b", c="c", error=RuntimeError("boom"))
         good, bad = t.cold("-a|"), t.cold("b-#")
 
@@ -66,8 +66,8 @@ class TestErrorsOfStages:
         later.check(resumed, "-c|")
         t.check_subscriptions(good, "^-!")
 
-    def test_a_failure_that_cannot_be_noted(self) -> None:
-        """When noting a stage's error fails, that failure ends the stream."""
+    def test_an_error_that_cannot_be_recorded(self) -> None:
+        """A recorder that fails to record a stage's error ends the stream with its own."""
         t = Marbles(a="a", error=RuntimeError("boom"))
         stage = t.cold("-#")
         recorder = MemoryRecorder(fails_at=3)
@@ -86,7 +86,7 @@ class TestErrorsOfStages:
 
 
 def test_a_slow_recorder_delays_and_loses_nothing() -> None:
-    """While an entry takes its time the clock goes on, and the next events come after it."""
+    """Events that arrive during a slow append are sent after it, in order."""
     t = Marbles(a="a", b="b", c="c")
     order: list[str] = []
 
@@ -110,8 +110,8 @@ def test_a_slow_recorder_delays_and_loses_nothing() -> None:
     assert [6.0, 11.0, 16.0] == [at for at, kind, _ in seen if kind == "next"]
 
 
-def test_disposal_writes_nothing_more() -> None:
-    """A disposed flow has no outcome of its running stage, and its journal gets no further line."""
+def test_disposal_records_nothing() -> None:
+    """A disposed flow records neither the outcome of its running stage nor anything else."""
     story, recorder = Story(), MemoryRecorder()
     story.play(recorder, dispose_at=5, until=6)
     lines = list(recorder.log)
@@ -121,8 +121,8 @@ def test_disposal_writes_nothing_more() -> None:
     assert 1 == story.closed
 
 
-def test_a_subscriber_that_disposes_at_an_event_is_obeyed() -> None:
-    """When a subscriber has had enough at an event, no outcome and nothing later is recorded."""
+def test_disposal_at_an_event() -> None:
+    """A subscriber that disposes while it receives an event ends recording there."""
     whole = undisturbed().log
     story, recorder = Story(), MemoryRecorder(whole[:1])
     seen = story.t.record(flow(story.told, recorder=recorder).pipe(ops.take(2)))

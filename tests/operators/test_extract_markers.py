@@ -73,7 +73,7 @@ def test_recorded_case(row: dict[str, Any]) -> None:
 
 
 def test_without_tags_nothing_is_one() -> None:
-    """Who knows no tags is given the text as it is, angle brackets and all."""
+    """Without tags the text passes unchanged, angle brackets included."""
     whole = message("a <></> <DONE>b</DONE>")
     assert [whole] == cut(whole, tags={})
 
@@ -149,7 +149,7 @@ def test_parts_of_one_message_are_joined() -> None:
 
 
 def test_a_marker_never_spans_two_messages() -> None:
-    """What is unfinished at the end of a message is text; so it is across messages without ids."""
+    """An unfinished marker at the end of a message is text, also across messages without ids."""
     assert shown(message("<DONE>a", "1"), message("b</DONE>", "2")) == ["<DONE>a", "b</DONE>"]
     assert shown(message("<DONE>a"), message("b</DONE>")) == ["<DONE>a", "b</DONE>"]
 

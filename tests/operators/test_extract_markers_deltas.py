@@ -55,7 +55,7 @@ PARTS = st.lists(
 """Message id, text, and where it is split."""
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]))
 @example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None)
 @example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None)
@@ -81,7 +81,7 @@ def test_deltas_change_nothing_but_the_time(
         assert with_deltas >= without
 
 
-@settings(max_examples=4000)
+@settings(max_examples=500)
 @given(TEXTS, st.lists(st.integers(0, 99), max_size=30))
 @example("```<NOTE>", [])
 @example("a\n```\n<NO", [3])
@@ -114,7 +114,7 @@ def test_a_marker_comes_with_its_closing_tag() -> None:
 
 
 def test_parts_of_one_message_are_joined() -> None:
-    """A marker that begins in one part is told when the deltas of the next one close it."""
+    """A marker that begins in one part is emitted when deltas of the next part close it."""
     seen = steps(
         [delta("<NOTE>a"), message("<NOTE>a"), delta("b</NOTE> c"), message("b</NOTE> c", "m")]
     )
@@ -132,7 +132,7 @@ def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
 
 
 def test_a_message_that_is_taken_back() -> None:
-    """What it said stays, what it had not finished is gone, and its repetition adds only news."""
+    """Emitted pieces stay, unfinished ones are dropped, and a repetition adds only new ones."""
     again = "Hm. <NOTE>n</NOTE> <NOTE>n</NOTE> <DONE>d</DONE>"
     seen = cut(
         delta("<NOTE>n</NOTE> So <DONE>d</"),
@@ -155,7 +155,7 @@ def test_a_message_that_is_taken_back() -> None:
 
 
 def test_what_was_taken_back_can_be_said_later() -> None:
-    """Once a message is complete, what one before it had said is news again."""
+    """Once a message is complete, a marker of a discarded one may be repeated."""
     note = "<NOTE>n</NOTE>"
     seen = cut(
         delta(note),
@@ -187,7 +187,7 @@ def test_markers_that_wait_for_the_end() -> None:
 
 @given(TEXTS, TEXTS)
 def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
-    """The part counts: each of its markers comes once, whatever its deltas said."""
+    """The part counts: each of its markers is emitted once, whatever its deltas contained."""
     early = said(cut(delta(written)))
     seen = said(cut(delta(written), message(text)))
     assert early == seen[: len(early)]
@@ -200,7 +200,7 @@ def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
 
 
 def test_a_sub_agent_at_the_same_time() -> None:
-    """What a sub-agent writes or does passes as it is, and parts nothing of the main agent."""
+    """Events of a sub-agent pass unchanged and do not split the main agent's message."""
     inner = delta("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
     whole = message("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
     call = ToolCall(name="Bash")

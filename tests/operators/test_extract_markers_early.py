@@ -1,4 +1,4 @@
-"""When `extract_markers` tells a marker of a message that is still being written."""
+"""The time at which `extract_markers` emits a marker of an unfinished message."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RETRY = SystemMessage(text="Retrying")
     ],
 )
 def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
-    """No marker is told that the whole text would not hold, and each as soon as that is known."""
+    """Only markers of the whole text are emitted, each as soon as it is certain."""
     first, second, *_ = steps([delta(begin), delta(decides)])
     assert not [item for item in shown(said(first)) if item == "Note(n)"]
     assert expected == [item for item in shown(said(second)) if item.endswith(")")]
@@ -74,7 +74,7 @@ def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: lis
     ],
 )
 def test_all_of_a_delta_is_read_at_once(before: str) -> None:
-    """A marker that is sure is told with its delta, whatever is in front of it there."""
+    """A certain marker is emitted with its delta, whatever precedes it there."""
     first, *_ = steps([delta(f"{before}<NOTE>n</NOTE>")])
     assert "Note(n)" == shown(said(first))[-1]
 
@@ -103,7 +103,7 @@ def test_all_of_a_delta_is_read_at_once(before: str) -> None:
 def test_what_was_shown_of_a_part_is_not_shown_again(
     parts: tuple[str, ...], expected: list[list[str]]
 ) -> None:
-    """What a part has left open was shown with it; the deltas of the next part go on behind it."""
+    """Deltas of the next part continue after the open text of the part before."""
     events = [event for part in parts for event in (delta(part), message(part))]
     assert expected == [shown(step) for step in steps(events)]
 
@@ -138,7 +138,7 @@ def test_what_was_shown_of_a_part_is_not_shown_again(
 def test_only_what_is_text_for_sure_is_shown(
     events: list[Event], expected: list[list[str]]
 ) -> None:
-    """What may still be a marker is held back, each marker comes, and nothing is shown late."""
+    """A possible marker is held back, each marker is emitted, and no text is late."""
     assert expected == [shown(step) for step in steps(events)]
 
 

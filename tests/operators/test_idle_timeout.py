@@ -15,7 +15,7 @@ from cuggino.events import (
     AgentNudged,
     AgentReplaced,
 )
-from cuggino.operators.remedies import Remedies
+from cuggino.operators.supervision import Remedies
 from cuggino.testing import Marbles
 from tests.operators.idle import check_stalled, marbles, pending, watched
 
@@ -111,7 +111,7 @@ class TestTheLadder:
         assert 0 == pending(t)
 
     def test_a_remedy_that_raises_is_the_streams_error(self) -> None:
-        """What `nudge` raises comes after the event, with the agent gone and no timer left."""
+        """An exception of `nudge` follows the event, after the release of agent and timer."""
         t = marbles()
         source = t.cold("a")
 
@@ -146,7 +146,7 @@ class TestSilence:
         assert 0 == pending(t)
 
     def test_is_counted_from_the_subscription(self) -> None:
-        """An agent that never says anything is silent as well."""
+        """An agent without any event counts as silent."""
         t = marbles()
         t.check(t.cold("").pipe(watched(idle=5, replace=lambda _: t.cold("b|"))), "-----(Rb)|")
 
@@ -157,7 +157,7 @@ class TestSilence:
         t.check(t.cold(pings + "|").pipe(watched(idle=5)), pings + "|")
 
     def test_an_event_of_the_very_instant_counts(self) -> None:
-        """What comes when the time is just up is in time, be it an event or the end."""
+        """An event or an end at the very instant of the timeout is in time."""
         t = marbles()
         replaced = watched(idle=5, replace=lambda _: t.cold("b|"))
         t.check(t.cold("a----a").pipe(replaced), "a----a----(Rb)|")
@@ -200,7 +200,7 @@ class TestSilence:
     def test_agrees_with_a_plain_account(
         self, steps: list[tuple[int, str]], tool: int | None
     ) -> None:
-        """Whatever the agent does, it is replaced when a simple count of the seconds says so."""
+        """Any agent is replaced when a plain count of the seconds predicts it."""
         idle, now, expected, running = 4, 0, None, list[str]()
         timed = []
         for gap, mark in [*steps, (1000, "a")]:

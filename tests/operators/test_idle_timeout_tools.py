@@ -109,7 +109,7 @@ class TestRelease:
         assert all(kind == "next" for _, kind, _ in seen)
 
     def test_a_subscriber_that_leaves_at_a_step_ends_the_ladder(self) -> None:
-        """After a disposal while the step is said nothing is subscribed instead."""
+        """A disposal during the event of a step subscribes no replacement."""
         t = marbles()
         nudged = t.cold("b")
         stream = t.cold("a").pipe(watched(idle=5, nudge=lambda _: nudged), ops.take(2))
@@ -153,7 +153,7 @@ class TestRelease:
         assert all(item.is_cancelled() for item, _ in scheduler._queue.items)
 
     def test_events_cost_no_timers(self) -> None:
-        """One timer is pending at any moment, and is set anew once per limit, not per event."""
+        """One timer is pending at any time, and restarted once per limit, not per event."""
         scheduler = _Counting()
         source: rx.subject.Subject[Any] = rx.subject.Subject()
         source.pipe(watched(idle=50, tool=100)).subscribe(scheduler=scheduler)

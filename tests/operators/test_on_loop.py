@@ -9,7 +9,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
-from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators import LoopScheduler, on_loop, within_loop
 from cuggino.testing import Marbles, no_leaks
 
 WAIT = 10.0
@@ -157,7 +157,7 @@ def test_dispose_before_the_start_starts_nothing() -> None:
 
 
 def test_dispose_after_the_lane_has_ended_still_releases() -> None:
-    """With its lane closed, `dispose` releases upstream itself instead of waiting for ever."""
+    """With its lane closed, `dispose` releases upstream itself instead of waiting indefinitely."""
     released = threading.Event()
     started = threading.Event()
     lane = LoopScheduler()
@@ -168,3 +168,13 @@ def test_dispose_after_the_lane_has_ended_still_releases() -> None:
     lane.close()
     subscription.dispose()
     assert released.is_set()
+
+
+def test_a_stream_crosses_once() -> None:
+    """A stream that has crossed is returned unchanged, and may be taken back."""
+    t = Marbles(a="a")
+    source = t.cold("-a|")
+    crossed = on_loop(source)
+    assert crossed is on_loop(crossed)
+    assert source is within_loop(crossed)
+    assert source is within_loop(source)

@@ -9,8 +9,7 @@ import pytest
 import reactivex as rx
 
 from cuggino.events import QuotaLifted, RateLimited, SessionEnded
-from cuggino.operators.quota_gate import QuotaGate
-from cuggino.operators.wait_for_quota import wait_for_quota
+from cuggino.operators.supervision import QuotaGate, wait_for_quota
 from tests.operators.quotas import (
     HI,
     HOUR,
@@ -48,7 +47,7 @@ class TestASharedGate:
         t.check(t.cold("d|").pipe(wait_for_quota(gate=gate)), "x 29s (ld)|", until=100)
 
     def test_a_rejected_request_closes_it_at_once(self) -> None:
-        """`RateLimited` with `rejected` closes the gate although the session goes on."""
+        """`RateLimited` with `rejected` closes the gate although the session continues."""
         gate = QuotaGate()
         rejected = RateLimited(status="rejected", resets_at=second(100), limit="five_hour")
         t = marbles(limit(), r=rejected)
@@ -87,7 +86,7 @@ class TestASharedGate:
         assert (0 if opened else 90) == gate.remaining(second(10))
 
     def test_it_may_be_opened_and_extended_during_a_wait(self) -> None:
-        """What others say of the limit counts from the next tick on."""
+        """Changes of the limit by other streams count from the next tick on."""
         for change, expected in (
             (lambda gate: gate.open(), [0, 60, 120]),
             (
@@ -134,7 +133,7 @@ class TestQuotaGate:
         assert 300 == gate.remaining(second(0))
 
     def test_a_known_end_counts_before_a_guess(self) -> None:
-        """A time that an agent said replaces a pause, and no pause replaces it."""
+        """A reported time replaces an estimate, and no estimate replaces it."""
         gate = QuotaGate()
         gate.met(now=second(0))
         assert 900 == gate.remaining(second(0), margin=60)
@@ -150,7 +149,7 @@ class TestQuotaGate:
         assert 5000 == gate.remaining(second(0))
 
     def test_the_same_clock_time_is_not_tomorrow(self) -> None:
-        """What was said once and is said again a day later is stale; in other words it is not."""
+        """The same message with a time a day later is stale; another message is not."""
         for message, expected in (("resets 3pm", 900), ("other words", 24 * HOUR - 60)):
             gate = QuotaGate()
             gate.met(now=second(0), resets_at=second(100), message="resets 3pm")
@@ -158,7 +157,7 @@ class TestQuotaGate:
             assert expected == gate.remaining(second(160))
 
     def test_each_account_has_a_gate(self) -> None:
-        """A limit of one account binds all who share it, and nobody else."""
+        """A limit of one account binds its own streams only."""
         gate = QuotaGate()
         gate.of("mine").met(now=second(0), resets_at=second(100))
         assert gate is gate.of(None)
@@ -167,7 +166,7 @@ class TestQuotaGate:
         ]
 
     def test_a_limit_that_is_past_is_replaced(self) -> None:
-        """After its end a limit holds nothing back, and an earlier time said before is gone."""
+        """After its end a limit delays nothing, and its time is forgotten."""
         gate = QuotaGate()
         gate.met(now=second(0), resets_at=second(100))
         gate.met(now=second(100))

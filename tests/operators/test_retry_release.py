@@ -1,4 +1,4 @@
-"""`retry_session`: what is released when, and what is left when nobody looks."""
+"""`retry_session`: releases, disposal and leftovers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from reactivex import operators as ops
 
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage
-from cuggino.operators.retry_session import retry_session
+from cuggino.operators import Schedule
+from cuggino.operators.supervision import RETRIES, retry_session
 from cuggino.testing import Marbles
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
@@ -32,14 +33,14 @@ def test_the_failed_agent_is_released_before_the_event() -> None:
         ops.finally_action(lambda: order.append("released")),
     )
     stream = source.pipe(
-        retry_session(max_retries=1), ops.do_action(lambda _: order.append("announced"))
+        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
     )
     t.record(stream)
     assert ["failed", "released", "announced", "failed", "released"] == order
 
 
 def test_a_source_that_fails_in_its_subscription_is_released_first() -> None:
-    """What a source holds that fails within `subscribe` is released before the event too."""
+    """Resources of a source that fails within `subscribe` are released before the event."""
     order: list[str] = []
 
     def subscribe(observer: Any, scheduler: Any = None) -> Any:
@@ -48,7 +49,7 @@ def test_a_source_that_fails_in_its_subscription_is_released_first() -> None:
 
     t = Marbles()
     stream = rx.create(subscribe).pipe(
-        retry_session(max_retries=1), ops.do_action(lambda _: order.append("announced"))
+        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
     )
     t.record(stream)
     assert ["released", "announced", "released"] == order
@@ -79,7 +80,7 @@ def test_disposal_by_the_event_itself() -> None:
 
 
 def test_the_stack_stays_constant() -> None:
-    """A source that fails within `subscribe` a thousand times takes no more stack at the end."""
+    """A source that fails within `subscribe` again and again takes no more stack at the end."""
     depths: list[int] = []
 
     def subscribe(observer: Any, scheduler: Any = None) -> Any:
@@ -88,11 +89,9 @@ def test_the_stack_stays_constant() -> None:
         return lambda: None
 
     t = Marbles()
-    stream = rx.create(subscribe).pipe(
-        retry_session(max_retries=1000, first=0.001, factor=1.0, random=steady)
-    )
+    stream = rx.create(subscribe).pipe(retry_session(Schedule.constant(0.001).times(100)))
     seen = t.record(stream)
-    assert 1001 == len(depths) == len(seen)
+    assert 101 == len(depths) == len(seen)
     assert ("error", OVERLOADED) == seen[-1][1:]
     assert 1 == len(set(depths[1:]))
 

@@ -1,4 +1,4 @@
-"""`retry_session`: which failures are retried, when, and what is left when nobody looks."""
+"""`retry_session`: the failures it retries and its delays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from cuggino.errors import (
     StorageError,
 )
 from cuggino.events import AgentMessage, AgentRetry
-from cuggino.operators.retry_session import is_outage, is_transient, retry_session
+from cuggino.operators import Schedule
+from cuggino.operators.supervision import (
+    RETRIES,
+    is_outage,
+    is_transient,
+    retry_session,
+)
 from cuggino.testing import Marbles
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
@@ -57,10 +63,10 @@ def test_which_reasons_are_transient(reason: AgentFailure) -> None:
 
 
 def test_a_failure_without_a_cause_is_told_itself() -> None:
-    """Of an error of a stage that names no cause its own kind and words are told."""
+    """A `LoopError` without a cause is reported with its own class and message."""
     error = LoopError("planning", "x")
     t = Marbles(error=error)
-    seen = t.record(t.cold("#").pipe(retry_session(max_retries=1, transient=lambda _: True)))
+    seen = t.record(t.cold("#").pipe(retry_session(RETRIES.times(1), transient=lambda _: True)))
     assert ("LoopError", str(error)) == (seen[0][2].reason, seen[0][2].message)
     assert not is_outage(error)
 
@@ -103,19 +109,19 @@ def test_backoff_series() -> None:
 
 
 def test_backoff_is_capped() -> None:
-    """No pause is longer than `longest`, before the jitter."""
+    """No delay is longer than the cap of the schedule."""
     t = Marbles(error=OVERLOADED)
-    options: dict[str, Any] = {"max_retries": 6, "first": 100.0, "factor": 3.0, "longest": 500.0}
-    seen = t.record(t.cold("#").pipe(retry_session(random=steady, **options)))
+    schedule = Schedule.exponential(100, 3).capped(500).times(6)
+    seen = t.record(t.cold("#").pipe(retry_session(schedule)))
     assert [100.0, 300.0, 500.0, 500.0, 500.0, 500.0] == pauses(seen)
     assert 2400.0 == seen[-1][0]
 
 
 def test_jitter_spreads_the_pauses() -> None:
-    """The pause varies by the share of `jitter` to both sides, as the random number says."""
+    """The random number varies the delay by the jitter to both sides."""
     t = Marbles(error=OVERLOADED)
     numbers = iter([0.0, 0.25, 1.0])
-    stream = t.cold("#").pipe(retry_session(random=lambda: next(numbers), jitter=0.5))
+    stream = t.cold("#").pipe(retry_session(RETRIES.jittered(0.5), random=lambda: next(numbers)))
     seen = t.record(stream)
     assert [2.5, 7.5, 30.0] == pauses(seen)
     assert [0.0, 2.5, 10.0, 40.0] == [when for when, _, _ in seen[:3]] + [seen[-1][0]]
@@ -141,7 +147,7 @@ def test_a_permanent_failure_passes_on_at_once() -> None:
 def test_no_retries() -> None:
     """With 0 retries the first failure passes on, without an event."""
     t = Marbles(a=A, error=OVERLOADED)
-    t.check(t.cold("a-#").pipe(retry_session(max_retries=0)), "a-#")
+    t.check(t.cold("a-#").pipe(retry_session(RETRIES.times(0))), "a-#")
 
 
 def test_again_takes_the_place_of_the_source() -> None:
@@ -188,7 +194,7 @@ def test_a_failure_of_the_predicate_is_the_streams_error() -> None:
 def test_any_failure_may_be_called_transient() -> None:
     """A predicate of one's own decides; another error's reason is the name of its class."""
     t = Marbles(error=ValueError("odd"))
-    stream = t.cold("#").pipe(retry_session(transient=lambda _: True, max_retries=1))
+    stream = t.cold("#").pipe(retry_session(RETRIES.times(1), transient=lambda _: True))
     event = t.record(stream)[0][2]
     assert ("ValueError", "odd", 1, 1) == (
         event.reason,
@@ -206,10 +212,10 @@ def test_a_failed_stage_names_its_cause() -> None:
 
 
 def test_each_subscription_counts_for_itself() -> None:
-    """A stage that succeeds begins the count anew: the next subscription has all its retries."""
+    """A successful stage resets the count: the next subscription has all its retries."""
     t = Marbles(a=A, X=retry(1, 5.0, max_retries=1), error=OVERLOADED)
     attempts = iter([t.cold("#"), t.cold("a|"), t.cold("#"), t.cold("a|")])
-    stage = rx.defer(lambda _: next(attempts)).pipe(retry_session(random=steady, max_retries=1))
+    stage = rx.defer(lambda _: next(attempts)).pipe(retry_session(RETRIES.times(1), random=steady))
     t.check(rx.concat(stage, stage), "X 4s aX 4s a|")
 
 

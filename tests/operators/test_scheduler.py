@@ -69,7 +69,7 @@ def test_cancelled_timers_are_let_go() -> None:
 
 
 def _cancelled_timer(lane: LoopScheduler) -> Any:
-    """What a timer would have done, had it not been cancelled."""
+    """Schedule a timer, cancel it and return its action."""
 
     def action(*_: object) -> None:
         raise AssertionError("it was cancelled")
@@ -97,7 +97,7 @@ def test_the_time_of_a_lane_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_close_while_an_action_runs_ends_the_thread() -> None:
-    """A lane closed in the middle of an action ends after it; the stock one would wait for ever."""
+    """A lane closed during an action ends after it; RxPY's would wait indefinitely."""
     for _ in range(200):
         lane, started = LoopScheduler(), threading.Event()
         lane.schedule(lambda *_: started.set())

@@ -10,8 +10,7 @@ import reactivex as rx
 from reactivex import operators as ops
 
 from cuggino.events import AgentMessage, AgentNudged, AgentReplaced, ToolCall
-from cuggino.operators.remedies import Remedies
-from cuggino.operators.stage_timeout import stage_timeout
+from cuggino.operators.supervision import Remedies, stage_timeout
 from cuggino.testing import Marbles
 from tests.operators.idle import check_stalled, watched
 
@@ -39,7 +38,7 @@ def marbles(**more: Any) -> Marbles:
 
 
 def pending(t: Marbles) -> int:
-    """How many actions still wait for their time."""
+    """Count the pending timers."""
     return sum(not item.is_cancelled() for item, _ in t.scheduler._queue.items)
 
 

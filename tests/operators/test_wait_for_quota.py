@@ -15,8 +15,7 @@ from reactivex.scheduler.scheduler import Scheduler
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting
-from cuggino.operators.quota_gate import QuotaGate
-from cuggino.operators.wait_for_quota import wait_for_quota
+from cuggino.operators.supervision import QuotaGate, wait_for_quota
 from cuggino.testing import Marbles, VirtualClock
 from tests.operators.quotas import (
     DONE,
@@ -48,7 +47,7 @@ class TestAWait:
 
     @pytest.mark.parametrize("at_once", [False, True])
     def test_the_agent_is_gone_before_the_wait(self, at_once: bool) -> None:
-        """The source is released before anything is said, also if it fails in its subscription."""
+        """The source is released before any event, also if it fails in its subscription."""
         t = marbles(limit(100))
         order: list[Any] = []
 
@@ -66,7 +65,7 @@ class TestAWait:
         assert ["gone", QuotaWaiting] == order[:2]
 
     def test_a_pause_of_our_own_is_never_too_long(self) -> None:
-        """`longest` is about what an agent said; a limit with an unknown end is waited for."""
+        """`longest` applies to reported times; a limit with an unknown end is waited for."""
         t = marbles(limit(), l=QuotaLifted(waited=900))
         source = one_after_the_other(t.cold("#"), t.cold("d|"))
         seen = t.record(source.pipe(wait_for_quota(longest=60)))
@@ -249,7 +248,7 @@ class TestAnUnknownEnd:
         assert [(0.0, "next", waiting(900))] == seen
 
     def test_the_same_words_again_do_not_mean_tomorrow(self) -> None:
-        """`resets 3pm`, said again after a wait until 3 pm, is backed off from, not waited out."""
+        """`resets 3pm`, repeated after a wait until 3 pm, leads to a delay, not to a day's wait."""
         t, said = Marbles(), "You've hit your limit · resets 3pm (UTC)"
 
         def met() -> Observable[Any]:

@@ -8,7 +8,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
-from cuggino.domain.spending import Spending
+from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded
 from cuggino.events import (
     AgentRetry,
@@ -20,8 +20,7 @@ from cuggino.events import (
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import Flow, emit, flow, forward, until_terminal
-from cuggino.operators.retry_session import retry_session
-from cuggino.operators.within_budget import Budget, Ledger
+from cuggino.operators.supervision import Ledger, retry_session
 from cuggino.testing import Marbles
 from tests.operators.budgets import (
     MONEY,
@@ -42,7 +41,7 @@ D = Done(content="d")
 
 class TestPassing:
     def test_within_the_budget_everything_passes(self) -> None:
-        """What stays below the share that is warned of passes without another event."""
+        """Spending below the warning share adds no event."""
         t = Marbles(a=A, u=update(30), e=ended(79, 7.9), d=D)
         source = t.cold("a-u-e-(d|)")
         budget = Budget(tokens=100, cost_usd=10.0, duration=100.0)
@@ -79,7 +78,7 @@ class TestCut:
         t.check_subscriptions(source, "^---!")
 
     def test_money_in_flight(self) -> None:
-        """Money is cut in flight where the agent tells its cost while it works."""
+        """An agent that reports its cost while it works is cut in flight."""
         t = Marbles(u=update(0, 11.0))
         source = t.cold("-u----")
         expected = "The budget of the run is used up: $11.00 of $10.00 spent"
@@ -87,7 +86,7 @@ class TestCut:
         t.check_subscriptions(source, "^!")
 
     def test_exactly_the_limit_is_within_it(self) -> None:
-        """A session that spends the limit to the last token goes on, and ends by itself."""
+        """A session that spends exactly the limit continues and ends by itself."""
         t = Marbles(u=update(100), e=ended(100), d=D, W=warning("tokens", 100, 100))
         t.check(t.cold("-u-e(d|)").pipe(within_budget(TOKENS)), "-(Wu)-e(d|)")
 

@@ -1,4 +1,4 @@
-"""What the type checkers say of files that use the installed package."""
+"""Type checkers, run on files that use the installed package."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.real_program import install
 ROOT = Path(__file__).resolve().parents[2]
 PYRIGHT = "1.1.414"
 LIMIT = 600
-"""Seconds: packages come from a registry."""
+"""Seconds; packages are downloaded."""
 
 Errors = Mapping[str, int]
-"""How many errors there are, by the name of the file; without those that have none."""
+"""The number of errors by file name, without files that have none."""
 
 
 def output(argv: Iterable[object], folder: Path) -> str:
-    """What a checker prints; it ends with 1 when it has found something."""
+    """Return the output of a checker, which exits with 1 if it reports errors."""
     done = subprocess.run(
         [str(arg) for arg in argv],
         cwd=folder,
@@ -42,7 +42,7 @@ def counted(names: Iterable[str]) -> Errors:
 
 @dataclass(frozen=True)
 class Checkers:
-    """Those of an environment that has cuggino and mypy; pyright beside it."""
+    """mypy of an environment with cuggino, and pyright."""
 
     python: Path
     pyright: Path
@@ -50,20 +50,20 @@ class Checkers:
     def mypy(self, folder: Path) -> Errors:
         files = sorted(path.name for path in folder.glob("*.py"))
         argv = (self.python, "-m", "mypy", "--strict", "--no-incremental", *files)
-        said = output(argv, folder)
-        assert f"{len(files)} source file" in said, said
-        return counted(re.findall(r"^(\w+)\.py:\d+: error: ", said, re.MULTILINE))
+        printed = output(argv, folder)
+        assert f"{len(files)} source file" in printed, printed
+        return counted(re.findall(r"^(\w+)\.py:\d+: error: ", printed, re.MULTILINE))
 
     def pyright_strict(self, folder: Path) -> Errors:
         (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
         argv = (self.pyright, "--pythonpath", self.python, "--outputjson")
-        said = json.loads(output(argv, folder))
-        assert len(list(folder.glob("*.py"))) == said["summary"]["filesAnalyzed"], said
-        return counted(Path(each["file"]).stem for each in said["generalDiagnostics"])
+        printed = json.loads(output(argv, folder))
+        assert len(list(folder.glob("*.py"))) == printed["summary"]["filesAnalyzed"], printed
+        return counted(Path(each["file"]).stem for each in printed["generalDiagnostics"])
 
 
 def pyright() -> Path:
-    """The program, installed on the first call."""
+    """Return the program; the first call installs it."""
 
     def find(prefix: Path) -> Path | None:
         program = prefix / "node_modules" / ".bin" / "pyright"

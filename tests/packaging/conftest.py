@@ -1,4 +1,4 @@
-"""An environment as a user has it: cuggino from its wheel, with nothing of the checkout."""
+"""An environment with cuggino installed from its wheel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _environment(folder: Path, source: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the wheel is built from: it stays as it is while tests are running."""
+    """Copy the sources of the wheel, so that they do not change during the tests."""
     folder = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
@@ -37,6 +37,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of the environment, which has mypy too."""
+    """Return the Python of the environment, which also has mypy."""
     folder = tmp_path_factory.mktemp("installed") / "environment"
     return required(lambda: _environment(folder, source))

@@ -1,4 +1,4 @@
-"""What the wheel brings, and what runs from it."""
+"""Contents of the wheel, and what runs from it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.checkers import LIMIT
+
+pytestmark = [pytest.mark.real_agent, pytest.mark.timeout(2 * LIMIT)]  # packages are downloaded
 
 PACKAGES = ("cuggino", "cuggino_cli")
 PROGRAMS = {"../../../bin/cuggino", "../../../bin/lopen"}
@@ -24,7 +26,7 @@ import importlib, json, pkgutil
 import cuggino, cuggino_cli
 
 done = []
-# Not what runs on its import, what is somebody else's project, and what pytest loads.
+# Skip modules that run on import, the demo's project, and what pytest loads.
 leave = ("__main__", ".demo.project.test_project", ".testing.plugin")
 for package in (cuggino, cuggino_cli):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
@@ -35,7 +37,7 @@ print(json.dumps(done))
 
 
 def said(python: Path, *args: str, folder: Path) -> str:
-    """What a Python prints; no warning is let pass."""
+    """Run a Python with warnings as errors and return its output."""
     done = subprocess.run(
         [python, "-W", "error", *args],
         cwd=folder,
@@ -50,11 +52,8 @@ def said(python: Path, *args: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.timeout(2 * LIMIT)
-def test_all_of_the_packages_and_nothing_else(
-    installed: Path, source: Path, tmp_path: Path
-) -> None:
-    """The wheel has each file of the two packages: no cache, no test, and no other package."""
+def test_files(installed: Path, source: Path, tmp_path: Path) -> None:
+    """The wheel has every file of the two packages and nothing else."""
     listed = json.loads(said(installed, "-c", FILES, folder=tmp_path))
     here = {
         path.relative_to(source).as_posix()
@@ -65,17 +64,16 @@ def test_all_of_the_packages_and_nothing_else(
     brought = {path for path in listed if ".dist-info/" not in path and not path.endswith(".pyc")}
     assert here | PROGRAMS == brought
     assert {"cuggino/py.typed", "cuggino_cli/py.typed", "cuggino/report/page.js"} <= brought
+    assert "cuggino_cli/help/loops.md" in brought
 
 
-@pytest.mark.timeout(2 * LIMIT)
-def test_every_module_without_an_extra(installed: Path, tmp_path: Path) -> None:
-    """Every module can be imported where no extra is installed, and none gives a warning."""
+def test_imports_without_extras(installed: Path, tmp_path: Path) -> None:
+    """Every module can be imported without extras and without warnings."""
     assert len(json.loads(said(installed, "-c", IMPORTS, folder=tmp_path))) > 300
 
 
-@pytest.mark.timeout(2 * LIMIT)
-def test_the_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    """The demo plays from what the wheel brings, and no Python that it starts gives a warning."""
+def test_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """The demo runs from the wheel, without warnings."""
     place = str(tmp_path / "demo")
     played = said(installed, "-m", "cuggino_cli", "demo", "--directory", place, folder=tmp_path)
     assert "[Summary] Approved" in played

@@ -11,20 +11,25 @@ from hypothesis import given, strategies as st
 
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
-from cuggino.loops import LoopRunOptions
-from cuggino.loops.audit import AUDIT_VARIABLES
-from cuggino.loops.roles import ROLE_MARKERS, ROLE_VARIABLES, CodingRole, Roles
+from cuggino.loops import LoopRunOptions, Services
+from cuggino.loops.coding.roles import ROLE_MARKERS, ROLE_VARIABLES, CodingRole, Roles
+from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.run import Run
+from cuggino.loops.watch.audit import AUDIT_VARIABLES
 from cuggino.operators import flow
 from cuggino.prompts import Prompts, render
-from cuggino.storage import Session
+from cuggino.stages import Supervision
+from cuggino.storage import Session, Workspace
 from cuggino.testing import InMemoryAgent, Marbles
+from cuggino.testing.clock import VirtualClock
+from tests.vectors import each
 
 ROLES = tuple(ROLE_MARKERS)
 CHECK = CheckCommandOutput(iteration=1, output="3 failed", exit_code=1)
 
 
 class Recording(Prompts):
-    """Keeps what was rendered."""
+    """A renderer that records its calls."""
 
     def __init__(self, overrides: Path | None = None) -> None:
         super().__init__(overrides)
@@ -39,11 +44,21 @@ class Recording(Prompts):
 def told(
     role: CodingRole, folder: Path, *, overrides: Path | None = None
 ) -> tuple[str, dict[str, str]]:
-    """The system prompt that the loop gives to an agent of the role, and its variables."""
+    """Return the system prompt that the loop passes to an agent of the role, and its variables."""
     prompts, agent = Recording(overrides), InMemoryAgent({})
     (folder / "docs/specs").mkdir(parents=True, exist_ok=True)
     options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
-    roles = Roles(agent, prompts, Session("the-id", folder / ".cuggino/wip"), options)
+    workspace, lane = Workspace(folder), VirtualClock()
+    run = Run(
+        services=Services(agent=agent, workspace=workspace, prompts=prompts),
+        session=Session("the-id", workspace.wip),
+        supervision=Supervision(),
+        interruption=Interruption(),
+        lane=lane,
+        began=lane.now,
+        resumed=None,
+    )
+    roles = Roles(run, options)
     match role:
         case "planning":
             story = flow(lambda: roles.plan("THE REVIEW"))
@@ -58,8 +73,8 @@ def told(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_template_uses_what_its_role_gives(role: CodingRole, tmp_path: Path) -> None:
-    """The role's prompt has no variable left, its markers and none of other roles."""
+def test_a_template_uses_the_variables_of_its_role(role: CodingRole, tmp_path: Path) -> None:
+    """The prompt has no variable left, its own markers and none of other roles."""
     text, variables = told(role, tmp_path)
     template = Prompts().template(role).read_text()
     assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(variables)
@@ -86,14 +101,14 @@ def test_a_template_uses_what_its_role_gives(role: CodingRole, tmp_path: Path) -
         ),
     ],
 )
-def test_an_agent_is_told_all(role: CodingRole, words: list[str], tmp_path: Path) -> None:
-    """Everything that a role's agent must know stands in its prompt."""
+def test_required_statements(role: CodingRole, words: list[str], tmp_path: Path) -> None:
+    """The prompt of a role has everything that its agent must know."""
     text, _ = told(role, tmp_path)
     assert [] == [word for word in words if word not in text]
 
 
 def test_every_role_has_a_template() -> None:
-    """Each role has its file, and each file its role."""
+    """Each role has a file, and each file a role."""
     folder = Prompts().template("planning").parent
     assert set(get_args(CodingRole)) == {file.stem for file in folder.iterdir()} & set(
         get_args(CodingRole)
@@ -102,7 +117,7 @@ def test_every_role_has_a_template() -> None:
 
 
 def test_the_audits_template() -> None:
-    """The audit's prompt uses what it is given, and its marker is the one it may emit."""
+    """The audit's prompt uses its variables, and names the one marker that it may emit."""
     template = Prompts().template("audit").read_text()
     assert set(AUDIT_VARIABLES) == set(re.findall(r"\{\{(\w+)\}\}", template))
     assert {"TO_BE_DISCUSSED"} == set(re.findall(r"`<([A-Z_]+)>", template))
@@ -110,15 +125,15 @@ def test_the_audits_template() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_project_overrides_a_template(role: CodingRole, tmp_path: Path) -> None:
-    """A file of the role's name in the project's folder is taken, with the same variables."""
+    """A file with the role's name in the project's folder is used, with the same variables."""
     (tmp_path / f"{role}.md").write_text("Mine: {{focus}} in {{ specs_path }}.")
     assert "Mine: THE FOCUS in docs/specs." == told(role, tmp_path, overrides=tmp_path)[0]
     other = next(name for name in ROLES if name != role)
     assert told(other, tmp_path)[0] == told(other, tmp_path, overrides=tmp_path)[0]
 
 
-def test_an_unknown_variable_is_an_error_with_its_place(tmp_path: Path) -> None:
-    """The error names the file, the line, the variable and those which there are."""
+def test_an_unknown_variable_is_an_error_with_its_location(tmp_path: Path) -> None:
+    """The error has the file, the line, the variable and the known ones."""
     file = tmp_path / "planning.md"
     file.write_text("one {{focus}}\ntwo\nthree {{focsu}} {{other}}\n")
     with pytest.raises(ConfigError) as caught:
@@ -128,7 +143,7 @@ def test_an_unknown_variable_is_an_error_with_its_place(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_template_is_an_error(tmp_path: Path) -> None:
-    """A template that is a folder, or no UTF-8, is an error with its path."""
+    """A template that is a folder or not UTF-8 is an error with its path."""
     (tmp_path / "planning.md").mkdir()
     (tmp_path / "reviewing.md").write_bytes(b"\xff")
     for role in ("planning", "reviewing"):
@@ -137,16 +152,14 @@ def test_an_unreadable_template_is_an_error(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_values_are_put_in_as_they_are(value: str) -> None:
+def test_values_are_inserted_verbatim(value: str) -> None:
     """A value that looks like a variable, or like a pattern, stays text."""
     value = f"{value}{{{{b}}}}\\1"
     expected = f"-{value}-"
     assert expected == render("-{{a}}-", {"a": value, "b": "never"}, name="t")
 
 
-@pytest.mark.parametrize(
-    "text", ["{a}", "{{}}", "{{ }}", "{{1a}}", "{{a b}}", "{{a", "{ {a}}", "$a"]
-)
-def test_what_is_no_variable_stays(text: str) -> None:
+@each("text", ["{a}", "{{}}", "{{ }}", "{{1a}}", "{{a b}}", "{{a", "{ {a}}", "$a"])
+def test_other_braces_stay(text: str) -> None:
     """Only a name between double braces is a variable."""
     assert text == render(text, {}, name="t")

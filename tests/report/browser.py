@@ -1,4 +1,4 @@
-"""A real browser without a window, for looking at a page as a person's browser makes it."""
+"""A headless browser that shows a page as a person's browser would."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TIMEOUT = 110
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the browser made of a page."""
+    """The result of loading a page."""
 
     dom: str
-    """The document after its scripts have run, without the scripts and styles themselves."""
+    """The document after its scripts have run, without scripts and styles."""
     console: tuple[str, ...]
-    """What scripts said, what went wrong in them, and what the page was not allowed to do."""
+    """Console output, script errors and blocked requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Browser:
     program: str
 
     def show(self, path: Path, *, fragment: str = "", dark: bool = False) -> Shown:
-        """Load the file, let its scripts come to rest, and give the document.
+        """Load the file, let its scripts settle, and return the document.
 
-        The time of the page is virtual: it does not wait, and stops at a fixed moment.
+        The page's time is virtual: it does not wait, and stops at a fixed time.
         """
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             address = path.resolve().as_uri() + (f"#{fragment}" if fragment else "")
@@ -62,11 +62,11 @@ class Browser:
         command = [
             self.program,
             "--headless=new",
-            "--no-sandbox",  # root and containers have none
+            "--no-sandbox",  # unavailable to root and in containers
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--no-first-run",
-            # The browser itself stays at home: it asks nobody for updates, and finds nobody.
+            # No updates and no other network access of the browser itself.
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
@@ -88,7 +88,7 @@ class Browser:
         try:
             output, errors = process.communicate(timeout=_TIMEOUT)
         finally:
-            # Its helpers are in its group; when all is well there is none of them left.
+            # Its helpers are in its process group; normally none is left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -96,7 +96,7 @@ class Browser:
 
 
 def find_browser() -> str | None:
-    """The browser of this machine, if it has one of the kind."""
+    """Return the installed Chromium-like browser, if any."""
     found = (shutil.which(name) for name in _NAMES)
     on_mac = (path for path in _ON_MAC if Path(path).exists())
     return next((path for path in (*found, *on_mac) if path), None)
@@ -104,7 +104,7 @@ def find_browser() -> str | None:
 
 @pytest.fixture(scope="session")
 def browser() -> Browser:
-    """The browser; skips where there is none, but fails on CI, where there must be one."""
+    """Return the browser; skip without one, but fail on CI, which requires it."""
     program = find_browser()
     if program is None:
         reason = "no Chromium or Chrome is installed"

@@ -30,7 +30,7 @@ BAD = (
 
 
 def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
-    """A report on one event of each kind, all their texts `BAD`; its stage and tool names too."""
+    """Return a report on one event of each kind with all texts `BAD`, names included."""
     events = [
         _filled(RunStarted).model_copy(update={"kind": kind}),
         StageStarted(name=BAD),
@@ -55,7 +55,7 @@ def _fields(cls: type[BaseModel]) -> dict[str, Any]:
 
 
 def _value(kind: Any) -> Any:
-    """A value of that type, with `BAD` in it wherever it may hold text."""
+    """Return a value of the type, with `BAD` wherever it may hold text."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return inner[0]
@@ -68,5 +68,5 @@ def _value(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return _fields(kind)
     samples: dict[Any, Any] = {str: BAD, int: 1, float: 1.5, bool: True, datetime: START}
-    # What JSON may hold is left: text within text within text.
+    # The remaining type is JSON: nested text.
     return samples.get(kind, {BAD: [BAD, {BAD: BAD}]})

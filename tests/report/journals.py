@@ -1,4 +1,4 @@
-"""Journals for the tests: those in `tests/data/journals`, and ones told in a line."""
+"""Journals for the tests: those in `tests/data/journals`, and ones built in one line."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ STARTED = RunStarted(run_id="the-id", kind="run", command="cuggino run")
 
 
 def after(seconds: float) -> datetime:
-    """That long after the start."""
+    """Return the time this long after the start."""
     return START + timedelta(seconds=seconds)
 
 
 def report_of(name: str, **options: Any) -> RunReport:
-    """The report on a journal of the folder."""
+    """Return the report on a journal of the folder."""
     journal = read_journal(FOLDER / f"{name}.jsonl")
     return build_report(journal.entries, torn=journal.torn, **options)
 
 
 def told(*said: Event | tuple[str | None, Event], every: float = 1.0) -> tuple[Entry, ...]:
-    """Entries `every` so many seconds, `STARTED` before them; a stage stands before its event."""
+    """Return entries at intervals of `every` seconds, `STARTED` first; a pair adds the stage."""
     pairs = [(None, event) if isinstance(event, Event) else event for event in (STARTED, *said)]
     return tuple(
         Entry(seq=n, at=after((n - 1) * every), stage=stage, event=event)
@@ -37,5 +37,5 @@ def told(*said: Event | tuple[str | None, Event], every: float = 1.0) -> tuple[E
 
 
 def begin(stage: str) -> tuple[str, StageStarted]:
-    """The stage begins."""
+    """Return the start of the stage."""
     return stage, StageStarted(name=stage.partition("#")[0])

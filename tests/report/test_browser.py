@@ -1,4 +1,4 @@
-"""The report as a real browser shows it."""
+"""The report in a real browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICY = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
 
 
 def write(folder: Path, report: RunReport, *, script: str = "") -> Path:
-    """The page as a file; a script that plays the person needs a page that allows it."""
+    """Write the page to a file; a script that acts as the user needs a page that allows it."""
     page = render_report(report, zone=ZONE)
     if script:
         page, taken = POLICY.subn("", page)
@@ -36,30 +36,30 @@ def write(folder: Path, report: RunReport, *, script: str = "") -> Path:
 
 
 def text_of(shown: Shown, pattern: str) -> list[str]:
-    """The text of each element whose opening matches."""
+    """Return the text of each element whose opening tag matches."""
     found = re.findall(rf"<\w+[^>]*{pattern}[^>]*>(.*?)</", shown.dom, re.DOTALL)
     return [html.unescape(re.sub(r"<[^>]*>", "", text)) for text in found]
 
 
 def status(shown: Shown) -> str:
-    """How many events the table says to show."""
+    """Return the table's count of shown events."""
     (said,) = text_of(shown, 'id="status"')
     return said
 
 
 def kinds(shown: Shown) -> list[str]:
-    """What the rows in the table are, in order."""
+    """Return the kinds of the table's rows, in order."""
     return text_of(shown, 'class="kind"')
 
 
 def is_well(shown: Shown) -> bool:
-    """All was drawn, and nothing was complained of or refused."""
+    """Return True if everything was drawn without errors or blocked requests."""
     assert () == shown.console
     return 'data-state="ready"' in shown.dom
 
 
-def test_complaints_are_heard(browser: Browser, tmp_path: Path) -> None:
-    """What a page may not load, and an error in it, would be on the console of these tests."""
+def test_console_errors_are_captured(browser: Browser, tmp_path: Path) -> None:
+    """A blocked request and a script error appear on the console of these tests."""
     path = write(tmp_path, report_of("failed"))
     page = path.read_text(encoding="utf-8").replace(
         "<main>", '<main><img src="http://192.0.2.1/x.png"><script>alert(1)</script>'
@@ -74,20 +74,20 @@ def test_complaints_are_heard(browser: Browser, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "bars", "lines"), [("finished", 9, 4), ("resumed", 12, 4)])
 def test_charts(browser: Browser, tmp_path: Path, name: str, bars: int, lines: int) -> None:
-    """Bars and lines are drawn, with the names of the lanes, and nothing is complained of."""
+    """Bars and lines are drawn with the names of the lanes, without errors."""
     shown = browser.show(write(tmp_path, report_of(name)))
     assert is_well(shown)
     drawn = re.findall(r'<g class="point"><path d="(M[^"]+)"', shown.dom)
     assert bars == len(drawn)
-    # Reads from the cache are drawn when their name is clicked.
+    # Cache reads are drawn after a click on their name.
     assert lines - 1 == len(re.findall('<g class="lines"><path class="js-line"', shown.dom))
     labels = text_of(shown, 'class="ytick"')
     for lane in ("planning", "implementing", "reviewing", "setup", "check", "commit"):
         assert lane in labels
 
 
-def test_a_delivery(browser: Browser, tmp_path: Path) -> None:
-    """The sessions of the deliverables loop are drawn as bars, each in the lane of its kind."""
+def test_deliveries_are_drawn(browser: Browser, tmp_path: Path) -> None:
+    """The sessions of the deliverables loop are bars in the lane of their kind."""
     report = build_report(deliver(tmp_path, verify=True).entries)
     shown = browser.show(write(tmp_path, report), fragment="filter=DeliverSession")
     assert is_well(shown)
@@ -100,8 +100,8 @@ def test_a_delivery(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["running", "killed", "failed", "started", "unicode"])
-def test_any_run(browser: Browser, tmp_path: Path, name: str) -> None:
-    """Whatever became of a run, its page is drawn, with all its events."""
+def test_page_of_any_run(browser: Browser, tmp_path: Path, name: str) -> None:
+    """The page of every run is drawn with all events, for any outcome."""
     report = report_of(name)
     shown = browser.show(
         write(tmp_path, report), fragment="categories=sign,agent,tool,marker,loop,policy,journal"
@@ -112,7 +112,7 @@ def test_any_run(browser: Browser, tmp_path: Path, name: str) -> None:
 
 
 def test_filter(browser: Browser, tmp_path: Path) -> None:
-    """The filter leaves the events that hold all of its words, in whichever case and field."""
+    """The filter keeps events with all of its words, in any case and field."""
     path = write(tmp_path, report_of("resumed"))
     assert "64 of 67 events" == status(browser.show(path))
     shown = browser.show(path, fragment="filter=PYTEST+toolcall")
@@ -125,8 +125,8 @@ def test_filter(browser: Browser, tmp_path: Path) -> None:
     assert is_well(shown)
 
 
-def test_a_late_event(browser: Browser, tmp_path: Path) -> None:
-    """An event that is chosen is brought into view among the others."""
+def test_late_event_is_scrolled_into_view(browser: Browser, tmp_path: Path) -> None:
+    """A selected event is scrolled into view."""
     report = report_of("resumed")
     shown = browser.show(write(tmp_path, report), fragment=f"event={len(report.entries)}")
     assert is_well(shown)
@@ -134,8 +134,8 @@ def test_a_late_event(browser: Browser, tmp_path: Path) -> None:
     assert "RunEnded" == kinds(shown)[-1]
 
 
-def test_a_single_event(browser: Browser, tmp_path: Path) -> None:
-    """An event that is chosen is shown whole, each of its fields."""
+def test_selected_event_shows_all_fields(browser: Browser, tmp_path: Path) -> None:
+    """A selected event shows each of its fields."""
     report = report_of("unicode")
     (message,) = (entry for entry in report.entries if isinstance(entry.event, AgentMessage))
     shown = browser.show(write(tmp_path, report), fragment=f"event={message.seq}")
@@ -164,8 +164,8 @@ window.addEventListener("load", () => setTimeout(() => {
 """
 
 
-def test_by_hand(browser: Browser, tmp_path: Path) -> None:
-    """Typing, clicking, arrow keys and hovering work, and the address tells what is shown."""
+def test_user_input(browser: Browser, tmp_path: Path) -> None:
+    """Typing, clicking, arrow keys and hovering work, and the URL follows the view."""
     shown = browser.show(write(tmp_path, report_of("resumed"), script=PERSON))
     assert is_well(shown)
     assert "3 of 67 events" == status(shown)
@@ -179,8 +179,8 @@ def test_by_hand(browser: Browser, tmp_path: Path) -> None:
     assert "planning#1" in hovered
 
 
-def test_dark(browser: Browser, tmp_path: Path) -> None:
-    """The charts have the colours of the scheme that the person's system has."""
+def test_color_scheme(browser: Browser, tmp_path: Path) -> None:
+    """The charts use the system's color scheme."""
     path = write(tmp_path, report_of("finished"))
     light, dark = browser.show(path), browser.show(path, dark=True)
     assert is_well(light)
@@ -191,8 +191,10 @@ def test_dark(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["run", "deliver"])
-def test_nothing_acts(browser: Browser, tmp_path: Path, kind: Literal["run", "deliver"]) -> None:
-    """Whatever agents say, no element of theirs comes to be and no script of theirs runs."""
+def test_agent_text_is_inert(
+    browser: Browser, tmp_path: Path, kind: Literal["run", "deliver"]
+) -> None:
+    """Agent text creates no element and runs no script."""
     report = hostile_report(kind=kind)
     shown = browser.show(write(tmp_path, report), fragment="event=5")
     assert is_well(shown)
@@ -203,8 +205,8 @@ def test_nothing_acts(browser: Browser, tmp_path: Path, kind: Literal["run", "de
     assert not re.search(r'<a [^>]*href="javascript', shown.dom)
 
 
-def test_a_large_run(browser: Browser, tmp_path: Path) -> None:
-    """Of 100,000 events only those in view are in the page, and the filter finds all."""
+def test_large_run(browser: Browser, tmp_path: Path) -> None:
+    """Only the visible rows of 100,000 events are in the page, and the filter finds all."""
     many = [("planning#1", AgentMessage(text=f"message {n} " + "x" * 300)) for n in range(99_997)]
     report = build_report(told(begin("planning#1"), *many, SystemMessage(text="the last")))
     assert 100_000 == len(report.entries)

@@ -1,11 +1,9 @@
-"""What a report says of a plan/build run."""
+"""Reports on plan/build runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from cuggino.events import (
     BuildVerified,
@@ -21,17 +19,18 @@ from cuggino.events import (
 from cuggino.report import RunReport, build_report
 from tests.report.journals import STARTED, told
 from tests.report.test_page import rendered
+from tests.vectors import each
 
 
 def building(*said: Any) -> RunReport:
-    """The report on a run of the loop that said this."""
+    """Return the report on a run of the loop with these events."""
     first, *rest = told(*said)
     event = STARTED.model_copy(update={"kind": "loop", "focus": ""})
     return build_report((replace(first, event=event), *rest))
 
 
-@pytest.mark.parametrize(
-    ("event", "words"),
+@each(
+    "event, words",
     [
         (PlanBuildWarning(message="odd jobs"), ["odd jobs"]),
         (PlanBuildSessionRetry(attempt=2, max_retries=3, message="boom"), ["2 in a row", "boom"]),
@@ -49,14 +48,14 @@ def building(*said: Any) -> RunReport:
         (CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
     ],
 )
-def test_what_is_told(event: Event, words: list[str]) -> None:
-    """What went wrong, what was found, and the commits are on the page."""
+def test_failures_and_commits_are_shown(event: Event, words: list[str]) -> None:
+    """Failures, findings and commits are on the page."""
     page = rendered(building(event))
     assert [] == [word for word in words if word not in page]
 
 
-def test_a_good_run_has_nothing_to_tell() -> None:
-    """Verified jobs and a good end are no notices and no findings."""
+def test_good_run_has_no_notices() -> None:
+    """Verified jobs and a good end are neither notices nor findings."""
     good = JobVerified(job_id="J1", description="a page", passed=True)
     report = building(BuildVerified(passed=True), good, PlanBuildEnded(reason="complete"))
     assert ((), ()) == (report.notices, report.findings)

@@ -1,4 +1,4 @@
-"""What a report says of a run of the deliverables loop."""
+"""Reports on runs of the deliverables loop."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ from tests.loops.delivered import Turn
 from tests.report.hostile import hostile_report
 from tests.report.journals import STARTED, begin, told
 from tests.report.test_page import Page, rendered
+from tests.vectors import each
 
 CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
 
 
 def report_on(folder: Path, *turns: Turn, **given: Any) -> RunReport:
-    """The report on a run with these sessions."""
+    """Return the report on a run with these sessions."""
     return build_report(deliver(folder, *turns, **given).entries)
 
 
 def delivery(*said: Any) -> RunReport:
-    """The report on a run of the loop that said this."""
+    """Return the report on a run of the loop with these events."""
     first, *rest = told(*said)
     event = STARTED.model_copy(update={"kind": "deliver"})
     return build_report((replace(first, event=event), *rest))
 
 
 def cells(report: RunReport, section: str) -> list[list[str]]:
-    """The texts of a section's first table, row by row."""
+    """Return the texts of a section's first table, row by row."""
     text = rendered(report).partition(f'<section id="{section}">')[2].partition("</section>")[0]
     body = text.partition("<tbody>")[2].partition("</tbody>")[0]
     rows = [row.split("<td") for row in body.split("<tr>")[1:]]
@@ -58,7 +59,7 @@ def cells(report: RunReport, section: str) -> list[list[str]]:
 
 
 def test_sessions_are_bars(tmp_path: Path) -> None:
-    """Each session is a bar in the lane of its instruction, with its number and its cost."""
+    """Each session is a bar in the lane of its instruction, with its number and cost."""
     report = report_on(tmp_path, verify=True)
     bars = [stage for stage in report.stages if stage.session is not None]
     assert [
@@ -78,7 +79,7 @@ def test_sessions_are_bars(tmp_path: Path) -> None:
 
 
 def test_cost_over_time(tmp_path: Path) -> None:
-    """The line of the cost ends at the sum that the loop itself told."""
+    """The cost line ends at the total reported by the loop."""
     report = report_on(tmp_path, verify=True)
     assert [0.25, 0.5, 1.0, 1.25] == [point.cost_usd for point in report.spent]
     assert report.delivery is not None
@@ -87,8 +88,8 @@ def test_cost_over_time(tmp_path: Path) -> None:
     assert [("Bash", 2)] == [(use.name, use.calls) for use in report.tools]
 
 
-def test_the_deliverables(tmp_path: Path) -> None:
-    """Each deliverable is a row: what it is, how it stands, since when, in which session."""
+def test_deliverables_table(tmp_path: Path) -> None:
+    """Each deliverable has a row with its name, status, time and session."""
     assert [
         ["DL-1", "do DL-1", "passed verified", "00:00:10, session 2", ""],
         ["DL-2", "do DL-2", "passed verified", "00:00:15, session 4", ""],
@@ -96,8 +97,8 @@ def test_the_deliverables(tmp_path: Path) -> None:
     ] == cells(report_on(tmp_path, verify=True), "deliverables")
 
 
-def test_a_deliverable_that_went_to_and_fro(tmp_path: Path) -> None:
-    """What it was between is told as well, and that it was not done after all is a finding."""
+def test_reopened_deliverable_is_a_finding(tmp_path: Path) -> None:
+    """Its earlier statuses are listed, and losing the passed status is a finding."""
     report = report_on(
         tmp_path,
         turn(leaves={"DL-1": "passed", "DL-2": "pending"}),
@@ -114,8 +115,8 @@ def test_a_deliverable_that_went_to_and_fro(tmp_path: Path) -> None:
     assert [("Not done after all", "do DL-1 (DL-1)")] == [(f.kind, f.text) for f in report.findings]
 
 
-def test_what_is_blocked_is_a_finding(tmp_path: Path) -> None:
-    """A deliverable that a session gave up stands among the findings; set again it does not."""
+def test_blocked_deliverable_is_a_finding(tmp_path: Path) -> None:
+    """Blocking a deliverable is a finding; setting the same status again is not."""
     found = report_on(tmp_path).findings
     assert [("Blocked", "bad", "do DL-3 (DL-3)")] == [(f.kind, f.tone, f.text) for f in found]
     again = DeliverableStatusChanged(
@@ -124,8 +125,8 @@ def test_what_is_blocked_is_a_finding(tmp_path: Path) -> None:
     assert () == delivery(again).findings
 
 
-def test_the_sessions(tmp_path: Path) -> None:
-    """Each session is a row: its instruction, what it took, how it ended, its last words."""
+def test_sessions_table(tmp_path: Path) -> None:
+    """Each session has a row with its instruction, cost, outcome and final message."""
     report = report_on(tmp_path, verify=True)
     rows = cells(report, "sessions")
     assert ["1", "initializer", "00:00:00", "5.0 s", "$0.2500", "completed", "Planned."] == rows[0]
@@ -134,8 +135,8 @@ def test_the_sessions(tmp_path: Path) -> None:
     assert "1 session failed." in Page(rendered(report)).words
 
 
-def test_a_session_of_two_processes(tmp_path: Path) -> None:
-    """It is one row with two attempts, two bars, and the time between them is not worked."""
+def test_session_of_two_processes(tmp_path: Path) -> None:
+    """It is one row with two attempts and two bars, without the time between them."""
     deliver(tmp_path, TURNS[0], hanging(), seconds=7)
     report = build_report(go_on(tmp_path, turn(leaves=DONE, words="All.")).entries)
     second = cells(report, "sessions")[1]
@@ -170,10 +171,10 @@ def test_a_session_of_two_processes(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_head(
+def test_head(
     tmp_path: Path, turns: tuple[Turn, ...], options: dict[str, Any], title: str, badge: str
 ) -> None:
-    """The head says how far the run came and how it ended, in the words of this loop."""
+    """The head shows the progress and the outcome in the terms of this loop."""
     report = report_on(tmp_path, *turns, **options)
     page = rendered(report)
     head = page.partition("<h1>")[2].partition("</h1>")[0]
@@ -187,8 +188,8 @@ def test_the_head(
     assert 'id="commits"' not in page
 
 
-def test_why_it_was_given_up(tmp_path: Path) -> None:
-    """A loop that too many failures ended tells the last of them, without an error of its own."""
+def test_last_failure_is_shown(tmp_path: Path) -> None:
+    """A loop that ended after too many failures shows the last of them."""
     report = report_on(tmp_path, CRASH, CRASH, max_retries=1)
     assert "it crashed" == report.message
     assert [
@@ -199,8 +200,8 @@ def test_why_it_was_given_up(tmp_path: Path) -> None:
     ] == [(notice.kind, notice.text) for notice in report.notices]
 
 
-@pytest.mark.parametrize(
-    ("event", "kind"),
+@each(
+    "event, kind",
     [
         (DeliverWarning(message="odd"), "Warning"),
         (DeliverSessionEnded(session=1, outcome="max_turns"), "Turns used up"),
@@ -215,11 +216,11 @@ def test_why_it_was_given_up(tmp_path: Path) -> None:
     ],
 )
 def test_notices(event: Any, kind: str | None) -> None:
-    """What is out of the ordinary is a notice; the rest is told elsewhere."""
+    """Unusual events are notices; others are shown elsewhere."""
     assert [kind] * (kind is not None) == [notice.kind for notice in delivery(event).notices]
 
 
-def test_a_wait_for_a_usage_limit() -> None:
+def test_wait_for_a_usage_limit() -> None:
     """A wait within a session is a notice with its length."""
     waiting = QuotaWaiting(resets_at=None, remaining=60.0, message="limit")
     stage = "coding#1"
@@ -234,8 +235,8 @@ def test_a_wait_for_a_usage_limit() -> None:
     assert timedelta(seconds=1) == (notice.until or notice.at) - notice.at
 
 
-def test_a_run_that_goes_on() -> None:
-    """Its open session runs, and one of a killed run was cut off; nothing is known of the rest."""
+def test_open_sessions() -> None:
+    """An open session is running, or cut off if the run was killed; the rest is unknown."""
     said = (DeliverSessionStarted(session=1, instruction="sync", model="big"), begin("sync#1"))
     report = delivery(*said)
     assert ["1", "sync big"] == cells(report, "sessions")[0][:2]
@@ -245,15 +246,15 @@ def test_a_run_that_goes_on() -> None:
     assert "no deliverables yet" in rendered(running)
 
 
-def test_an_error_has_the_last_word() -> None:
-    """What the run itself says went wrong counts before what the loop said."""
+def test_error_of_the_run_takes_precedence() -> None:
+    """An error of the run takes precedence over the loop's own reason."""
     said = DeliverEnded(reason="failed", error="no agent")
     report = delivery(said, RunEnded(state="failed", message="no agent is installed"))
     assert ("failed", "no agent is installed") == (report.state, report.message)
     assert "no agent" == delivery(said, RunEnded(state="failed")).message
 
 
-def test_the_events_have_a_category(tmp_path: Path) -> None:
+def test_events_have_a_category(tmp_path: Path) -> None:
     """The events of the loop can be shown and hidden together."""
     report = report_on(tmp_path)
     page = Page(rendered(report))
@@ -263,14 +264,14 @@ def test_the_events_have_a_category(tmp_path: Path) -> None:
 
 
 def test_other_runs_have_no_deliverables() -> None:
-    """The sections are left out of every other run's report."""
+    """Reports of other loops leave these sections out."""
     page = rendered(build_report(told(begin("planning#1"))))
     assert 'id="deliverables"' not in page
     assert 'id="sessions"' not in page
 
 
 def test_nothing_breaks_out() -> None:
-    """Names, descriptions and last words make no element and no attribute."""
+    """Names, descriptions and final messages create no element or attribute."""
     report = hostile_report(kind="deliver")
     assert report.delivery is not None
     assert report.delivery.sessions
@@ -282,8 +283,8 @@ def test_nothing_breaks_out() -> None:
     ]
 
 
-def test_many(tmp_path: Path) -> None:
-    """Of very many deliverables and sessions the page says how many it leaves out."""
+def test_long_tables_are_cut(tmp_path: Path) -> None:
+    """With many deliverables and sessions the page shows how many are left out."""
     sessions = [DeliverSessionStarted(session=n, instruction="coding") for n in range(1, 1003)]
     text = rendered(delivery(*sessions))
     assert "2 more are left out here" in text

@@ -1,4 +1,4 @@
-"""The charts as data, and the rows of the events."""
+"""Charts as data, and the rows of events."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ from cuggino.report.timeline import timeline
 from cuggino.report.times import Times
 from cuggino.report.wording import counted, duration, first_line, money, outcome
 from tests.report.journals import begin, report_of, told
+from tests.vectors import each
 
 ZONE = timezone.utc  # noqa: UP017
 
 
 def figure_of(report: RunReport) -> dict[str, Any]:
-    """The figure of the report's timeline."""
+    """Return the figure of the report's timeline."""
     figure = timeline(report, Times(ZONE, report.start, report.end))
     assert figure is not None
     return figure
 
 
 def rows_of(report: RunReport, **options: Any) -> list[list[Any]]:
-    """The rows of the report's events."""
+    """Return the rows of the report's events."""
     table = events_table(report, Times(ZONE, report.start, report.end), **options)
     rows: list[list[Any]] = json.loads(table.json)["rows"]
     return rows
 
 
 def test_bars() -> None:
-    """Each try of a stage is a bar in the lane of its role, as long as the try was."""
+    """Each attempt of a stage is a bar of its duration in the lane of its role."""
     report = report_of("resumed")
     bars = [t for t in figure_of(report)["data"] if t["type"] == "bar" and "notices" not in t["y"]]
     drawn = [(lane, ms) for bar in bars for lane, ms in zip(bar["y"], bar["x"], strict=True)]
@@ -61,14 +62,14 @@ def test_bars() -> None:
 
 
 def test_lanes() -> None:
-    """There is a lane for each role that had a stage, in the order of a round, from the top."""
+    """Each role with a stage has a lane, from the top in the order of an iteration."""
     assert [
         "notices", "push", "commit", "check", "setup", "reviewing", "implementing", "planning",
     ] == figure_of(report_of("resumed"))["layout"]["yaxis"]["categoryarray"]  # fmt: skip
 
 
 def test_gaps() -> None:
-    """The time in which no process worked is shaded, and told where there is room."""
+    """The time without a running process is shaded, and labeled if there is space."""
     layout = figure_of(report_of("resumed"))["layout"]
     (shade,) = layout["shapes"]
     assert shade["x0"] < shade["x1"]
@@ -85,7 +86,7 @@ def test_short_gaps_have_no_label() -> None:
 
 
 def test_lines() -> None:
-    """Cost and tokens are steps from nothing at the start to their sum at the end."""
+    """Cost and tokens are steps from zero at the start to their total at the end."""
     report = report_of("finished")
     lines = {t["name"]: t for t in figure_of(report)["data"] if t.get("mode") == "lines"}
     assert {"cost", "output", "input", "cache read"} == set(lines)
@@ -96,15 +97,15 @@ def test_lines() -> None:
 
 
 def test_no_cost() -> None:
-    """Without any cost there is no line of it; without anything spent there are only bars."""
+    """Without costs there is no cost line; without tokens too there are only bars."""
     used = ("a#1", UsageUpdate(usage=Usage(input_tokens=1)))
     lines = [t["name"] for t in figure_of(build_report(told(begin("a#1"), used)))["data"][1:]]
     assert ["input"] == lines
     assert 1 == len(figure_of(build_report(told(begin("a#1"))))["data"])
 
 
-def test_many_points() -> None:
-    """A line has no more points than a screen can tell apart, the last one among them."""
+def test_points_are_limited() -> None:
+    """A line is reduced to a limited number of points and keeps the last one."""
     many = [("a#1", UsageUpdate(usage=Usage(input_tokens=n))) for n in range(1, 9000)]
     report = build_report(told(begin("a#1"), *many))
     line = figure_of(report)["data"][-1]
@@ -135,7 +136,7 @@ def test_counts_by_category() -> None:
 
 
 def test_rows() -> None:
-    """A row has number, time, stage, kind, and the event as it goes on the wire."""
+    """A row has number, time, stage, kind and the serialized event."""
     report = build_report(told(("a#1", AgentMessage(text="hello"))))
     table = json.loads(events_table(report, Times(ZONE, report.start, report.end)).json)
     seq, ms, stage, kind, event = table["rows"][1]
@@ -148,7 +149,7 @@ def test_rows() -> None:
 
 
 def test_long_texts_are_cut() -> None:
-    """A text beyond an event's share is cut in its middle, and says by how much."""
+    """A text that is too long is cut in the middle, with the number of omitted characters."""
     report = build_report(told(AgentMessage(text="a" * 30_000 + "end"), ToolCall(name="b")))
     table = events_table(report, Times(ZONE, report.start, report.end))
     text = json.loads(table.json)["rows"][1][-1]["text"]
@@ -158,16 +159,16 @@ def test_long_texts_are_cut() -> None:
     assert text.endswith("end")
 
 
-def test_more_events_than_a_page_bears() -> None:
-    """Of too many events the last are kept, and the others counted."""
+def test_rows_are_limited() -> None:
+    """Only the last events are kept, and the omitted ones are counted."""
     report = build_report(told(*[AgentMessage(text="a")] * 9))
     table = events_table(report, Times(ZONE, report.start, report.end), most=4)
     assert (4, 6) == (table.shown, table.left_out)
     assert [7, 8, 9, 10] == [row[0] for row in rows_of(report, most=4)]
 
 
-def test_numbers_that_no_browser_reads() -> None:
-    """What JSON does not know is written as text."""
+def test_nonfinite_numbers_are_text() -> None:
+    """Numbers that JSON cannot represent are written as text."""
     event = BudgetWarning(budget="cost", spent=float("nan"), limit=float("inf"))
     table = rows_of(build_report(told(event, AgentMessage(text="NaN"))))
     assert ("nan", "inf") == (table[1][-1]["spent"], table[1][-1]["limit"])
@@ -175,15 +176,15 @@ def test_numbers_that_no_browser_reads() -> None:
 
 
 def test_shorten() -> None:
-    """Texts, lists and objects share the characters; what is left out is counted."""
+    """Texts, lists and objects share the limit; omissions are counted."""
     assert {"a": "b", "c": [1, None]} == shorten({"a": "b", "c": [1, None]}, 100)
     assert ["x" * 10, "… 2 more left out"] == shorten(["x" * 10, "y", "z"], 10)
     assert {"k": "vvvv", "…": "1 more left out"} == shorten({"k": "vvvv", "l": 1}, 13)
     assert "aaaaaa … 92 characters left out … aa" == shorten("a" * 100, 8)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
+@each(
+    "seconds, words",
     [
         (-1, "0 ms"),
         (0.04, "40 ms"),
@@ -219,8 +220,8 @@ def test_words() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
+@each(
+    "value, words",
     [
         (None, ""),
         ({"value": None}, ""),
@@ -233,12 +234,12 @@ def test_words() -> None:
     ],
 )
 def test_outcomes(value: Any, words: str) -> None:
-    """An outcome is told in a line."""
+    """An outcome is one line."""
     assert words == outcome(value)
 
 
 def test_numstat() -> None:
-    """The changed files of each commit are read; a binary file has no lines."""
+    """The changed files of each commit are parsed; a binary file has no lines."""
     lines = ["\x01aaa", "", "3\t1\ta b.py", "-\t-\tlogo.png", "noise", "x\ty\tz", "\x01bbb", ""]
     assert {
         "aaa": (FileChange("a b.py", 3, 1), FileChange("logo.png", None, None)),

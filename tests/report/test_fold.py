@@ -1,4 +1,4 @@
-"""What a report says of a run, by its journal."""
+"""Reports on runs, folded from their journals."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from cuggino.events import (
 )
 from cuggino.report import FileChange, build_report
 from tests.report.journals import NAMES, START, after, begin, report_of, told
+from tests.vectors import each
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "message"),
+@each(
+    "name, state, message",
     [
         ("finished", "approved", ""),
         ("running", "killed", ""),
@@ -30,19 +31,19 @@ from tests.report.journals import NAMES, START, after, begin, report_of, told
     ],
 )
 def test_state(name: str, state: str, message: str) -> None:
-    """The state is the last process's own word; without one it was killed."""
+    """The state comes from the last process; without an end it was killed."""
     report = report_of(name)
     assert (state, message) == (report.state, report.message)
 
 
-def test_every_journal_is_here() -> None:
-    """No journal of the folder is left untested."""
+def test_every_journal_is_tested() -> None:
+    """Every journal of the folder has a test."""
     known = ["failed", "finished", "killed", "resumed", "running", "started", "unicode"]
     assert known == NAMES
 
 
 def test_running() -> None:
-    """A run that goes on lasts until now, and so does its open stage."""
+    """A running run and its open stage last until now."""
     report = report_of("running", running_at=after(600))
     assert "running" == report.state
     assert after(600) == report.end == report.stages[-1].end
@@ -50,19 +51,19 @@ def test_running() -> None:
     assert 600 == report.worked
 
 
-def test_a_clock_that_lags_ends_no_run_before_its_last_word() -> None:
-    """A present time before the last entry counts as that entry's."""
+def test_lagging_clock() -> None:
+    """A current time before the last entry counts as the time of that entry."""
     entries = told(begin("planning#1"), AgentMessage(text="hello"))
     assert after(2) == build_report(entries, running_at=after(1)).end
 
 
-def test_an_ended_run_does_not_run() -> None:
-    """What the run said about its end counts more than a process that works now."""
+def test_ended_run_is_not_running() -> None:
+    """A recorded end takes precedence over a live process."""
     assert "approved" == report_of("finished", running_at=after(10_000)).state
 
 
 def test_killed() -> None:
-    """A torn line is told, and the stage that it cut off ends with the last whole line."""
+    """A torn line is reported, and the stage it cut off ends with the last whole line."""
     report = report_of("killed")
     assert report.torn
     assert "unfinished" == report.stages[-1].ending
@@ -70,14 +71,14 @@ def test_killed() -> None:
 
 
 def test_counts() -> None:
-    """Rounds, tasks, agents, cost and tokens are those of the run's totals."""
+    """Iterations, tasks, agents, cost and tokens are the totals of the run."""
     totals = report_of("resumed").totals
     assert (1, 2, 4) == (totals.rounds, totals.tasks, totals.agents)
     assert totals.cost_usd == pytest.approx(1.75)
 
 
 def test_processes() -> None:
-    """Each process has its time and end; the time between them is not worked."""
+    """Each process has its time and end; the time between them is not counted."""
     report = report_of("resumed")
     first, second = report.processes
     assert ("killed", "stalled") == (first.state, second.state)
@@ -88,7 +89,7 @@ def test_processes() -> None:
 
 
 def test_only_started() -> None:
-    """A journal of one line is a report with nothing in it."""
+    """A journal of one line gives an empty report."""
     report = report_of("started")
     assert "watch" == report.kind
     assert START == report.start == report.end
@@ -97,14 +98,14 @@ def test_only_started() -> None:
 
 
 def test_no_journal() -> None:
-    """What does not begin as a journal is refused."""
+    """A file that does not start like a journal is rejected."""
     for entries in ((), told(AgentMessage(text="hello"))[1:]):
         with pytest.raises(ValueError, match="begins with RunStarted"):
             build_report(entries)
 
 
 def test_commits() -> None:
-    """A commit has its push and its changes; a hash without any is gone from the repository."""
+    """A commit has its push and its changes; one without a diff is gone from the repository."""
     changes = (FileChange("login.py", 3, 1),)
     first, second = report_of("resumed", diffs={"1111111": None, "2222222": changes}).commits
     assert (None, True, None) == (first.changes, first.gone, first.pushed_to)
@@ -113,8 +114,8 @@ def test_commits() -> None:
     assert [False, False] == [commit.gone for commit in report_of("finished").commits]
 
 
-def test_a_commit_that_is_told_twice_is_one() -> None:
-    """A stage that was killed after its commit tells of it again when it is done again."""
+def test_repeated_commit_counts_once() -> None:
+    """A stage killed after its commit records the commit again when it is repeated."""
     made = CommitPerformed(iteration=1, commit_hash="1111111", message="work")
     stage = "commit#1"
     entries = told(begin(stage), (stage, made), RunContinued(), begin(stage), (stage, made))
@@ -133,15 +134,15 @@ def test_commands() -> None:
 
 
 def test_findings() -> None:
-    """What reviewers said is kept in order, with what came of it."""
+    """Findings of reviewers are kept in order, with their resolution."""
     found = [(f.kind, f.tone, f.stage) for f in report_of("resumed").findings]
     assert [("Changes requested", "warning", "reviewing#9"), ("Stalled", "bad", None)] == found
     (approval,) = report_of("finished").findings
     assert ("Approved", "Matches the specification.") == (approval.kind, approval.text)
 
 
-def test_the_review_itself() -> None:
-    """What the reviewer wrote down is told beside its marker, unless it says the same."""
+def test_review_file() -> None:
+    """The review file is shown beside its marker, unless they are equal."""
     marker = ("reviewing#1", RequestChanges(content="No test."))
     written = [
         ("review-text#2", StageFinished(outcome={"value": text}))
@@ -153,13 +154,13 @@ def test_the_review_itself() -> None:
 
 
 def test_items() -> None:
-    """A watch counts the items it completed."""
+    """A watch counts its completed items."""
     done = WatchItemCompleted(filename="a.md")
     assert 2 == build_report(told(done, done, RunEnded(state="ended"))).items
 
 
 def test_unicode() -> None:
-    """Text is kept as it is."""
+    """Text is unchanged."""
     report = report_of("unicode")
     assert "Añade inicio de sesión 🔑 – 登录\u202e" == report.focus
     assert "„Passwort“ oder „Kennwort“?" == report.findings[0].text

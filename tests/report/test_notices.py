@@ -1,8 +1,6 @@
-"""What a report tells as out of the ordinary."""
+"""Notices of a report: unusual events."""
 
 from __future__ import annotations
-
-import pytest
 
 from cuggino.events import (
     AgentFellBack,
@@ -18,7 +16,6 @@ from cuggino.events import (
     LoopStalled,
     NoProgress,
     NotificationFailed,
-    PolicyEvent,
     PushFailed,
     QuotaLifted,
     QuotaWaiting,
@@ -26,6 +23,7 @@ from cuggino.events import (
     RunContinued,
     RunResumed,
     StageCost,
+    SupervisionEvent,
     TaskLimitReached,
     WatchAuditFailed,
     WatchItemParked,
@@ -36,6 +34,7 @@ from cuggino.events import (
 from cuggino.report import build_report
 from cuggino.report.notices import describe
 from tests.report.journals import after, report_of, told
+from tests.vectors import each
 
 RETRY = AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
 SAID: tuple[tuple[Event, str, str], ...] = (
@@ -73,29 +72,29 @@ SAID: tuple[tuple[Event, str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("event", "kind", "words"), SAID)
+@each("event, kind, words", SAID)
 def test_words(event: Event, kind: str, words: str) -> None:
-    """Each is named and told in a sentence."""
+    """Each notice has a name and a sentence."""
     said = describe(event)
     assert said is not None
     assert kind == said[0]
     assert words in said[2]
 
 
-def test_no_policy_is_passed_over() -> None:
-    """Every event of a policy is a notice, but for waits, which are one together, and costs."""
+def test_every_policy_event_is_a_notice() -> None:
+    """Every policy event is a notice, except costs and the waits, which are merged."""
     told_of = {type(event) for event, _, _ in SAID}
-    policies = {cls for cls in event_types().values() if issubclass(cls, PolicyEvent)}
+    policies = {cls for cls in event_types().values() if issubclass(cls, SupervisionEvent)}
     assert {QuotaWaiting, QuotaLifted, StageCost} == policies - told_of
 
 
-def test_ordinary() -> None:
-    """What an agent says is no notice."""
+def test_agent_text_is_no_notice() -> None:
+    """Agent text is not a notice."""
     assert describe(AgentMessage(text="error")) is None
 
 
-def test_a_wait_is_one_notice() -> None:
-    """All words about a wait for a usage limit are one notice that lasts until it is lifted."""
+def test_wait_is_one_notice() -> None:
+    """All events about a wait for a usage limit are one notice until its reset."""
     notices = [n for n in report_of("resumed").notices if n.kind.startswith("Waited")]
     (wait,) = notices
     assert wait.until is not None
@@ -104,7 +103,7 @@ def test_a_wait_is_one_notice() -> None:
 
 
 def test_two_waits() -> None:
-    """A wait that a killed process left open ends with its last word; the next is another."""
+    """A wait left open by a killed process ends with its last event; the next is another."""
     waiting = ("a#1", QuotaWaiting(remaining=60))
     lifted = ("a#1", QuotaLifted(waited=1))
     entries = told(waiting, waiting, RunContinued(), waiting, lifted, lifted)
@@ -112,14 +111,14 @@ def test_two_waits() -> None:
     assert [(after(1), after(2)), (after(4), after(5))] == waits
 
 
-def test_a_pause_has_its_length() -> None:
+def test_retry_has_its_duration() -> None:
     """A retry lasts until the agent is started again."""
     (notice,) = build_report(told(RETRY)).notices
     assert after(91) == notice.until
 
 
-def test_a_pause_without_end() -> None:
-    """A number that no clock knows is no error."""
+def test_endless_pause() -> None:
+    """A delay beyond the range of dates is not an error."""
     event = RETRY.model_copy(update={"retry_in": float("inf")})
     (notice,) = build_report(told(event)).notices
     assert notice.until is not None

@@ -1,4 +1,4 @@
-"""The page as text: what is in it, and that nothing in it can act or load."""
+"""The page as text: its contents, and that nothing in it can run or load."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from cuggino.report import RunReport, build_report, page, render_report, zone_at
 from cuggino.report.markup import escape, island, tag, visible
 from tests.report.hostile import BAD, hostile_report
 from tests.report.journals import NAMES, begin, report_of, told
+from tests.vectors import each
 
 CHARTS = "/* the chart library */"
 
 
 class Page(HTMLParser):
-    """A page taken apart by a parser: elements, their attributes, scripts and text."""
+    """A parsed page: elements, their attributes, scripts and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,23 +51,23 @@ class Page(HTMLParser):
             self.words += data
 
     def island(self, name: str) -> Any:
-        """What the data element of that name holds."""
+        """Return the contents of the data element with that name."""
         elements = [attributes for tag, attributes in self.elements if tag == "script"]
         place = next(n for n, attributes in enumerate(elements) if attributes.get("id") == name)
         return json.loads(self.scripts[place])
 
 
 def rendered(report: RunReport) -> str:
-    """The page, with something small for the chart library."""
+    """Return the page, with a small stand-in for the chart library."""
     return render_report(report, zone=UTC_ZONE, charts=CHARTS)
 
 
 UTC_ZONE = timezone.utc  # noqa: UP017
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_event_is_there(name: str) -> None:
-    """Every entry of a journal is a row, and the head tells the state."""
+@each("name", NAMES)
+def test_each_event_has_a_row(name: str) -> None:
+    """Every entry of a journal is a row, and the head shows the state."""
     report = report_of(name)
     shown = Page(rendered(report))
     assert [e.seq for e in report.entries] == [
@@ -77,7 +78,7 @@ def test_each_event_is_there(name: str) -> None:
 
 
 def test_sections() -> None:
-    """What the run came to and met is written out."""
+    """Results and incidents of the run are listed."""
     words = Page(rendered(report_of("resumed", diffs={"1111111": None}))).words
     for said in (
         "stalled",
@@ -96,14 +97,14 @@ def test_sections() -> None:
         assert said in words
 
 
-def test_torn() -> None:
-    """A line that was half written is mentioned."""
+def test_torn_line_is_mentioned() -> None:
+    """A partially written line is mentioned."""
     assert "ends in the middle of a line" in Page(rendered(report_of("killed"))).words
     assert "ends in the middle of a line" not in Page(rendered(report_of("finished"))).words
 
 
 def test_nothing_breaks_out() -> None:
-    """Texts of agents make no element and no attribute, whichever event and field holds them."""
+    """Agent text creates no element or attribute, in any field of any event."""
     report = hostile_report()
     shown = Page(rendered(report))
     kinds = [
@@ -126,7 +127,7 @@ def test_nothing_breaks_out() -> None:
 
 
 def test_labels_of_charts_hold_no_markup() -> None:
-    """The chart library reads HTML in labels; in ours there is none but bold and line ends."""
+    """The chart library renders HTML in labels; ours contain only bold and line breaks."""
     figure = Page(rendered(hostile_report())).island("figure")
     labels = [label for trace in figure["data"] for label in trace.get("customdata", [])]
     assert labels
@@ -134,8 +135,8 @@ def test_labels_of_charts_hold_no_markup() -> None:
         assert set() == set(re.findall(r"<[^>]*>?", label)) - {"<b>", "</b>", "<br>"}
 
 
-def test_policy() -> None:
-    """The page runs its own two scripts and no other, and loads nothing."""
+def test_content_security_policy() -> None:
+    """The page runs only its own two scripts and loads nothing."""
     shown = Page(rendered(report_of("finished")))
     (policy,) = (
         str(attributes["content"])
@@ -160,14 +161,14 @@ def test_policy() -> None:
     assert "@import" not in page._asset("page.css")
 
 
-def test_a_library_that_would_end_its_element_is_refused() -> None:
-    """A script that holds the end of a script cannot be put into a page."""
+def test_library_with_an_end_tag_is_rejected() -> None:
+    """A script that contains a script end tag cannot be embedded."""
     with pytest.raises(ValueError, match="end its own element"):
         render_report(report_of("finished"), zone=UTC_ZONE, charts="'</SCRIPT>'")
 
 
 def test_without_the_chart_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Plotly it is said how to install it; a run without a stage needs none."""
+    """Without Plotly the error explains how to install it; a run without stages needs none."""
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(ConfigError) as caught:
         render_report(report_of("finished"), zone=UTC_ZONE)
@@ -176,7 +177,7 @@ def test_without_the_chart_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_zone() -> None:
-    """All times are in the zone that is asked for, which the page names."""
+    """All times are in the requested time zone, which the page names."""
     zone = timezone(timedelta(hours=-3))
     shown = Page(render_report(report_of("finished"), zone=zone, charts=CHARTS))
     assert "18:00:00" in shown.words
@@ -188,7 +189,7 @@ def test_zone() -> None:
 
 
 def test_long_tables_are_cut() -> None:
-    """Of very many commits and checks the page says how many it leaves out of their tables."""
+    """With many commits and checks the page shows how many are left out."""
     commits = [
         CommitPerformed(iteration=1, commit_hash=f"{n:07x}", message="m") for n in range(1002)
     ]
@@ -201,8 +202,8 @@ def test_long_tables_are_cut() -> None:
     assert "Only the end of the output is here." in text
 
 
-def test_a_long_focus() -> None:
-    """A focus of several lines is a title, and whole behind it."""
+def test_long_focus() -> None:
+    """A focus of several lines is shortened in the title and complete below it."""
     (started, *rest) = told(AgentMessage(text="hello"))
     longer = started.event.model_copy(update={"focus": "Add login\n\nwith a password"})
     first = type(started)(seq=1, at=started.at, stage=None, event=longer)
@@ -212,7 +213,7 @@ def test_a_long_focus() -> None:
 
 
 def test_markup() -> None:
-    """Text is escaped as a child and as an attribute; characters that act are shown instead."""
+    """Text is escaped as child and attribute; control characters are made visible."""
     assert '<p class="a" data-x="&quot;&lt;">&lt;b&gt;<br></p>' == tag(
         "p", "<b>", tag("br"), class_="a", data_x='"<', hidden=None
     )

@@ -1,4 +1,4 @@
-"""Stages, tools and spending of a run, by its journal."""
+"""Stages, tools and costs of a run, from its journal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from cuggino.events import (
 from cuggino.report import RunReport, build_report
 from cuggino.report.model import ToolUse
 from tests.report.journals import NAMES, after, begin, report_of, told
+from tests.vectors import each
 
 
 def tries(report: RunReport) -> list[tuple[str, str, int]]:
-    """The tries of stages, each with how it ended and the how manieth it was."""
+    """Return the attempts of stages, each with its outcome and attempt number."""
     return [(stage.stage, stage.ending, stage.attempt) for stage in report.stages]
 
 
 def test_finished() -> None:
-    """A finished stage has its outcome, and lasts from its start to that."""
+    """A finished stage has its outcome and lasts until it."""
     entries = told(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
     (stage,) = build_report(entries).stages
     assert (after(1), after(2), 1.0) == (stage.start, stage.end, stage.seconds)
@@ -34,7 +35,7 @@ def test_finished() -> None:
 
 
 def test_resumed() -> None:
-    """A stage that was cut off and done again is there twice, and ended with its process."""
+    """A repeated stage appears twice; the first attempt ended with its process."""
     report = report_of("resumed")
     assert [
         ("planning#1", "finished", 1),
@@ -52,26 +53,26 @@ def test_resumed() -> None:
 
 
 def test_cut_off() -> None:
-    """A stage that the end of the run cut off, by an error or a signal, is unfinished."""
+    """A stage cut off by an error or a signal is unfinished."""
     entries = told(begin("planning#1"), RunEnded(state="interrupted"))
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
     assert "unfinished" == report_of("failed").stages[-1].ending
 
 
-def test_not_done_again() -> None:
-    """A stage that was cut off and did not come again yet is unfinished."""
+def test_not_repeated() -> None:
+    """A stage that was cut off and not yet repeated is unfinished."""
     entries = told(begin("planning#1"), RunContinued())
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
 
 
 def test_unknown_names() -> None:
-    """A stage of any other name is one of the loop's own."""
+    """A stage with another name belongs to the loop itself."""
     entries = told(begin("head#1"), begin("audit#2"))
     assert ["other", "audit"] == [stage.role for stage in build_report(entries).stages]
 
 
 def test_cost_of_a_stage() -> None:
-    """Each try has what its own sessions took, those that could not say so in the end too."""
+    """Each attempt has the cost of its sessions, including unfinished ones."""
     repeated, again = report_of("resumed").stages[5:7]
     assert (None, 400, 150) == (
         repeated.cost_usd,
@@ -81,8 +82,8 @@ def test_cost_of_a_stage() -> None:
     assert (0.6, 1000) == (again.cost_usd, again.usage and again.usage.input_tokens)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_last_point_is_the_total(name: str) -> None:
+@each("name", NAMES)
+def test_last_point_is_the_total(name: str) -> None:
     """The lines of cost and tokens end at the totals of the run."""
     report = report_of(name)
     last = report.spent[-1] if report.spent else None
@@ -91,7 +92,7 @@ def test_the_last_point_is_the_total(name: str) -> None:
 
 
 def test_lines_over_time() -> None:
-    """What a session says later replaces what it said before; sessions add up."""
+    """A later value of a session replaces the earlier one; sessions add up."""
     entries = told(
         begin("planning#1"),
         ("planning#1", UsageUpdate(usage=Usage(output_tokens=5))),
@@ -113,8 +114,8 @@ def test_lines_over_time() -> None:
     ] == [(p.at, p.cost_usd, p.usage.output_tokens) for p in build_report(entries).spent]
 
 
-def test_agents_side_by_side() -> None:
-    """What two stages take at the same time adds up."""
+def test_concurrent_stages() -> None:
+    """The costs of two concurrent stages add up."""
     entries = told(
         ("a#1", UsageUpdate(usage=Usage(output_tokens=5))),
         ("b#2", UsageUpdate(usage=Usage(output_tokens=2))),
@@ -124,7 +125,7 @@ def test_agents_side_by_side() -> None:
 
 
 def test_tools() -> None:
-    """A call and its result are a pair by the id, within a stage; a call may have no result."""
+    """A call and its result pair by id within a stage; a call may have no result."""
     entries = told(
         ("a#1", ToolCall(name="Bash", id="1")),
         ("a#1", ToolCall(name="Read", id="2")),

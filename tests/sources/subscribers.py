@@ -17,7 +17,7 @@ LIMIT = 20.0
 
 
 class Recorder:
-    """Subscribes to `stream` and keeps what it is told."""
+    """A subscriber that keeps everything it receives."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ def python(code: str) -> list[str]:
 
 
 def eventually(condition: Callable[[], bool], limit: float = LIMIT) -> bool:
-    """Whether `condition` comes true within `limit` seconds."""
+    """Return whether `condition` becomes true within `limit` seconds."""
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() > deadline:
@@ -84,7 +84,7 @@ def wait_for(event: threading.Event) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether `pid` runs (a zombie does not)."""
+    """Return whether `pid` runs (a zombie does not)."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -19,7 +19,7 @@ FOLDER = Path("backlog")
 
 
 class Counts:
-    """Gives the numbers in turn, the last one for ever, and notes when it was asked."""
+    """A counter that returns the numbers in turn, then the last one, and records its calls."""
 
     def __init__(self, t: Marbles, *numbers: int) -> None:
         self._t = t
@@ -33,7 +33,7 @@ class Counts:
 
 
 def scheduled(t: Marbles) -> int:
-    """How many actions wait in the scheduler."""
+    """Count the pending actions of the scheduler."""
     return sum(not item.is_cancelled() for item, _ in t.scheduler._queue.items)
 
 
@@ -68,7 +68,8 @@ def test_the_watch_starts_before_the_first_count() -> None:
         order.append("count")
         return 0
 
-    watch_file_count(FOLDER, changes=changes, count=count).subscribe().dispose()
+    stream = watch_file_count(FOLDER, changes=changes, count=count)
+    stream.subscribe(scheduler=marbles().scheduler).dispose()
     assert order == ["watch", "count"]
 
 
@@ -104,7 +105,7 @@ def test_a_change_at_the_start_is_not_lost() -> None:
 def test_thirty_seconds_of_rest(
     changes: str, numbers: tuple[int, ...], expected: str, asked_at: list[float]
 ) -> None:
-    """CUG-101: a change restarts 30 s, then the files are counted; only a new number is told."""
+    """CUG-101: 30 s after the last change the files are counted; only a new number is emitted."""
     t = marbles()
     source = t.hot(changes)
     count = Counts(t, *numbers)
@@ -159,7 +160,7 @@ def test_an_idle_hour_schedules_nothing() -> None:
 
 
 def test_a_storm_costs_one_timer() -> None:
-    """However many changes come, one action at most waits in the scheduler, cancelled or not."""
+    """However many changes come, at most one timer is pending."""
     t = marbles()
     source: Subject[object] = Subject()
     stream = watch_file_count(FOLDER, changes=lambda _: source, count=Counts(t, 0))
@@ -169,7 +170,7 @@ def test_a_storm_costs_one_timer() -> None:
         for _ in range(20):
             source.on_next("changed")
         t.scheduler.advance_to(second)
-        most = max(most, len(t.scheduler._queue))
+        most = max(most, scheduled(t))
     assert most == 1
     subscription.dispose()
 
@@ -204,7 +205,7 @@ def test_a_failing_source_fails_the_stream() -> None:
 
 
 def test_a_failing_count_fails_the_stream() -> None:
-    """What `count` raises later reaches `on_error`, the watch having been released."""
+    """An exception of a later `count` releases the watch and reaches `on_error`."""
     t = marbles()
     source = t.hot("-c")
     numbers: Iterator[int] = iter([7])
@@ -219,7 +220,7 @@ def test_a_failing_count_fails_the_stream() -> None:
 
 
 def test_a_failing_first_count_fails_the_stream() -> None:
-    """What the first `count` raises reaches `on_error`, the watch having been released."""
+    """An exception of the first `count` releases the watch and reaches `on_error`."""
     t = marbles()
     source = t.hot("-c")
 
@@ -231,7 +232,7 @@ def test_a_failing_first_count_fails_the_stream() -> None:
 
 
 def test_failing_to_watch_fails_the_stream() -> None:
-    """What `changes` itself raises reaches `on_error`; nothing is counted."""
+    """An exception of `changes` reaches `on_error`; nothing is counted."""
     t = marbles()
     count = Counts(t, 0)
 

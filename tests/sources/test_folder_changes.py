@@ -1,4 +1,4 @@
-"""What `folder_changes` sees in a real folder, and how it gives way to polling."""
+"""`folder_changes` in a real folder, and its switch to polling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Watched:
         return self.recorder.items
 
     def sees(self, act: Callable[[], object]) -> bool:
-        """Whether a change arrives because of `act`; what was before has been seen by then."""
+        """Return whether `act` causes a change; earlier changes have been seen by then."""
         self.settle()
         before = len(self.items)
         act()
@@ -176,7 +176,7 @@ def test_a_link_to_a_folder_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
-    """Where a file has the folder's name, the folder is awaited."""
+    """A file with the folder's name is waited out until the folder exists."""
     folder = tmp_path / "backlog"
     folder.write_text("in the way")
     with no_leaks():
@@ -241,7 +241,7 @@ def test_disposal_from_another_thread(tmp_path: Path) -> None:
 
 
 def test_disposal_by_the_subscriber(tmp_path: Path) -> None:
-    """The subscriber may dispose while it is told of a change."""
+    """The subscriber may dispose during `on_next`."""
     with no_leaks():
         done = threading.Event()
 

@@ -174,7 +174,7 @@ class _Deaf(EventEmitter):
 
 
 def test_an_observer_that_never_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence cannot be told from rest: nothing is emitted, and disposal is as clean as ever."""
+    """A silent watch looks like a quiet folder: nothing is emitted, and disposal is clean."""
     monkeypatch.setattr(observers, "Observer", lambda: BaseObserver(_Deaf, timeout=0.02))
     with no_leaks():
         recorder = Recorder(folder_changes(tmp_path, poll_every=0.02))

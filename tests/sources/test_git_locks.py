@@ -1,4 +1,4 @@
-"""Which locks of a killed git are put away: only those that nobody can hold any more."""
+"""The removal of stale git locks, which no process can hold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lock(repo: GitProject) -> Path:
 
 @contextmanager
 def running(*argv: str, cwd: Path) -> Iterator[None]:
-    """A program that says `ready` first, and waits for the end of its input."""
+    """A program that prints `ready` and waits for the end of its input."""
     with subprocess.Popen(argv, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -50,7 +50,7 @@ GIT = ("git", "cat-file", "--batch-check")
 
 
 def test_a_lock_that_nobody_holds(repo: GitProject, lock: Path) -> None:
-    """It is removed and told; what is not there, or no file, is passed over."""
+    """It is removed and returned; missing locks and other files are skipped."""
     gone, folder = repo.root / ".git/HEAD.lock", repo.root / "folder"
     assert [lock] == remove_stale_locks([gone, folder, lock], repo.root, since=LONG_AGO)
     assert not lock.exists()
@@ -58,7 +58,7 @@ def test_a_lock_that_nobody_holds(repo: GitProject, lock: Path) -> None:
 
 
 def test_a_lock_from_before(repo: GitProject, lock: Path) -> None:
-    """What was there before the run is no left-over of it."""
+    """A lock from before the run stays."""
     since = datetime.now(UTC)
     before = (since - timedelta(seconds=5)).timestamp()
     os.utime(lock, (before, before))
@@ -101,7 +101,7 @@ def test_a_program_that_has_it_open(repo: GitProject, lock: Path, tmp_path: Path
 
 
 def test_a_git_that_has_ended_and_was_not_waited_for(repo: GitProject, lock: Path) -> None:
-    """What has ended holds nothing."""
+    """An ended process holds no lock."""
     ended = subprocess.Popen(["git", "--version"], cwd=repo.root, stdout=subprocess.DEVNULL)
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(ended.pid)

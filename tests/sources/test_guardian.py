@@ -188,7 +188,7 @@ def test_a_child_that_uses_this_library_is_ended_with_its_children() -> None:
 
 
 def test_a_cookie_continues_the_one_of_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who looks for the beginning of an outer cookie finds the inner children too."""
+    """A search for the prefix of an outer cookie finds the inner children too."""
     monkeypatch.setenv("CUGGINO_CHILD", "outer.1/")
     client = GuardianClient()
     assert client.cookie().startswith("outer.1/")

@@ -49,7 +49,7 @@ def test_it_is_told_as_soon_as_they_are_gone(guardians: Guardians, seen: int, wh
 
 
 def test_it_gives_up(guardians: Guardians) -> None:
-    """What is still at work after the limit is told."""
+    """A guardian still running at the limit is reported."""
     guardians.left[7] = 1000
     told = Marbles().record(orphans_gone(7, limit=2.0), until=60)
     assert [(2.0, "next", False), (2.0, "completed", None)] == told

@@ -1,4 +1,4 @@
-"""What `process_lines` emits, and how it ends by itself."""
+"""The lines and the end of `process_lines`."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_without_sweep_a_daemon_stays() -> None:
 
 
 def test_output_within_the_second_after_the_exit_arrives() -> None:
-    """What a background job prints shortly after the exit still arrives."""
+    """Output of a background job shortly after the exit still arrives."""
     recorder = Recorder(process_lines(["sh", "-c", "(sleep 0.3; echo late) & echo x"])).wait()
     assert recorder.items == [b"x", b"late"]
 
@@ -244,7 +244,7 @@ def test_left_overs_are_ended_before_completion() -> None:
 
 
 def test_an_exception_of_the_subscriber_ends_the_tree_and_comes_back() -> None:
-    """What `on_next` raises reaches `on_error` after everything is gone."""
+    """An exception of `on_next` reaches `on_error` after every process is gone."""
     mistake = RuntimeError("subscriber")
 
     def fail(_: bytes) -> None:
@@ -257,7 +257,7 @@ def test_an_exception_of_the_subscriber_ends_the_tree_and_comes_back() -> None:
 
 
 def test_without_a_pidfd_the_exit_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has no pidfd (macOS) all endings are found by looking."""
+    """Without a pidfd (macOS) every end is found by polling."""
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     failed = Recorder(process_lines(["sh", "-c", "echo x; exec >&- 2>&-; sleep 0.2; exit 3"]))
     assert isinstance(failed.wait().error, ProcessFailed)

@@ -10,7 +10,7 @@ import psutil
 from hypothesis import given, strategies as st
 
 from cuggino.sources import process_lines
-from cuggino.sources.line_splitter import LineSplitter
+from cuggino.sources.process_reader import LineSplitter
 from tests.sources.subscribers import Recorder, alive, eventually, python, wait_for
 
 MB = 1024 * 1024
@@ -79,7 +79,7 @@ for number in range(100):
 
 
 def test_a_slow_subscriber_gets_all_of_a_process_that_has_long_ended() -> None:
-    """What was in the pipe at the exit is read, however late, while others hold it open."""
+    """Output in the pipe at the exit is read, however late, while others hold it open."""
     code = """
 import os, sys, time
 grandchild = os.fork()

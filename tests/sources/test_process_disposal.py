@@ -207,7 +207,7 @@ def test_disposal_after_the_end_does_nothing() -> None:
 
 
 def test_a_closed_scheduler_ends_the_process() -> None:
-    """If the scheduler takes no more work, the process is ended: nobody listens."""
+    """If the scheduler is closed, the process is terminated."""
     lane = EventLoopScheduler()
     recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 0.3; yes"]), scheduler=lane)
     (pid,) = _pids(recorder)

@@ -12,7 +12,7 @@ import pytest
 import cuggino
 from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.sources import process_lines
-from cuggino.sources.process_duplex import InputPipe, process_duplex
+from cuggino.sources.process import InputPipe, process_duplex
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
 
@@ -31,7 +31,7 @@ def spoken_to(code: str, stdin: InputPipe, folder: Path) -> Recorder:
 
 
 def test_question_and_answer(tmp_path: Path) -> None:
-    """What is written while the process runs reaches it, and its input ends when that is closed."""
+    """Input written while the process runs reaches it, and ends when the pipe is closed."""
     stdin = InputPipe()
     recorder = spoken_to(ECHO, stdin, tmp_path)
     for count, word in enumerate([b"one\n", b"two\n"], 1):
@@ -57,7 +57,7 @@ def test_a_process_that_does_not_listen(tmp_path: Path) -> None:
 
 
 def test_what_was_written_before_it_listens(tmp_path: Path) -> None:
-    """What is written before the process runs waits for it."""
+    """Input written before the process runs waits for it."""
     stdin = InputPipe()
     stdin.send(b"early\n")
     recorder = spoken_to(ECHO, stdin, tmp_path)
@@ -79,7 +79,7 @@ def test_an_input_that_is_closed_before(tmp_path: Path) -> None:
 
 
 def test_an_ending_of_its_own(tmp_path: Path) -> None:
-    """A process that ends with an error is told as by `process_lines`, its input open or not."""
+    """A failing process is reported as by `process_lines`, its input open or not."""
     stdin = InputPipe()
     recorder = spoken_to("import sys\nsys.exit('no\\nway')", stdin, tmp_path).wait()
     assert isinstance(recorder.error, ProcessFailed)

@@ -1,4 +1,4 @@
-"""What tests of fingerprints share."""
+"""Helpers for tests of fingerprints."""
 
 from __future__ import annotations
 

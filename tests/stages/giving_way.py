@@ -12,9 +12,9 @@ from cuggino.events import (
     AgentMessage,
     Done,
     Note,
-    PolicyEvent,
     RateLimited,
     SessionEnded,
+    SupervisionEvent,
     ToolCall,
     Usage,
     UsageUpdate,
@@ -28,7 +28,7 @@ TAGS = marker_tags(Note, Done)
 
 
 class Stage(Marbles):
-    """A stage that two agents may do, A and B; each session of one is the next of its diagrams.
+    """A stage with two agents, A and B; each session of one plays the next of its diagrams.
 
     `x` ends a session at a limit, `l` tells of the limit, `d` says the last word, `s` ends well.
     """
@@ -72,10 +72,10 @@ class Stage(Marbles):
 
 
 def course(seen: list[Seen]) -> list[str]:
-    """What the policies said, the marker, and how it ended."""
+    """Return the supervision events, the marker and the end."""
     said = [
         value.tag
         for _, kind, value in seen
-        if kind == "next" and isinstance(value, PolicyEvent | Done)
+        if kind == "next" and isinstance(value, SupervisionEvent | Done)
     ]
     return [*said, "completed" if seen[-1][1] == "completed" else type(seen[-1][2]).__name__]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reactivex import Observable, operators as ops, throw
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import (
     AgentFailed,
     BudgetExceeded,
@@ -96,7 +96,7 @@ class Session:
 
 class TestEnding:
     def test_the_terminal_marker_comes_last(self) -> None:
-        """What the agent says passes, its result too, and the marker ends the stage."""
+        """The agent's events pass, its result too, and the marker ends the stage."""
         t = drawn()
         agent = t.cold("-a-t-d-s|")
         t.check(Session(agent).stream, "-a-t---s($D|)")
@@ -220,7 +220,7 @@ class TestAskedOnceMore:
         assert 2 == len(session.agent.spawned)
 
     def test_an_agent_that_cannot_resume_is_not_asked(self) -> None:
-        """Where sessions cannot be resumed, the stage fails after the first."""
+        """If sessions cannot be resumed, the stage fails after the first."""
         t = drawn()
         session = Session(t.cold("a|"), t.cold("d|"))
         session.error(t)
@@ -254,7 +254,7 @@ class TestErrors:
         ],
     )
     def test_words_for_a_missing_marker(self, diagram: str, words: str) -> None:
-        """The error tells the phase and what came last, pings and results aside (CUG-034)."""
+        """The error names the phase and the last event, pings and results aside (CUG-034)."""
         t = drawn()
         error = Session(t.cold(diagram)).error(t)
         assert isinstance(error, LoopError)

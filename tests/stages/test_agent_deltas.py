@@ -7,7 +7,7 @@ from typing import Any
 
 from reactivex import Observable
 
-from cuggino.agents.protocol import SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.events import AgentMessage, Done, LlmMarkerEvent, MessageDelta, Note, SessionEnded
 from cuggino.operators import marker_tags
 from cuggino.stages import agent_stage
@@ -54,7 +54,7 @@ def stage(stream: Observable[Any], told: list[LlmMarkerEvent]) -> Observable[Any
 
 
 def test_a_note_comes_while_its_message_is_written() -> None:
-    """A note is told when it is complete; the last word counts when its message is complete."""
+    """A note is emitted when complete; a terminal marker when its message is complete."""
     t = drawn()
     told: list[LlmMarkerEvent] = []
     t.check(stage(t.cold("1-2-------------3-m-s|"), told), "A-(SNB)---------------T-s(D|)")
@@ -62,7 +62,7 @@ def test_a_note_comes_while_its_message_is_written() -> None:
 
 
 def test_a_last_word_that_is_taken_back() -> None:
-    """A message that broke off was not said: what is written instead ends the stage."""
+    """A discarded message does not count: its replacement ends the stage."""
     t = drawn()
     told: list[LlmMarkerEvent] = []
     t.check(stage(t.cold("1-2------------d-s|"), told), "A-(SNB)--------------s(D|)")

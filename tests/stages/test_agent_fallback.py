@@ -33,7 +33,7 @@ def test_both_are_counted_once() -> None:
 
 
 def test_a_session_without_its_end_is_counted() -> None:
-    """What the first had used when it failed without a word is counted besides."""
+    """The usage of the first agent is counted although it failed without a result."""
     t = Stage()
     seen = t.run([t.drawn("-u#", limited(HOUR))], [t.drawn("-uds|")])
     ((_, cost),) = told(seen, StageCost)
@@ -42,7 +42,7 @@ def test_a_session_without_its_end_is_counted() -> None:
 
 class TestRetries:
     def test_first_the_retries(self) -> None:
-        """What may pass is retried; when the retries are used up another begins anew."""
+        """A transient failure is retried; when the retries are used up another agent starts."""
         t = Stage()
         down = [t.drawn("-#", failed("overloaded")) for _ in range(3)]
         seen = t.run(down, [t.drawn("-ds|")], max_retries=2)
@@ -90,7 +90,7 @@ class TestRetries:
         assert (2, 2) == (len(t.a.spawned), len(t.b.spawned))
 
     def test_what_this_loop_does_not_retry(self) -> None:
-        """What is not retried, as a session follows it, lets another one take over at once."""
+        """A failure that is not retried lets another agent take over at once."""
         t = Stage()
         crash, good = t.drawn("#", failed("crash")), t.drawn("-ds|")
         seen = t.run([crash], [good], max_retries=3, transient=is_outage)
@@ -116,7 +116,7 @@ class TestRetries:
 class TestTheLastWord:
     @pytest.mark.parametrize("ending", ["-dx#", "-d#", "-dlx#"])
     def test_nobody_begins_behind_it(self, ending: str) -> None:
-        """A limit that is met behind the last word makes nobody begin anew."""
+        """A usage limit after the terminal marker starts no other agent."""
         t = Stage()
         seen = t.run([t.drawn(ending, limited(HOUR))], [t.drawn("-ds|")], max_retries=3)
         assert "AgentFellBack" not in course(seen)
@@ -133,7 +133,7 @@ class TestTheLastWord:
 
 class TestLiveness:
     def test_a_nudge_goes_to_who_works(self) -> None:
-        """Who has taken over and falls silent goes on with its own session."""
+        """A silent fallback agent resumes its own session."""
         t = Stage(can_resume=True)
         seen = t.run(
             [t.drawn("x#", limited(HOUR))],
@@ -146,7 +146,7 @@ class TestLiveness:
         assert 1 == len(t.a.spawned)
 
     def test_a_fresh_agent_is_the_one_that_works(self) -> None:
-        """Who is replaced is replaced by itself, not by who is out of work."""
+        """A stalled agent is replaced by itself, not by one on cooldown."""
         t = Stage()
         seen = t.run(
             [t.drawn("x#", limited(HOUR))],
@@ -170,7 +170,7 @@ class TestLiveness:
 
 
 def test_a_budget_that_is_used_up_ends_it() -> None:
-    """When the first has used up the budget of the run nobody takes over."""
+    """When the first agent has used up the budget, none takes over."""
     t = Stage()
     seen = t.run([t.drawn("ax#", limited(HOUR))], [t.drawn("-ds|")], budget=Budget(cost_usd=0.25))
     error = seen[-1][2]

@@ -30,7 +30,7 @@ class TestLimits:
         assert ("Do it.", None) == (again.prompt, again.resume_session_id)
 
     def test_the_one_that_is_back_goes_on(self) -> None:
-        """Who was cut off last goes on with its own session when it is back first."""
+        """The agent cut off last resumes its own session when it is available first."""
         t = Stage(can_resume=True)
         t.run(
             [t.drawn("mx#", limited(2 * HOUR))],
@@ -75,7 +75,7 @@ class TestLimits:
         assert 0 == t.gate.remaining(second(0)) == t.gate.of((id(t.b),)).remaining(second(0))
 
     def test_unknown_ends_are_waited_for_with_growing_pauses(self) -> None:
-        """Without times the pauses grow and end after a day, whoever is asked in between."""
+        """Without reset times the delays grow and end after a day, whichever agent runs between."""
         t = Stage()
         seen = t.run(
             [t.drawn("#", limited()) for _ in range(40)],

@@ -72,7 +72,7 @@ class TestInVirtualTime:
             t.check(stage(t.cold("a--#"), file), "---(X|)")
 
     def test_the_time_limit_ends_the_command(self, file: Path) -> None:
-        """At the limit the command is released first, then told with code 124 and its output."""
+        """At the limit the command is released first, then reported with code 124 and output."""
         t = Marbles(a=b"one\n", X=output(file, "one\n", 124))
         order: list[str] = []
         shell = t.cold("a--a--------")
@@ -158,7 +158,7 @@ class TestInVirtualTime:
         code: int,
         blank: bytes,
     ) -> None:
-        """Where a command prints nothing to read, a sentence says how it ended (CUG-043)."""
+        """For blank output a sentence reports how the command ended (CUG-043)."""
         t = Marbles(a=blank, error=failure)
         seen = t.record(stage(t.cold("a|" if failure is None else "a#"), file, kind=kind))
         assert ["next", "completed"] == [what for _, what, _ in seen]
@@ -166,12 +166,12 @@ class TestInVirtualTime:
         assert (expected, code) == (seen[0][2].output, seen[0][2].exit_code)
 
     def test_a_silent_command_at_its_limit(self, file: Path) -> None:
-        """A command that printed nothing up to its limit is told with the seconds."""
+        """A command without output at its limit is reported with the seconds."""
         t = Marbles(X=output(file, "Check command was ended after 90 s without output.", 124))
         t.check(stage(t.cold("-"), file, timeout=90), "90s (X|)")
 
     def test_a_line_without_end(self, file: Path) -> None:
-        """A command that was ended for its endless line keeps its output, and is told why."""
+        """A command terminated for an endless line keeps its output and reports the reason."""
         why = "Check command failed: sh printed a line longer than 1 MiB"
         t = Marbles(
             a=b"one\n", X=output(file, f"one\n{why}", 126), error=LineTooLong("sh", 1 << 20)
@@ -254,7 +254,7 @@ class TestWithTheRealShell:
             assert output(file, text, code) == run(stage(shell_lines, file, command=command))
 
     def test_a_program_that_is_not_there(self, file: Path) -> None:
-        """The shell says itself what it could not find, with code 127."""
+        """The shell reports a missing command itself, with code 127."""
         event = run(stage(shell_lines, file, command="no-such-program-here"))
         assert event is not None
         assert 127 == event.exit_code

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import cuggino
-from cuggino.stages.commits import commits_since
+from cuggino.stages.repository import commits_since
 
 
 def git(folder: Path, *words: str) -> str:
@@ -47,7 +47,7 @@ def test_the_first_commits(tmp_path: Path) -> None:
 
 
 def test_an_amended_commit(tmp_path: Path) -> None:
-    """What was rewritten is a new commit, though the one before is on no branch any more."""
+    """An amended commit is a new one, although the old one is on no branch any more."""
     git(tmp_path, "init", "-q")
     commit(tmp_path, "feat: a")
     base = commit(tmp_path, "feat: b")

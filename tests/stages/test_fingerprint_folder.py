@@ -76,7 +76,7 @@ class TestWithoutGit:
         assert before == fingerprint(folder)
 
     def test_links_are_not_followed(self, folder: Path) -> None:
-        """A link counts with what it says, also one in a circle, and not with what is there."""
+        """A link counts with its target's name, even in a cycle, not with the target's content."""
         before = fingerprint(folder)
         (folder / "up").symlink_to("..")
         first = fingerprint(folder)
@@ -110,7 +110,7 @@ class TestWithoutGit:
         assert before != fingerprint(filled.root)
 
     def test_a_broken_repository(self, filled: GitProject) -> None:
-        """Where git fails the files themselves count."""
+        """If git fails, the files themselves count."""
         filled.write(".git/HEAD", "nonsense\n")
         before = fingerprint(filled.root)
         assert before == fingerprint(filled.root)
@@ -163,7 +163,7 @@ class TestPlan:
 
 class TestFailure:
     def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
-        """What cannot be told has a new value each time, and is no error."""
+        """An unreadable state has a new value each time, and is no error."""
         assert fingerprint(tmp_path / "missing") != fingerprint(tmp_path / "missing")
 
     def test_too_late_is_a_failure(self, filled: GitProject) -> None:

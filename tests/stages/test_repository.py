@@ -246,7 +246,7 @@ class TestWhatGoesIn:
         assert {"a.txt"} == project.committed()
 
     def test_warnings_of_git_are_no_file_names(self, project: GitProject) -> None:
-        """What git says on standard error is not taken for its answer."""
+        """Standard error of git is not part of its answer."""
         project.write(".gitattributes", "!negative text\n")
         project.write("a.txt", "1\r\n2\n")
         project.git("config", "core.autocrlf", "input")

@@ -86,7 +86,7 @@ def test_no_repository(project: GitProject, tmp_path: Path) -> None:
 
 
 def test_no_author(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a known author the commit fails and says so."""
+    """Without a known author the commit fails with git's message."""
     for name in ("name", "email"):
         project.git("config", "--unset", f"user.{name}")
     project.git("config", "user.useConfigOnly", "true")
@@ -111,7 +111,7 @@ def test_a_conflict(project: GitProject) -> None:
 
 
 def test_a_nested_repository_without_commit(project: GitProject) -> None:
-    """What git cannot add is told with git's reason."""
+    """A path that git cannot add is reported with git's reason."""
     GitProject(project.root / "nested")
     assert "'nested/' does not have a commit checked out" in failure(project)
 
@@ -126,7 +126,7 @@ def test_git_is_not_installed(
 
 
 def test_other_errors_stay_errors(project: GitProject) -> None:
-    """What is no failure of git is the error of the stage."""
+    """An error that is not git's is the error of the stage."""
 
     class Broken:
         def head(self) -> None:
@@ -151,7 +151,7 @@ def test_disposal_ends_the_hook(project: GitProject) -> None:
 
 
 class TestSubmodule:
-    """What is within a submodule is committed in there, which is for a person to do."""
+    """Changes within a submodule are left for a person to commit there."""
 
     LEFT = "changes within the submodule lib/módule are left: commit them in there"
 
@@ -174,7 +174,7 @@ class TestSubmodule:
         assert 1 == project.count()
 
     def test_beside_others(self, project: GitProject, module: GitProject) -> None:
-        """The rest is committed, and it is told before that something is left."""
+        """The rest is committed after a report of the remaining changes."""
         module.write("m.txt", "changed\n")
         project.write("a.txt")
         events: list[object] = []

@@ -10,7 +10,7 @@ from reactivex import operators as ops, timer
 from cuggino import run
 from cuggino.events import CommitPerformed, PushFailed, PushPerformed
 from cuggino.stages import GitRepository, push_stage
-from cuggino.stages.git_words import push_gist
+from cuggino.stages.repository import push_gist
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, commit, is_alive
 
@@ -27,7 +27,7 @@ def remote(project: GitProject, tmp_path: Path) -> Path:
 def pushed(
     project: GitProject, target: str = "origin/main", *, timeout: float = 60
 ) -> PushPerformed | PushFailed | None:
-    """What the push stage ends with."""
+    """Run the push stage and return its outcome."""
     repository = GitRepository(project.root, timeout=timeout)
     return run(push_stage(repository, target, "abc", iteration=2))
 
@@ -94,7 +94,7 @@ class TestPushed:
     def test_the_users_ssh_is_used(
         self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """ssh asks nothing, unless the user has said how it is called."""
+        """ssh never prompts, unless the user has configured how it is called."""
         program = ssh(project, tmp_path, f'echo "$0 $@" >> {tmp_path}/calls; exit 1')
         make_commit(project, "a")
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -112,7 +112,7 @@ class TestPushed:
 
 class TestRefused:
     def test_a_rejection_is_not_forced(self, project: GitProject, remote: Path) -> None:
-        """A remote that has gone on keeps what it has, and the event gives git's reason."""
+        """A remote with newer commits is left alone, and the event gives git's reason."""
         make_commit(project, "a")
         pushed(project)
         theirs = make_commit(project, "theirs")
@@ -128,7 +128,7 @@ class TestRefused:
         self.test_a_rejection_is_not_forced(project, remote)
 
     def test_the_words_of_the_remote(self, project: GitProject, remote: Path) -> None:
-        """What a hook of the remote says is told."""
+        """The message of a hook of the remote is reported."""
         hook = remote / "hooks/pre-receive"
         hook.write_text("#!/bin/sh\necho 'main is protected' >&2; exit 1\n")
         hook.chmod(0o755)
@@ -139,19 +139,19 @@ class TestRefused:
         ) == refused(project)
 
     def test_the_words_of_the_own_hook(self, project: GitProject, remote: Path) -> None:
-        """What the project's own hook says is told."""
+        """The message of the project's own hook is reported."""
         project.hook("pre-push", "echo 'tests are red' >&2; exit 1")
         make_commit(project, "a")
         assert "git push exited with code 1: tests are red" == refused(project)
 
     def test_no_such_remote(self, project: GitProject) -> None:
-        """A remote that is not there is told by its name."""
+        """A missing remote is reported by its name."""
         make_commit(project, "a")
         message = refused(project, "nowhere/main")
         assert message.startswith("git push exited with code 128: fatal: 'nowhere' does not")
 
     def test_no_commit_yet(self, project: GitProject, remote: Path) -> None:
-        """Without a commit there is nothing to push, and git says so."""
+        """Without a commit there is nothing to push, and git's reason is reported."""
         assert "error: src refspec HEAD does not match any" in refused(project)
 
     def test_no_git(
@@ -162,12 +162,12 @@ class TestRefused:
         assert "cannot start git" in refused(project)
 
     def test_credentials_are_not_shown(self) -> None:
-        """Whatever git says of a URL, its name and password are left out."""
+        """User name and password of a URL are removed from git's messages."""
         said = "fatal: unable to access 'https://me:geheim@host/x.git/': nobody there"
         assert "fatal: unable to access 'https://host/x.git/': nobody there" == push_gist(said)
 
     def test_other_errors_stay_errors(self) -> None:
-        """What is no failure of git is the error of the stage."""
+        """An error that is not git's is the error of the stage."""
 
         class Broken:
             def push(self, remote: str, branch: str) -> None:

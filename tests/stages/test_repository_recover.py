@@ -17,14 +17,14 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def recovered(folder: Path, since: datetime = LONG_AGO) -> list[str]:
-    """What was put away there."""
+    """Return the removed locks."""
     removed = run(GitRepository(folder).recover(since))
     assert removed is not None
     return removed
 
 
 def locked(project: GitProject, folder: Path) -> list[str]:
-    """What a git leaves there that is killed in the midst of a commit."""
+    """Create the leftovers of a git killed during a commit."""
     paths = [str((folder / name).resolve()) for name in LOCKS]
     for path in paths:
         Path(path).touch()
@@ -67,7 +67,7 @@ def test_in_a_worktree(project: GitProject, tmp_path: Path) -> None:
 
 
 def test_locks_from_before(project: GitProject) -> None:
-    """What is older than the run stays, and is git's to tell of."""
+    """A lock older than the run stays, and git reports it."""
     locked(project, project.root / ".git")
     assert [] == recovered(project.root, datetime.now(UTC) + timedelta(hours=1))
     assert "index.lock" in failure(project)

@@ -1,4 +1,4 @@
-"""The backlog: what is an item, and where items go."""
+"""The backlog: its items, and moving them."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def backlog(workspace: Workspace) -> Backlog:
-    """Its backlog, which is empty."""
+    """An empty backlog."""
     return Backlog(workspace)
 
 
 def drop(workspace: Workspace, name: str, text: str = "do it") -> str:
-    """Write an item; gives the digest of its bytes."""
+    """Write an item and return the digest of its bytes."""
     (workspace.backlog / name).write_text(text)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def names(folder: Path) -> list[str]:
-    """What is in the folder, hidden files too."""
+    """Return all names in the folder, including hidden files."""
     return sorted(path.name for path in folder.iterdir())
 
 
 class TestItems:
     def test_they_are_sorted_by_name(self, workspace: Workspace, backlog: Backlog) -> None:
-        """Visible files are the items, in the order of their names."""
+        """Visible files are the items, sorted by name."""
         for name in ("b.md", "010-x.md", "002-y.md", ".hidden.md", "z"):
             drop(workspace, name)
         assert ["002-y.md", "010-x.md", "b.md", "z"] == backlog.items()
         assert {} == backlog.problems()
 
-    def test_what_is_no_item(self, workspace: Workspace, backlog: Backlog) -> None:
+    def test_problems(self, workspace: Workspace, backlog: Backlog) -> None:
         """Folders, pipes, dangling links and blank files are problems, each with a reason."""
         drop(workspace, "good.md")
         drop(workspace, "empty.md", "")
@@ -58,28 +58,28 @@ class TestItems:
         (workspace.backlog / "link.md").symlink_to("good.md")
         assert ["good.md", "link.md"] == backlog.items()
         assert {
-            "blank.md": "it is empty",
-            "dangling": "it cannot be read: No such file or directory",
-            "empty.md": "it is empty",
-            "folder": "it is a folder",
-            "pipe": "it is not a file",
+            "blank.md": "empty",
+            "dangling": "cannot be read: No such file or directory",
+            "empty.md": "empty",
+            "folder": "a folder",
+            "pipe": "not a regular file",
         } == backlog.problems()
 
     def test_an_unreadable_file(
         self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A file that the system refuses to open is a problem with the system's reason."""
+        """A file that cannot be opened is a problem with the system's reason."""
         drop(workspace, "secret.md")
 
         def refuse(*_args: object, **_kwargs: object) -> None:
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(Path, "open", refuse)
-        assert {"secret.md": "it cannot be read: Permission denied"} == backlog.problems()
+        assert {"secret.md": "cannot be read: Permission denied"} == backlog.problems()
         assert [] == backlog.items()
 
-    def test_a_name_that_is_no_text(self, workspace: Workspace, backlog: Backlog) -> None:
-        """A file whose name is not UTF-8 is a problem under a name that can be shown."""
+    def test_a_name_that_is_not_utf8(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A file whose name is not UTF-8 is a problem with an escaped name."""
         try:
             drop(workspace, os.fsdecode(b"caf\xe9.md"))
         except OSError:
@@ -87,8 +87,8 @@ class TestItems:
         assert [] == backlog.items()
         assert {"caf\N{REPLACEMENT CHARACTER}.md": "its name is not UTF-8"} == backlog.problems()
 
-    def test_a_change_is_seen(self, workspace: Workspace, backlog: Backlog) -> None:
-        """An item that is emptied is none any more, and is one again when it is filled."""
+    def test_a_change_is_detected(self, workspace: Workspace, backlog: Backlog) -> None:
+        """An emptied file is no item, and is one again once it is filled."""
         drop(workspace, "a.md")
         assert ["a.md"] == backlog.items()
         drop(workspace, "a.md", "")
@@ -99,7 +99,7 @@ class TestItems:
     def test_a_known_item_is_not_read_again(
         self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A file that was looked into is opened again only after a change."""
+        """A known file is opened again only after a change."""
         drop(workspace, "a.md")
         assert ["a.md"] == backlog.items()
         opened: list[Path] = []
@@ -117,14 +117,14 @@ class TestItems:
         assert [workspace.backlog / "a.md"] == opened
 
     def test_without_a_folder(self, tmp_path: Path) -> None:
-        """A backlog that is not there, or is a file, has no items and no problems."""
+        """A backlog that is missing or a file has no items and no problems."""
         backlog = Backlog(Workspace(tmp_path))
         assert ([], {}, {}) == (backlog.items(), backlog.problems(), backlog.parked())
         (tmp_path / ".cuggino").write_text("a file")
         assert ([], {}, {}) == (backlog.items(), backlog.problems(), backlog.parked())
 
     def test_digest(self, workspace: Workspace, backlog: Backlog) -> None:
-        """The digest is the SHA-256 of the bytes; what is gone, or no file, has none."""
+        """The digest is the SHA-256 of the bytes; missing files and other things have none."""
         assert drop(workspace, "a.md", "x") == backlog.digest("a.md")
         assert backlog.digest("gone.md") is None
         os.mkfifo(workspace.backlog / "pipe")
@@ -133,9 +133,9 @@ class TestItems:
 
     @pytest.mark.parametrize("name", ["", ".", "..", "../x", "/etc/passwd", "a/b", "a\0b"])
     def test_names_stay_inside(self, backlog: Backlog, name: str) -> None:
-        """What is no plain file name is refused everywhere."""
+        """Anything but a plain file name is rejected everywhere."""
         for deed in (backlog.path, backlog.digest, backlog.remove, backlog.unpark):
-            with pytest.raises(StorageError, match="is no name of a file in"):
+            with pytest.raises(StorageError, match="is not a file name in"):
                 deed(name)
 
 
@@ -151,7 +151,7 @@ class TestArchive:
         assert [] == names(workspace.backlog)
 
     def test_a_changed_item_stays(self, workspace: Workspace, backlog: Backlog) -> None:
-        """What was edited, or is gone, is not moved."""
+        """An edited or missing item is not moved."""
         digest = drop(workspace, "a.md", "old")
         drop(workspace, "a.md", "new")
         assert not backlog.archive("a.md", "approved", digest)
@@ -161,7 +161,7 @@ class TestArchive:
     def test_an_edit_at_the_last_moment(
         self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An edit between the look and the move is not taken away: the item is put back."""
+        """An edit between the check and the move puts the item back."""
         digest = drop(workspace, "a.md", "old")
         monkeypatch.setattr(Backlog, "digest", lambda *_: digest)
         drop(workspace, "a.md", "edited")
@@ -169,18 +169,18 @@ class TestArchive:
         assert "edited" == (workspace.backlog / "a.md").read_text()
         assert [] == names(workspace.archive)
 
-    def test_gone_at_the_last_moment(
+    def test_missing_at_the_last_moment(
         self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An item that goes between the look and the move leaves nothing in the archive."""
+        """An item that disappears between the check and the move leaves no archive entry."""
         monkeypatch.setattr(Backlog, "digest", lambda *_: "d")
         assert not backlog.archive("a.md", "approved", "d")
         assert [] == names(workspace.archive)
 
 
 class TestParking:
-    def test_there_and_back(self, workspace: Workspace, backlog: Backlog) -> None:
-        """A parked item has its reason beside it; unparked it is in the backlog, without it."""
+    def test_park_and_unpark(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A parked item has its reason beside it; an unparked one returns without it."""
         drop(workspace, "a.md", "text")
         assert "a.md" == backlog.park("a.md", "the agent\nwas ill\n")
         assert ["a.md", "a.md.reason.txt"] == names(workspace.parked)
@@ -191,7 +191,7 @@ class TestParking:
         assert "text" == (workspace.backlog / "a.md").read_text()
 
     def test_taken_names(self, workspace: Workspace, backlog: Backlog) -> None:
-        """Where a name is taken, parking and unparking take a free one like it."""
+        """For a taken name, parking and unparking use a similar free one."""
         for n in range(3):
             drop(workspace, "a.md", f"text {n}")
             assert ["a.md", "a-2.md", "a-3.md"][n] == backlog.park("a.md", f"reason {n}")
@@ -203,18 +203,18 @@ class TestParking:
         assert {"a-2.md": "new", "a-2-2.md": "text 1"} == texts
 
     def test_an_item_named_like_a_reason(self, workspace: Workspace, backlog: Backlog) -> None:
-        """An item that is named like the reason of another one is parked as an item."""
+        """An item named like another one's reason file is parked as an item."""
         drop(workspace, "a.md.reason.txt", "mine")
         assert "a.md.reason.txt.md" == backlog.park("a.md.reason.txt", "why")
         assert {"a.md.reason.txt.md": "why"} == backlog.parked()
 
-    def test_a_lost_reason(self, workspace: Workspace, backlog: Backlog) -> None:
-        """An item without a readable reason is parked all the same."""
+    def test_a_missing_reason(self, workspace: Workspace, backlog: Backlog) -> None:
+        """An item without a readable reason is parked."""
         (workspace.parked / "a.md").write_text("x")
-        assert {"a.md": "no reason is recorded"} == backlog.parked()
+        assert {"a.md": "no reason recorded"} == backlog.parked()
 
-    def test_what_is_gone(self, workspace: Workspace, backlog: Backlog) -> None:
-        """Parking what is gone does nothing; unparking and removing it are errors."""
+    def test_missing_items(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Parking a missing item does nothing; unparking or removing it is an error."""
         assert backlog.park("a.md", "why") is None
         assert [] == names(workspace.parked)
         with pytest.raises(StorageError, match=r"parked/a\.md is gone"):

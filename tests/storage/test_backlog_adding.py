@@ -1,4 +1,4 @@
-"""The backlog: how items come and go by command."""
+"""The backlog: adding and removing items by command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["backlog", "workspace"]
 
 
 class TestAdding:
-    def test_numbers_go_on(self, workspace: Workspace, backlog: Backlog) -> None:
-        """A new item's number follows the highest of backlog, parked and archived ones."""
+    def test_numbering(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A new item's number follows the highest in the backlog, parked items and archive."""
         assert "001-add-a-login-page.md" == backlog.add("Add a login page!", "With a form.\n")
         added = (workspace.backlog / "001-add-a-login-page.md").read_bytes()
         assert b"# Add a login page!\n\nWith a form.\n" == added
@@ -34,7 +34,7 @@ class TestAdding:
         assert "044-e.md" == backlog.add("e")
 
     def test_a_thousand_items(self, workspace: Workspace, backlog: Backlog) -> None:
-        """Items are taken in the order in which they were added, also behind the 999th."""
+        """Items are processed in the order of their addition, beyond the 999th."""
         drop(workspace, "101-old.md")
         drop(workspace, "998-old.md")
         added = [backlog.add(title) for title in ("z", "y", "x")]
@@ -53,7 +53,7 @@ class TestAdding:
         ],
     )
     def test_names_from_titles(self, backlog: Backlog, title: str, name: str | None) -> None:
-        """The name has the letters and digits of the title, of whatever script, within limits."""
+        """The name has the letters and digits of the title, in any script, up to a limit."""
         added = backlog.add(title)
         assert name is None or name == added
         assert [added] == backlog.items()
@@ -62,7 +62,7 @@ class TestAdding:
     def test_a_full_disk(
         self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What cannot be written leaves no empty item, which a watch would take up."""
+        """A failed write leaves no empty item that a watch would pick up."""
 
         def full(_path: Path, _text: str) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -86,8 +86,8 @@ class TestAdding:
         assert "text" == (workspace.archive / name).read_text()
         assert [] == backlog.items()
 
-    def test_a_parked_one_is_removed(self, workspace: Workspace, backlog: Backlog) -> None:
-        """Removing reaches a parked item when the backlog has none of the name."""
+    def test_a_parked_one_can_be_removed(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Removal falls back to a parked item if the backlog has none of the name."""
         drop(workspace, "a.md", "parked")
         backlog.park("a.md", "why")
         drop(workspace, "a.md", "new")

@@ -1,4 +1,4 @@
-"""Which branch a project is on, by git's own files."""
+"""The branch of a project, read from git's own files."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from cuggino.config.loop_config import PlanBuildConfig
+from cuggino.config.plan_build import PlanBuildConfig
 from cuggino.storage.branch import (
-    PROTECTED_BRANCHES,
     BranchRefused,
     current_branch,
     protected_branch,
 )
-from tests.vectors import rows
+from tests.vectors import each, rows
 
 ROWS = {row["id"]: row for row in rows("lopen_state") if row["kind"] == "on_main_branch"}
 
+PROTECTED = PlanBuildConfig().protected_branches
+
 
 def laid_out(row: dict[str, Any], root: Path) -> Path:
-    """The folder that the case asks about."""
+    """Return the folder of the case."""
     if row.get("head") is not None:
         (root / ".git").mkdir()
         (root / ".git/HEAD").write_text(row["head"])
@@ -37,7 +38,7 @@ def laid_out(row: dict[str, Any], root: Path) -> Path:
 
 
 def git(folder: Path, *args: str) -> None:
-    """Run git, with no configuration of this machine."""
+    """Run git without this machine's configuration."""
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     for role in ("AUTHOR", "COMMITTER"):
         env |= {f"GIT_{role}_NAME": "A", f"GIT_{role}_EMAIL": "a@example.com"}
@@ -46,55 +47,57 @@ def git(folder: Path, *args: str) -> None:
 
 @pytest.mark.parametrize("case", ROWS)
 def test_protected_branches(case: str, tmp_path: Path) -> None:
-    """Each recorded folder is on a protected branch as its case says."""
+    """Each recorded folder is on a protected branch or not, as its case expects."""
     row = ROWS[case]
     folder = laid_out(row, tmp_path)
-    assert row["expected"] == (protected_branch(folder) is not None)
+    assert row["expected"] == (protected_branch(folder, PROTECTED) is not None)
 
 
-def test_what_git_itself_makes(tmp_path: Path) -> None:
-    """A repository, its worktree, its folders and a detached HEAD are read as git means them."""
+def test_real_repositories(tmp_path: Path) -> None:
+    """A repository, worktree, subfolder and detached HEAD are read as git does."""
     real = tmp_path / "real"
     (real / "deep/er").mkdir(parents=True)
     git(real, "init", "--initial-branch=main")
-    assert "main" == current_branch(real) == protected_branch(real / "deep/er")
+    assert "main" == current_branch(real) == protected_branch(real / "deep/er", PROTECTED)
     git(real, "commit", "--allow-empty", "-m", "feat: begin")
     git(real, "worktree", "add", "-b", "feature/x", "../tree")
     git(real, "checkout", "-b", "fix/main")
-    assert ("feature/x", None) == (current_branch(tmp_path / "tree"), protected_branch(real))
+    assert ("feature/x", None) == (
+        current_branch(tmp_path / "tree"),
+        protected_branch(real, PROTECTED),
+    )
     git(tmp_path / "tree", "checkout", "main")
-    assert "main" == protected_branch(tmp_path / "tree")
+    assert "main" == protected_branch(tmp_path / "tree", PROTECTED)
     git(tmp_path / "tree", "checkout", "--detach")
     assert current_branch(tmp_path / "tree") is None
 
 
-def test_branches_of_ones_own(tmp_path: Path) -> None:
-    """The list is the caller's, and names are exact."""
+def test_custom_protected_branches(tmp_path: Path) -> None:
+    """The caller's list of branches matches exact names."""
     laid_out({"head": "ref: refs/heads/release/1\n"}, tmp_path)
     assert "release/1" == protected_branch(tmp_path, ["main", "release/1"])
     assert protected_branch(tmp_path, ["release", "1", "Release/1"]) is None
     assert protected_branch(tmp_path, []) is None
-    assert PROTECTED_BRANCHES == PlanBuildConfig().protected_branches
 
 
 @pytest.mark.parametrize(
     "head",
     ["", "ref:", "ref: refs/tags/main", "refs/heads/main", "\0", "ref: refs/heads/.invalid\n"],
 )
-def test_what_names_no_branch(head: str, tmp_path: Path) -> None:
-    """Anything but a reference to a branch is none."""
+def test_invalid_references(head: str, tmp_path: Path) -> None:
+    """Anything but a reference to a branch gives None."""
     assert current_branch(laid_out({"head": head}, tmp_path)) is None
 
 
 def test_a_head_that_is_a_link(tmp_path: Path) -> None:
-    """HEAD may be a link to the branch, as git made it long ago."""
+    """HEAD may be a symlink to the branch, as in old repositories."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/HEAD").symlink_to("refs/heads/master")
-    assert "master" == protected_branch(tmp_path)
+    assert "master" == protected_branch(tmp_path, PROTECTED)
 
 
-def test_strange_things_named_git(tmp_path: Path) -> None:
-    """What has no HEAD is no repository, so that the one above counts; garbage hides that."""
+def test_odd_things_named_git(tmp_path: Path) -> None:
+    """A `.git` without HEAD is skipped in favor of the parent's; garbage is not."""
     laid_out({"head": "ref: refs/heads/main"}, tmp_path)
     for name in ("empty", "pipe", "garbage", "lost", "relative"):
         (tmp_path / name).mkdir()
@@ -110,10 +113,8 @@ def test_strange_things_named_git(tmp_path: Path) -> None:
     assert {"main"} == {found[name] for name in ("empty", "lost", "relative")}
 
 
-@pytest.mark.parametrize(
-    ("branch", "named"), [("main", "main/master"), ("master", "main/master"), ("rel", "rel")]
-)
+@each("branch, named", [("main", "main/master"), ("master", "main/master"), ("rel", "rel")])
 def test_the_refusal(branch: str, named: str) -> None:
-    """The refusal has the original's words for its two branches, and names any other."""
+    """The error has the original's text for its two branches, and names any other."""
     expected = f"Cannot run loop on {named} branch. Create a feature branch first."
     assert expected == BranchRefused(branch).message

@@ -1,4 +1,4 @@
-"""The status file on the disk: what is read, that nothing is lost, and that changes are whole."""
+"""The status file on disk: reading, atomic changes, and no data loss."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ FILES = {name: row for name, row in ROWS.items() if row["case"] != "save"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeliverableStore:
-    """The store of an empty project."""
+    """Return the store of an empty project."""
     return DeliverableStore(tmp_path)
 
 
 def write(store: DeliverableStore, content: str) -> None:
-    """Let the status file hold this."""
+    """Write the status file."""
     store.path.parent.mkdir(exist_ok=True)
     store.path.write_text(content, encoding="utf-8")
 
 
 def new(*ids: str) -> dict[str, object]:
-    """The input that creates these."""
+    """Return the input that creates these deliverables."""
     item = {"description": "d", "acceptanceCriteria": ["c"]}
     return {"deliverables": [{"id": name, **item} for name in ids]}
 
 
 def ids(store: DeliverableStore) -> list[str]:
-    """What is in the file."""
+    """Return the IDs in the file."""
     return [item.id for item in store.load(now=NOW).deliverables.items]
 
 
 def names(store: DeliverableStore) -> list[str]:
-    """What is in the folder of the file."""
+    """Return the names in the file's folder."""
     return sorted(path.name for path in store.path.parent.iterdir())
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_files(name: str, store: DeliverableStore) -> None:
-    """A recorded file is read as recorded, and is there when it is recorded to be."""
+    """A recorded file is read as recorded, and exists if recorded."""
     row = FILES[name]
     if row["file"] is not None:
         write(store, row["file"])
@@ -76,7 +76,7 @@ def test_recorded_files(name: str, store: DeliverableStore) -> None:
 
 
 def test_recorded_save(store: DeliverableStore) -> None:
-    """What is saved is the recorded text, byte by byte."""
+    """Saving writes the recorded text byte by byte."""
     row = ROWS["fs-save"]
     before = made(*row["input"]["deliverables"])
     now = datetime.fromisoformat(row["today"]).replace(tzinfo=UTC)
@@ -85,8 +85,8 @@ def test_recorded_save(store: DeliverableStore) -> None:
     assert 9 == len(ROWS)
 
 
-def test_the_day_is_that_of_utc(store: DeliverableStore) -> None:
-    """The day of a change is the day in UTC, wherever the clock is; that of the first stays."""
+def test_dates_are_in_utc(store: DeliverableStore) -> None:
+    """The date of a change is in UTC for any clock; the first date stays."""
     store.call("create", new("A"), now=NOW)
     night = datetime(2026, 3, 6, 1, tzinfo=timezone(timedelta(hours=2)))
     store.call("deprecate", {"deliverableId": "A"}, now=night)
@@ -95,8 +95,8 @@ def test_the_day_is_that_of_utc(store: DeliverableStore) -> None:
     assert "2026-03-05" == known.items[0].deprecated_at
 
 
-def test_nothing_is_written_without_a_change(store: DeliverableStore) -> None:
-    """Calls that fail or only read make no file, and leave one that is there as it is."""
+def test_no_write_without_a_change(store: DeliverableStore) -> None:
+    """Failing and reading calls create no file and leave an existing one unchanged."""
     calls: list[tuple[str, object]] = [("create", {}), ("list", {}), ("verify", {})]
     calls += [("set_status", {"deliverableId": "X", "status": "passed"})]
     for tool, given_input in calls:
@@ -111,7 +111,7 @@ def test_nothing_is_written_without_a_change(store: DeliverableStore) -> None:
 
 
 def test_a_broken_file_is_kept(store: DeliverableStore) -> None:
-    """The first change moves it aside, under a name that is free, and says so (AUT-104)."""
+    """The first change moves a broken file to a free name, and reports it (AUT-104)."""
     kept = []
     for number in ("", "-2"):
         write(store, f"broken{number}")
@@ -125,19 +125,19 @@ def test_a_broken_file_is_kept(store: DeliverableStore) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_what_is_no_file(kind: str, store: DeliverableStore) -> None:
-    """A folder or a pipe in the place of the file is reported, and not waited for."""
+def test_a_folder_or_pipe(kind: str, store: DeliverableStore) -> None:
+    """A folder or a pipe in place of the file is reported without blocking."""
     store.path.parent.mkdir()
     if kind == "folder":
         store.path.mkdir()
     else:
         os.mkfifo(store.path)
-    assert f"{STATUS_FILE} is broken: it is no file" == store.load(now=NOW).broken
+    assert f"{STATUS_FILE} is broken: not a regular file" == store.load(now=NOW).broken
     assert store.exists()
 
 
 def test_mode_and_link_are_kept(store: DeliverableStore, tmp_path: Path) -> None:
-    """A file keeps its permissions, and a link stays one to the file that is written."""
+    """A file keeps its permissions, and a symlink is followed."""
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_text('{"deliverables": [], "note": "mine"}', encoding="utf-8")
     elsewhere.chmod(0o600)
@@ -153,7 +153,7 @@ def test_mode_and_link_are_kept(store: DeliverableStore, tmp_path: Path) -> None
 def test_a_failed_write_changes_nothing(
     store: DeliverableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the disk is full the error names the file, and the old text is still there."""
+    """On a full disk the error names the file, and the old text remains."""
     store.call("create", new("A"), now=NOW)
     before = store.path.read_bytes()
 
@@ -169,7 +169,7 @@ def test_a_failed_write_changes_nothing(
 
 
 def test_a_step_that_raises_writes_nothing(store: DeliverableStore) -> None:
-    """The error of a change comes out, and the next change is not held up."""
+    """The error of a change is raised, and does not block the next change."""
 
     def fail(_: Deliverables) -> tuple[Deliverables, None]:
         raise KeyError("no")
@@ -181,7 +181,7 @@ def test_a_step_that_raises_writes_nothing(store: DeliverableStore) -> None:
 
 
 def test_threads_lose_nothing(store: DeliverableStore, tmp_path: Path) -> None:
-    """Changes of many threads, through two stores of one project, are all kept."""
+    """Concurrent changes through two stores of one project are all kept."""
     stores = (store, DeliverableStore(tmp_path))
     with no_leaks():
         with ThreadPoolExecutor(8) as pool:
@@ -190,8 +190,8 @@ def test_threads_lose_nothing(store: DeliverableStore, tmp_path: Path) -> None:
         assert {f"N{number}" for number in range(60)} == set(ids(store))
 
 
-def test_who_waits_too_long_is_told(tmp_path: Path) -> None:
-    """When another holds the lock the error says so; reading goes on without it."""
+def test_a_lock_timeout(tmp_path: Path) -> None:
+    """A held lock is an error after a timeout; reading needs no lock."""
     store = DeliverableStore(tmp_path, lock_timeout=0.05)
     store.call("create", new("A"), now=NOW)
     with FileLock(tmp_path / LOCK_FILE, thread_local=False):
@@ -214,7 +214,7 @@ def test_who_waits_too_long_is_told(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_not_committed(store: DeliverableStore, tmp_path: Path) -> None:
-    """An agent that commits everything commits the status, and nothing of the lock."""
+    """`git add --all` commits the status but not the lock."""
     store.call("create", new("A"), now=NOW)
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     for arguments in (["init", "-q"], ["add", "--all"]):
@@ -242,7 +242,7 @@ while True:
 
 
 def test_a_killed_writer_leaves_a_whole_file(store: DeliverableStore, tmp_path: Path) -> None:
-    """Whenever a process is killed, all that it reported is there, and others can go on."""
+    """After a kill at any moment every reported change is there, and others can continue."""
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
@@ -275,7 +275,7 @@ def test_a_killed_writer_leaves_a_whole_file(store: DeliverableStore, tmp_path: 
 def test_no_bytes_are_ever_lost(
     content: bytes | None, calls: list[tuple[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever the file holds, calls are answered, and what was broken can still be read."""
+    """Calls on any content are answered, and the bytes of a broken file are kept."""
     store = DeliverableStore(tmp_path_factory.mktemp("project"))
     if content is not None:
         store.path.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Spec issues, findings, and the memory of what was dismissed."""
+"""Spec issues, findings, and the memory of dismissed ones."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_without_folders(tmp_path: Path) -> None:
     ],
 )
 def test_titles(workspace: Workspace, text: str, title: str) -> None:
-    """The title is the first line that says something, cut, and never a reason to fail."""
+    """The title is the first line with text, truncated, and never an error."""
     workspace.write_tbd_item(text)
     assert [title] == [issue.title for issue in workspace.issues()]
 
 
 def test_resolved_is_archived(workspace: Workspace) -> None:
-    """A resolved issue is in the archive, and the memory knows nothing of it."""
+    """A resolved issue is in the archive, and not in the memory."""
     workspace.write_spec_issue("text")
     (issue,) = workspace.issues()
     name = workspace.resolve(issue)
@@ -99,16 +99,16 @@ Dismissed: both are fine
     assert [] == workspace.issues()
 
 
-def test_a_persons_memory_is_kept(workspace: Workspace) -> None:
-    """What a person wrote into the memory stays as it is."""
+def test_manual_memory_is_kept(workspace: Workspace) -> None:
+    """Text that a person wrote into the memory is kept."""
     workspace.memory.write_text("Never mention tabs.\n")
     workspace.write_tbd_item("Tabs")
     workspace.dismiss(workspace.issues()[0], "see above", at=AT)
     assert workspace.read_memory().startswith("Never mention tabs.\n\n## 2026-03-01: Tabs\n")
 
 
-def test_what_is_gone(workspace: Workspace) -> None:
-    """An issue that somebody has taken away is an error, and is not noted."""
+def test_a_missing_issue(workspace: Workspace) -> None:
+    """A missing issue is an error, and is not remembered."""
     issue = Issue(kind="tbd", name="x.md", path=workspace.tbd / "x.md", title="x")
     with pytest.raises(StorageError, match=r"x\.md is gone"):
         workspace.resolve(issue)
@@ -118,7 +118,7 @@ def test_what_is_gone(workspace: Workspace) -> None:
 
 
 def test_a_full_disk(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the memory cannot be written, it is as it was and the issue stays."""
+    """If the memory cannot be written, it is unchanged and the issue stays."""
     workspace.memory.write_text("Mine.\n")
     workspace.write_tbd_item("text")
     (issue,) = workspace.issues()

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from cuggino.domain.jobs import Jobs
 from cuggino.errors import StorageError
-from cuggino.prompts.loop_prompts import init_loop
+from cuggino.prompts.plan_build import init_plan_build
 from cuggino.storage.jobs import (
     DONE_FILE,
     JOBS_FILE,
@@ -31,12 +31,12 @@ NOW = datetime(2026, 3, 4, 13, 5, 6, tzinfo=timezone(timedelta(hours=1)))
 
 
 def of_kind(kind: str) -> list[str]:
-    """The ids of the rows of this kind."""
+    """Return the IDs of the rows of this kind."""
     return [row["id"] for row in ROWS.values() if row["kind"] == kind]
 
 
 def laid_out(row: dict[str, Any], root: Path) -> Path:
-    """The project with the files and folders of a case."""
+    """Return a project with the files and folders of a case."""
     for name in row.get("dirs", []):
         (root / name).mkdir(parents=True)
     for name, text in row.get("files", {}).items():
@@ -45,7 +45,7 @@ def laid_out(row: dict[str, Any], root: Path) -> Path:
 
 
 def store(root: Path, content: str | bytes | None) -> JobStore:
-    """The store of a project with this jobs file."""
+    """Return the store of a project with this jobs file."""
     found = JobStore(root)
     if content is not None:
         found.path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,8 +53,8 @@ def store(root: Path, content: str | bytes | None) -> JobStore:
     return found
 
 
-def test_the_files_are_where_the_cases_say() -> None:
-    """Each file has the path that the original gives it."""
+def test_paths() -> None:
+    """Each file has the original's path."""
     expected = {row["name"]: row["expected"] for row in ROWS.values() if row["kind"] == "paths"}
     expected = {name: path for name, path in expected.items() if "config" not in name}
     found = {"done": DONE_FILE, "jobs": JOBS_FILE, "plan": PLAN_FILE}
@@ -62,14 +62,14 @@ def test_the_files_are_where_the_cases_say() -> None:
 
 
 @pytest.mark.parametrize("case", of_kind("is_complete"))
-def test_only_a_file_says_that_the_loop_is_done(case: str, tmp_path: Path) -> None:
-    """The done file counts by being there, empty or not; a folder does not."""
+def test_only_a_file_marks_the_loop_as_done(case: str, tmp_path: Path) -> None:
+    """An existing done file counts, empty or not; a folder does not."""
     row = ROWS[case]
     assert row["expected"] == is_done(laid_out(row, tmp_path))
 
 
 @pytest.mark.parametrize("case", of_kind("remove_done"))
-def test_removing_what_is_not_there_is_no_error(case: str, tmp_path: Path) -> None:
+def test_removing_a_missing_file_is_no_error(case: str, tmp_path: Path) -> None:
     """Without a done file there is nothing to remove."""
     row = ROWS[case]
     assert not remove_done(laid_out(row, tmp_path))
@@ -77,8 +77,8 @@ def test_removing_what_is_not_there_is_no_error(case: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("case", of_kind("create_done"))
-def test_the_done_file_says_when(case: str, tmp_path: Path) -> None:
-    """Without a reason it holds the time in UTC, with one just that."""
+def test_content_of_the_done_file(case: str, tmp_path: Path) -> None:
+    """Without a reason it holds the time in UTC, with one only the reason."""
     row = ROWS[case]
     write_done(tmp_path, now=NOW, reason=row["reason"])
     assert (
@@ -89,7 +89,7 @@ def test_the_done_file_says_when(case: str, tmp_path: Path) -> None:
 
 
 def test_the_done_file_is_removed(tmp_path: Path) -> None:
-    """A done file goes, a folder and a link to nothing of its name stay."""
+    """A done file is removed; a folder or a dangling link of its name stays."""
     write_done(tmp_path, now=NOW)
     assert remove_done(tmp_path)
     assert not is_done(tmp_path)
@@ -104,7 +104,7 @@ def test_the_done_file_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", of_kind("parse_jobs"))
 def test_a_jobs_file_is_read(case: str, tmp_path: Path) -> None:
-    """The jobs of both shapes are read alike; a broken file gives none, and a warning."""
+    """Jobs of both shapes are read alike; a broken file gives none, and a warning."""
     row = ROWS[case]
     found = store(tmp_path, row["text"]).load()
     names = {
@@ -127,13 +127,13 @@ def test_a_jobs_file_is_read(case: str, tmp_path: Path) -> None:
         (b'{\n  "jobs": [\n    {"id": A}\n]}', "line 3 column 12: not valid JSON"),
         (b"{\xff", "byte 1: not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"{}", 'it has no list "jobs", and is none itself'),
+        (b"{}", 'neither a list nor an object with a list "jobs"'),
         (b'{"jobs": [], "x": ' + b"9" * 5000 + b"}", "digits"),
     ],
     ids=["empty", "word", "bytes", "deep", "shape", "number"],
 )
 def test_a_broken_file_stays(content: bytes, why: str, tmp_path: Path) -> None:
-    """It is told with its place, there are no jobs, and no change overwrites it."""
+    """A broken file is reported with its path, has no jobs, and is never overwritten."""
     found = store(tmp_path, content)
     loaded = found.load()
     assert loaded.broken is not None
@@ -146,27 +146,27 @@ def test_a_broken_file_stays(content: bytes, why: str, tmp_path: Path) -> None:
     assert content == found.path.read_bytes()
 
 
-def test_what_is_no_file_is_broken_and_never_waited_for(tmp_path: Path) -> None:
-    """A pipe and a folder in the place of the file are told."""
+def test_a_folder_or_pipe_is_broken(tmp_path: Path) -> None:
+    """A pipe or a folder in place of the file is reported without blocking."""
     found = store(tmp_path, "[]")
     found.path.unlink()
     os.mkfifo(found.path)
-    assert f"{JOBS_FILE} is broken: it is no file" == found.load().broken
+    assert f"{JOBS_FILE} is broken: not a regular file" == found.load().broken
     found.path.unlink()
     found.path.mkdir()
-    assert f"{JOBS_FILE} is broken: it is no file" == found.load().broken
+    assert f"{JOBS_FILE} is broken: not a regular file" == found.load().broken
 
 
-def test_what_is_odd_names_the_file(tmp_path: Path) -> None:
-    """Of a file that is odd each sentence begins with its name, and it is not broken."""
+def test_oddities_name_the_file(tmp_path: Path) -> None:
+    """An odd file is usable, and each message starts with its name."""
     loaded = store(tmp_path, "[5]").load()
-    assert (f"{JOBS_FILE}: jobs[0] is no object, and is passed over",) == loaded.warnings
+    assert (f"{JOBS_FILE}: jobs[0] is not an object; ignored",) == loaded.warnings
     assert loaded.broken is None
 
 
 @pytest.mark.parametrize("ending", ["", "\n"])
 def test_a_change_keeps_the_rest_of_the_file(ending: str, tmp_path: Path) -> None:
-    """Shape, keys, their order, the end of the file, its mode and a link to it are kept."""
+    """Shape, keys, their order, trailing text, permissions and a symlink are kept."""
     text = '[\n  {\n    "x": "é\\ud800",\n    "status": "done",\n    "id": "A"\n  }\n]'
     found = store(tmp_path, text + ending)
     real = tmp_path / "elsewhere.json"
@@ -180,14 +180,14 @@ def test_a_change_keeps_the_rest_of_the_file(ending: str, tmp_path: Path) -> Non
 
 
 def test_no_change_writes_nothing(tmp_path: Path) -> None:
-    """The very same jobs back leave every byte of the file."""
+    """Returning the same jobs leaves the file untouched."""
     found = store(tmp_path, '[{"id":"A"}]')
     found.change(lambda jobs: jobs)
     assert '[{"id":"A"}]' == found.path.read_text()
 
 
-def test_a_step_that_fails_writes_nothing(tmp_path: Path) -> None:
-    """What the step raises comes out, and the file is as it was."""
+def test_a_change_that_fails_writes_nothing(tmp_path: Path) -> None:
+    """The error of a change is raised, and the file is unchanged."""
     found = store(tmp_path, '[{"id":"A"}]')
     with pytest.raises(KeyError):
         found.change(lambda jobs: jobs.with_status("B", "done"))
@@ -195,7 +195,7 @@ def test_a_step_that_fails_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A file in the place of a folder is a storage error that names the operation."""
+    """A file in place of a folder is a storage error that names the operation."""
     (tmp_path / "docs").write_text("")
     found = JobStore(tmp_path)
     assert (Jobs(), None) == (found.load().jobs, found.load().broken)
@@ -204,21 +204,21 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert "write jobs" == caught.value.operation
 
 
-def test_a_new_project_has_the_seeds_shape(tmp_path: Path) -> None:
-    """The jobs file of `init` is the one that is read here, and holds no jobs."""
-    assert JOBS_FILE in init_loop(tmp_path)
+def test_init_creates_a_readable_file(tmp_path: Path) -> None:
+    """The jobs file of `init` can be read, and holds no jobs."""
+    assert JOBS_FILE in init_plan_build(tmp_path)
     assert {"jobs": []} == json.loads(JobStore(tmp_path).path.read_text())
     assert (Jobs(), ()) == (JobStore(tmp_path).load().jobs, JobStore(tmp_path).load().warnings)
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    """Garbage is broken or jobs, and never an exception."""
+def test_any_bytes_can_be_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    """Garbage is reported as broken or gives jobs, and never raises."""
     loaded = store(tmp_path_factory.mktemp("project"), content).load()
     assert loaded.broken is None or loaded.jobs == Jobs()
 
 
-def test_time_is_told_in_utc(tmp_path: Path) -> None:
+def test_times_are_in_utc(tmp_path: Path) -> None:
     """Two clocks at the same moment write the same file."""
     write_done(tmp_path, now=NOW)
     first = (tmp_path / DONE_FILE).read_text()

@@ -1,4 +1,4 @@
-"""The journal of a run is written line by line and gone on with, whatever happened to it."""
+"""The journal of a run: line format, recovery after a crash, and durability."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    """A new journal in a folder that is not there yet."""
+    """Return a new journal in a folder that does not exist yet."""
     return Journal.create(tmp_path / ".cuggino" / "journal", STARTED, at=AT)
 
 
@@ -57,8 +57,8 @@ def test_the_lines(journal: Journal) -> None:
     assert ["0193-a.jsonl"] == [path.name for path in list_journals(journal.path.parent)]
 
 
-def test_what_is_read(journal: Journal) -> None:
-    """Reading gives the entries that appending gave, the beginning, and the end once it is last."""
+def test_reading(journal: Journal) -> None:
+    """Reading gives the appended entries, the start, and the end once it is last."""
     entries = [journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")]
     assert ("unfinished", True) == (
         read_journal(journal.path).state,
@@ -81,7 +81,7 @@ def test_what_is_read(journal: Journal) -> None:
 
 
 def test_only_the_user_may_read(journal: Journal) -> None:
-    """The file has mode 0600 and its folder 0700; the folder above keeps the usual one."""
+    """The file has mode 0600 and its folder 0700; the parent folder keeps the default mode."""
     journal.close()
     folder, made_likewise = journal.path.parent, journal.path.parent.parent.with_name("usual")
     made_likewise.mkdir()
@@ -91,7 +91,7 @@ def test_only_the_user_may_read(journal: Journal) -> None:
 
 
 def test_a_journal_is_never_overwritten(journal: Journal) -> None:
-    """A second run with the same id is refused, and the first one's journal stays."""
+    """A second run with the same ID is rejected, and the first one's journal stays."""
     before = journal.path.read_bytes()
     with pytest.raises(StorageError, match=r"0193-a\.jsonl: File exists") as caught:
         Journal.create(journal.path.parent, STARTED, at=AT)
@@ -100,8 +100,8 @@ def test_a_journal_is_never_overwritten(journal: Journal) -> None:
     journal.close()
 
 
-def test_going_on(journal: Journal) -> None:
-    """An opened journal counts on, and its run keeps its id."""
+def test_resuming(journal: Journal) -> None:
+    """An opened journal continues its numbers, and its run keeps its ID."""
     journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
     journal.close()
     journal.close()
@@ -113,7 +113,7 @@ def test_going_on(journal: Journal) -> None:
 
 
 def test_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
-    """Wherever the last line breaks off, it is not read, is cut on open, and the rest counts on."""
+    """A last line torn at any byte is ignored, cut on open, and numbering continues."""
     folder = tmp_path / "journal"
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
     journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
@@ -138,8 +138,8 @@ def test_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rest", [b"\0" * 4096, b'{"v":1,"se\n', b"\xff\xfe\n", b"\n"])
-def test_other_remains_of_a_crash(journal: Journal, rest: bytes) -> None:
-    """A last line that is no JSON is cut like half a line, newline or not."""
+def test_other_damage_of_a_crash(journal: Journal, rest: bytes) -> None:
+    """A last line that is not JSON is cut like a torn one, with or without a newline."""
     journal.close()
     good = journal.path.read_bytes()
     journal.path.write_bytes(good + rest)
@@ -154,21 +154,21 @@ LINE = '{"v":1,"seq":2,"at":"2026-11-21T12:00:00Z","stage":null,"event":{"_tag":
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (LINE[:-1], "line 2 is broken: it is not JSON"),
-        ("", "line 2 is broken: it is not JSON"),
-        ("[]", "line 2 is broken: it is no entry"),
-        (LINE.replace('"at"', '"on"'), "line 2 is broken: it is no entry"),
-        (LINE.replace('"_tag"', '"tag"'), "line 2 is broken: it is no entry"),
-        (LINE.replace(":2,", ":3,"), "line 2 is broken: it says to be number 3"),
+        (LINE[:-1], "line 2 is broken: not JSON"),
+        ("", "line 2 is broken: not JSON"),
+        ("[]", "line 2 is broken: not a journal entry"),
+        (LINE.replace('"at"', '"on"'), "line 2 is broken: not a journal entry"),
+        (LINE.replace('"_tag"', '"tag"'), "line 2 is broken: not a journal entry"),
+        (LINE.replace(":2,", ":3,"), "line 2 is broken: out of order, with number 3"),
         (LINE.replace("00Z", "00"), "line 2 is broken: its time has no zone"),
         (LINE.replace("2026-", "soon"), "line 2 is broken: Invalid isoformat"),
         (LINE.replace("Continued", "Ended"), "line 2 is broken: .*RunEnded state"),
-        (LINE.replace('"v":1', '"v":2'), "line 2 has version 2 .* this cuggino knows version 1"),
+        (LINE.replace('"v":1', '"v":2'), "line 2 has version 2 .* this cuggino supports version 1"),
     ],
 )
 @pytest.mark.parametrize("read", [read_journal, Journal.open])
 def test_a_broken_line_in_the_middle(journal: Journal, line: str, words: str, read: Any) -> None:
-    """A broken line with others behind it is an error that names it, and nothing is changed."""
+    """A broken line before others is an error that names it, and nothing is changed."""
     journal.close()
     with journal.path.open("a", encoding="utf-8") as file:
         file.write(f"{line}\n{LINE.replace(':2,', ':3,')}\n")
@@ -183,14 +183,14 @@ def test_a_broken_line_in_the_middle(journal: Journal, line: str, words: str, re
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "holds no whole line"),
-        (LINE[:20], "holds no whole line"),
+        ("", "has no whole line"),
+        (LINE[:20], "has no whole line"),
         (LINE.replace(":2,", ":1,") + "\n", "line 1 is broken: a journal begins with RunStarted"),
         (LINE.replace('"v":1', '"v":2') + "\n", "line 1 has version 2"),
     ],
 )
 def test_no_journal(tmp_path: Path, content: str, words: str) -> None:
-    """A file without a beginning, or of another version, is no journal that one can go on with."""
+    """A file without a start, or of another version, cannot be resumed."""
     path = tmp_path / "a.jsonl"
     path.write_text(content, encoding="utf-8")
     for read in (read_journal, Journal.open):
@@ -200,7 +200,7 @@ def test_no_journal(tmp_path: Path, content: str, words: str) -> None:
 
 
 def test_unknown_events_survive(journal: Journal) -> None:
-    """An event of a newer version is read as `UnknownEvent`, with all that it says."""
+    """An event of a newer version is read as `UnknownEvent` with all its data."""
     event = UnknownEvent(raw={"_tag": "Tomorrow", "x": [1, None]})
     journal.append(event, at=AT)
     journal.close()
@@ -210,7 +210,7 @@ def test_unknown_events_survive(journal: Journal) -> None:
 
 
 def test_half_a_surrogate_pair(journal: Journal) -> None:
-    """Text that UTF-8 cannot hold comes back as it was."""
+    """Text that UTF-8 cannot encode is restored."""
     said = [AgentMessage(text="\ud83d!"), StageFinished(outcome={"value": ["\udc80"]})]
     for event in said:
         journal.append(event, at=AT, stage="a\ud800#1")
@@ -218,10 +218,10 @@ def test_half_a_surrogate_pair(journal: Journal) -> None:
     assert said == events(journal.path)[1:]
 
 
-def test_what_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries that decide are synced to the disk, others are not, and without `sync` none is."""
+def test_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisive entries are synced to disk, others are not, and without `sync` none is."""
     synced: list[int] = []
-    monkeypatch.setattr("cuggino.storage.journal.os.fsync", synced.append)
+    monkeypatch.setattr("cuggino.storage.journal.writer.os.fsync", synced.append)
     counts: dict[bool, list[int]] = {}
     for sync in (True, False):
         journal = Journal.create(
@@ -236,8 +236,8 @@ def test_what_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [4] * 4 == counts[False]
 
 
-def test_an_interruption_in_mid_write(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry whose writing was interrupted is not there twice: the next one takes its number."""
+def test_an_interrupted_write(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next entry replaces one whose write was interrupted, with the same number."""
     write = journal._write
 
     def interrupted(line: bytes) -> None:
@@ -254,7 +254,7 @@ def test_an_interruption_in_mid_write(journal: Journal, monkeypatch: pytest.Monk
 
 
 def test_no_file_stays_open(journal: Journal) -> None:
-    """Reading half of a journal, and failing to open one, leaves no file open."""
+    """Reading half of a journal, or failing to open one, leaves no file open."""
     journal.close()
     before = len(list(Path("/dev/fd").iterdir()))
     entries = iter_entries(journal.path)
@@ -280,10 +280,10 @@ def test_no_file_stays_open(journal: Journal) -> None:
         max_size=8,
     )
 )
-def test_any_events_come_back(
+def test_any_events_round_trip(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[Event, datetime, str | None]]
 ) -> None:
-    """Whatever events are appended at whatever times are read again, by either way of reading."""
+    """Any events at any times are read back, by either way of reading."""
     journal = Journal.create(tmp_path_factory.mktemp("journal"), STARTED, at=AT, sync=False)
     entries = [journal.append(event, at=at, stage=stage) for event, at, stage in said]
     journal.close()

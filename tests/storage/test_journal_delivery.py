@@ -1,4 +1,4 @@
-"""What a run of the deliverables loop came to, by the journal that it wrote."""
+"""The summary of a deliverables run, from its journal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from cuggino.events import (
 )
 from cuggino.storage.journal import (
     COUNTED,
+    DELIVERED,
+    Delivery,
     Journal,
     JournalFile,
+    fold_delivery,
     iter_entries,
     read_journal,
     run_totals,
 )
-from cuggino.storage.journal_delivery import DELIVERED, Delivery, fold_delivery
 from tests.cli.recorded_deliveries import (
     DONE,
     TURNS,
@@ -66,7 +68,7 @@ def test_sessions(tmp_path: Path) -> None:
 
 
 def test_deliverables(tmp_path: Path) -> None:
-    """Each deliverable has its status, and when and in which session it came to it."""
+    """Each deliverable has its status, and the time and session of its last change."""
     delivery = fold(deliver(tmp_path, verify=True))
     assert [
         ("DL-1", "passed", True, [(10, 2, "passed")]),
@@ -78,16 +80,16 @@ def test_deliverables(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_done_before_the_run_has_no_change(tmp_path: Path) -> None:
-    """A run that finds all done has no session and no change."""
+def test_earlier_work_is_no_change(tmp_path: Path) -> None:
+    """A run that finds everything done has no session and no change."""
     delivery = fold(deliver(tmp_path, turn(), start={"DL-1": "passed"}))
     (item,) = delivery.deliverables
     assert ("passed", ()) == (item.status, item.changes)
     assert () == delivery.sessions
 
 
-def test_a_deliverable_that_is_wanted_no_longer_comes_last(tmp_path: Path) -> None:
-    """One that a session takes from the list is kept with what it was."""
+def test_a_removed_deliverable_comes_last(tmp_path: Path) -> None:
+    """A deliverable that a session removes from the list keeps its status."""
     dropped = turn(leaves={"DL-1": "passed (deprecated)", "DL-2": "passed"})
     start = {"DL-1": "pending", "DL-2": "pending"}
     delivery = fold(deliver(tmp_path, dropped, start=start))
@@ -98,8 +100,8 @@ def test_a_deliverable_that_is_wanted_no_longer_comes_last(tmp_path: Path) -> No
     assert ["DL-2"] == [x.id for x in delivery.listed.deliverables]
 
 
-def test_a_session_that_two_processes_worked_on_is_one(tmp_path: Path) -> None:
-    """Interrupted and gone on with, it has two attempts, and the end of the second one."""
+def test_a_session_of_two_processes_is_one(tmp_path: Path) -> None:
+    """A resumed session has two attempts, and the end of the second one."""
     interrupted = deliver(tmp_path, TURNS[0], hanging(), seconds=7)
     delivery = fold(interrupted)
     assert ["completed", "interrupted"] == [s.ended.outcome for s in delivery.sessions if s.ended]
@@ -117,8 +119,8 @@ def test_a_session_that_two_processes_worked_on_is_one(tmp_path: Path) -> None:
     assert 2 == delivery.ended.sessions
 
 
-def test_a_run_that_goes_on_has_not_ended(tmp_path: Path) -> None:
-    """What an earlier process said of the end counts no more once another one goes on."""
+def test_a_resumed_run_has_not_ended(tmp_path: Path) -> None:
+    """The end in an earlier process is discarded once another one resumes."""
     run = deliver(tmp_path, TURNS[0], hanging(), seconds=7)
     journal = Journal.open(path_of(tmp_path))
     journal.append(RunContinued(), at=run.entries[-1].at)
@@ -128,7 +130,7 @@ def test_a_run_that_goes_on_has_not_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", range(0, 80, 4))
 def test_a_journal_that_ends_anywhere(tmp_path: Path, cut: int) -> None:
-    """Whatever a killed process has left is told, and nothing else."""
+    """A journal cut at any entry gives exactly the information up to there."""
     run = deliver(tmp_path)
     entries = run.entries[: cut + 1]
     delivery = fold_delivery(entries)
@@ -142,7 +144,7 @@ def test_a_journal_that_ends_anywhere(tmp_path: Path, cut: int) -> None:
 
 
 def test_the_named_entries_are_enough(tmp_path: Path) -> None:
-    """A journal read for these tags alone gives the same, and so do the totals for theirs."""
+    """A journal filtered to these tags gives the same result, and so do the totals."""
     whole = deliver(tmp_path, *TURNS[:1], hanging(), seconds=7)
     whole = go_on(tmp_path, *TURNS[3:], verify=True)
     path = path_of(tmp_path)
@@ -150,7 +152,7 @@ def test_the_named_entries_are_enough(tmp_path: Path) -> None:
     assert run_totals(whole) == run_totals(read_journal(path, only=COUNTED))
 
 
-def test_sessions_count_as_rounds_and_agents(tmp_path: Path) -> None:
-    """The totals of a run of five sessions are five rounds, five agents and their cost."""
+def test_sessions_count_as_iterations_and_agents(tmp_path: Path) -> None:
+    """A run of five sessions has five iterations, five agents and their cost."""
     totals = run_totals(deliver(tmp_path, verify=True))
     assert (5, 5, 0, 1.25) == (totals.rounds, totals.agents, totals.tasks, totals.cost_usd)

@@ -1,4 +1,4 @@
-"""A journal on a disk that is full, or refuses."""
+"""A journal on a full or failing disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def events(path: Path) -> list[Event]:
 
 
 class Disk(io.FileIO):
-    """A disk with room for so many bytes more; then a write takes what fits, and the next fails."""
+    """A disk with limited room: a write takes what fits, and the next one fails."""
 
     room = 1 << 20
 
@@ -39,7 +39,7 @@ class Disk(io.FileIO):
 
 @pytest.mark.parametrize("room", [0, 1, 50, 100])
 def test_a_full_disk(tmp_path: Path, room: int) -> None:
-    """What a full disk took of a line is cut off at once; with room again it goes on correctly."""
+    """A partial line on a full disk is cut immediately, and writing resumes with free space."""
     made = Journal.create(tmp_path, STARTED, at=AT)
     made.close()
     good = made.path.read_bytes()
@@ -58,7 +58,7 @@ def test_a_full_disk(tmp_path: Path, room: int) -> None:
 
 
 class StubbornDisk(Disk):
-    """Once it is full, nothing can be cut off either."""
+    """A full disk that cannot truncate either."""
 
     def truncate(self, size: int | None = None, /) -> int:
         if self.room == 0:
@@ -66,8 +66,8 @@ class StubbornDisk(Disk):
         return super().truncate(size)
 
 
-def test_a_disk_that_cuts_nothing(tmp_path: Path) -> None:
-    """Half a line that cannot be cut off at once is cut before the next line is written."""
+def test_a_disk_that_cannot_truncate(tmp_path: Path) -> None:
+    """A partial line that cannot be cut immediately is cut before the next write."""
     made = Journal.create(tmp_path, STARTED, at=AT)
     made.close()
     good = made.path.read_bytes()
@@ -85,17 +85,17 @@ def test_a_disk_that_cuts_nothing(tmp_path: Path) -> None:
     assert [STARTED, RunContinued()] == events(made.path)
 
 
-def test_no_room_for_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal whose first line cannot be written is not there."""
+def test_no_room_for_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal whose first line cannot be written does not exist."""
     monkeypatch.setattr(Disk, "room", 5)
-    monkeypatch.setattr("cuggino.storage.journal.io.FileIO", Disk)
+    monkeypatch.setattr("cuggino.storage.journal.writer.io.FileIO", Disk)
     with pytest.raises(StorageError, match="No space left"):
         Journal.create(tmp_path, STARTED, at=AT)
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_limit_of_the_system(tmp_path: Path) -> None:
-    """A real limit on the size of files, met in the middle of a line, leaves only whole lines."""
+    """A file size limit hit within a line leaves only whole lines."""
     journal = Journal.create(tmp_path, STARTED, at=AT)
     good = journal.path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -111,8 +111,8 @@ def test_a_limit_of_the_system(tmp_path: Path) -> None:
     assert [STARTED, RunContinued()] == events(journal.path)
 
 
-def test_a_folder_that_refuses(tmp_path: Path) -> None:
-    """A journal in a place where there can be no folder is an error with the path of the file."""
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
+    """A journal without a possible folder is an error with the path of the file."""
     (tmp_path / "journal").write_text("a file\n")
     with pytest.raises(StorageError, match=r"journal/0193-a\.jsonl: ") as caught:
         Journal.create(tmp_path / "journal", STARTED, at=AT)

@@ -1,4 +1,4 @@
-"""What a resumed run takes from the journal: outcomes of stages, and what the run came to."""
+"""Stage outcomes and totals that a resumed run restores from the journal."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ from cuggino.storage.journal import (
     run_totals,
 )
 from tests.events.generated import EVENTS, events_of, json_values
+from tests.vectors import each
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run")
 
 
 def journal_of(folder: Path, *entries: tuple[float, str | None, Event]) -> Path:
-    """A journal whose entries come so many seconds after its beginning."""
+    """Return a journal whose entries follow its start after these seconds."""
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
     for seconds, stage, event in entries:
         journal.append(event, at=AT + timedelta(seconds=seconds), stage=stage)
@@ -64,15 +65,15 @@ def journal_of(folder: Path, *entries: tuple[float, str | None, Event]) -> Path:
     | st.datetimes(timezones=st.just(UTC))
     | json_values
 )
-def test_outcomes_come_back(value: object) -> None:
-    """An event, a time with or without a zone, and whatever JSON can hold come back the same."""
+def test_outcomes_round_trip(value: object) -> None:
+    """Events, times with or without a zone, and JSON values are restored."""
     back = decode_outcome(encode_outcome(value))
     assert value == back
     assert type(value) is type(back)
 
 
-def test_outcomes_as_they_are_written() -> None:
-    """The form says what it is: a tag, a time, a value."""
+def test_the_form_of_outcomes() -> None:
+    """The form is a tag, a time or a value."""
     assert {"_tag": "Progress", "content": "x"} == encode_outcome(Progress(content="x"))
     assert {"time": "2026-11-21T12:00:00+00:00"} == encode_outcome(AT)
     assert {"value": {"time": "x"}} == encode_outcome({"time": "x"})
@@ -84,8 +85,8 @@ class Colour(StrEnum):
     RED = "red"
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
+@each(
+    "value, name",
     [
         (Path("a"), "PosixPath"),
         (("a",), "tuple"),
@@ -95,22 +96,24 @@ class Colour(StrEnum):
         ({"a": [Usage()]}, "Usage"),
     ],
 )
-def test_outcomes_that_would_not_come_back(value: object, name: str) -> None:
-    """A value that JSON does not give back the same is refused, and its type named."""
+def test_outcomes_that_would_not_round_trip(value: object, name: str) -> None:
+    """A value that JSON would change is rejected with its type."""
     with pytest.raises(TypeError, match=f"outcome of type {name}$"):
         encode_outcome(value)
 
 
-@pytest.mark.parametrize("encoded", [None, 3, {}, {"value": 1, "time": "x"}, {"_tag": 3}])
-def test_outcomes_that_are_none(encoded: Any) -> None:
-    """What is none of the three forms is no outcome."""
-    with pytest.raises(ValueError, match="no event, no time and no value"):
+@each("encoded", [None, 3, {}, {"value": 1, "time": "x"}, {"_tag": 3}])
+def test_invalid_outcomes(encoded: Any) -> None:
+    """Any other form is rejected."""
+    with pytest.raises(ValueError, match="neither an event, nor a time, nor a value"):
         decode_outcome(encoded)
 
 
 def test_finished_stages(tmp_path: Path) -> None:
-    """They come in the order of their ends, with name and outcome; a stage without an end is not
-    among them."""
+    """Finished stages come in the order of their ends, with name and outcome.
+
+    A stage without an end is not among them.
+    """
     plan = Progress(content="x")
     path = journal_of(
         tmp_path,
@@ -127,8 +130,8 @@ def test_finished_stages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outcome", [{"a": 1}, {"_tag": "Progress"}, {"time": "soon"}])
-def test_an_outcome_that_cannot_be_read(tmp_path: Path, outcome: Any) -> None:
-    """It is an error that names the run, the entry and the stage."""
+def test_an_unreadable_outcome(tmp_path: Path, outcome: Any) -> None:
+    """The error names the run, the entry and the stage."""
     path = journal_of(tmp_path, (1, "plan#1", StageFinished(outcome=outcome)))
     with pytest.raises(StorageError, match="run 0193-a: entry 2: the outcome of plan#1"):
         finished_stages(read_journal(path))
@@ -140,7 +143,7 @@ def ended(cost: float | None, tokens: int | None = None) -> SessionEnded:
 
 
 def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
-    """Cost and agents count for each attempt; tasks, rounds and commits once; time at work."""
+    """Cost, agents and time add up over attempts; tasks, iterations and commits count once."""
     task = encode_outcome(Progress(content="x"))
     commit = CommitPerformed(iteration=1, commit_hash="abc", message="Do it\n\nwell")
     totals = run_totals(
@@ -219,18 +222,18 @@ def told(cost: float | None, tokens: int) -> UsageUpdate:
         ),
     ],
 )
-def test_the_cost_of_agents_that_were_cut_off(
+def test_the_cost_of_interrupted_agents(
     tmp_path: Path, entries: list[tuple[str | None, Event]], cost: float | None, tokens: int | None
 ) -> None:
-    """An agent that never told its cost at its end counts with what it told last."""
+    """An agent without a final cost counts with its last report."""
     path = journal_of(tmp_path, *[(1.0, stage, event) for stage, event in entries])
     totals = run_totals(read_journal(path))
     usage = None if tokens is None else Usage(output_tokens=tokens)
     assert (cost, usage) == (totals.cost_usd, totals.usage)
 
 
-def test_rounds_of_a_watch(tmp_path: Path) -> None:
-    """Each attempt at an item counts its rounds from 1; a resumed one does not begin anew."""
+def test_iterations_of_a_watch(tmp_path: Path) -> None:
+    """Each attempt at an item counts its iterations from 1; a resumed one continues."""
     first = IterationStart(iteration=1, max_iterations=9)
     retry = WatchItemRetry(filename="a", message="", attempt=1, max_attempts=3, retry_in=1)
     item = WatchProcessingItem(filename="a")

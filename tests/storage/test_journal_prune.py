@@ -1,4 +1,4 @@
-"""Old journals go by age and count, and those that can be resumed by age only."""
+"""Pruning journals by age and count, resumable ones by age only."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.domain.run_state import KnownState
-from cuggino.events import AgentMessage, Event, RunEnded, RunStarted
-from cuggino.storage.journal import Journal, list_journals, prune
-from cuggino.storage.journal_reader import last_entry
+from cuggino.events import AgentMessage, Event, KnownState, RunEnded, RunStarted
+from cuggino.storage.journal import Journal, last_entry, list_journals, prune
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def add(folder: Path, run_id: str, state: KnownState, *, age: float = 0) -> Path:
-    """A journal whose last entry is so many days old."""
+    """Return a journal whose last entry is this many days old."""
     started = RunStarted(run_id=run_id, kind="run", command="cuggino run")
     journal = Journal.create(folder, started, at=NOW - timedelta(days=age + 1), sync=False)
     last: Event = AgentMessage(text="x")
@@ -33,7 +31,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_by_count(tmp_path: Path) -> None:
-    """Of the runs that ended for good the newest stay; the others do not count and all stay."""
+    """The newest finished runs stay; unfinished ones do not count and all stay."""
     states: list[KnownState] = ["approved", "failed", "stalled", "unfinished", "ended", "quota"]
     paths = [add(tmp_path, str(number), state) for number, state in enumerate(states)]
     assert [paths[0]] == prune(tmp_path, now=NOW, days=30, runs=2, keep=())
@@ -42,7 +40,7 @@ def test_by_count(tmp_path: Path) -> None:
 
 
 def test_by_age(tmp_path: Path) -> None:
-    """What said its last word too long ago goes, resumable or not; a long run is as old as that."""
+    """Runs are pruned by the age of their last entry, even resumable ones."""
     states: list[KnownState] = ["approved", "unfinished"]
     for state in states:
         add(tmp_path, f"{state}-29", state, age=29.9)
@@ -51,8 +49,8 @@ def test_by_age(tmp_path: Path) -> None:
     assert ["unfinished-29", "approved-29"] == names(tmp_path)
 
 
-def test_what_is_kept(tmp_path: Path) -> None:
-    """A run that is named is kept, whatever its age and the count."""
+def test_a_named_run_is_kept(tmp_path: Path) -> None:
+    """A run that is named is kept despite its age and the count."""
     add(tmp_path, "1", "approved", age=99)
     add(tmp_path, "2", "approved", age=99)
     add(tmp_path, "3", "approved")
@@ -61,7 +59,7 @@ def test_what_is_kept(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that is no journal goes by the age of the file; other files are not looked at."""
+    """A file that is no journal is pruned by its own age; other files are ignored."""
     for name in ("new.jsonl", "old.jsonl", "old.txt", ".old.jsonl"):
         (tmp_path / name).write_text("?\n")
         when = (NOW - timedelta(days=31 if "old" in name else 1)).timestamp()
@@ -71,8 +69,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert [tmp_path / "new.jsonl"] == list_journals(tmp_path)
 
 
-def test_errors_are_ignored_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot be removed stays, and the others go; without a folder nothing goes."""
+def test_errors_do_not_stop_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be removed stays, and others go; a missing folder is fine."""
     stuck, gone = add(tmp_path, "2", "approved", age=99), add(tmp_path, "1", "approved", age=99)
     unlink = Path.unlink
 
@@ -91,7 +89,7 @@ def test_errors_are_ignored_one_by_one(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("size", [10, 70_000, 1_000_000])
 @pytest.mark.parametrize("torn", [b"", b'{"v":1', b"x" * 70_000])
 def test_the_last_entry(tmp_path: Path, size: int, torn: bytes) -> None:
-    """The last whole entry is found from the end, however long it and what is torn may be."""
+    """The last whole entry is found from the end, for any length of it and of a torn line."""
     path = add(tmp_path, "1", "unfinished")
     journal = Journal.open(path)
     entry = journal.append(AgentMessage(text="x" * size), at=NOW)

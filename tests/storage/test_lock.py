@@ -1,4 +1,4 @@
-"""The lock of a workspace: one writer, and what the others are told about it."""
+"""The lock of a workspace: one writer, and the error for the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SINCE = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 
 
 def holder(root: Path) -> subprocess.Popen[bytes]:
-    """Another process that holds the workspace until it is told to end."""
+    """Another process that holds the workspace until it is stopped."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -37,14 +37,14 @@ def holder(root: Path) -> subprocess.Popen[bytes]:
 
 
 def refusal(workspace: Workspace) -> WorkspaceLocked:
-    """What somebody is told who wants the workspace too."""
+    """Return the error of a second attempt to lock the workspace."""
     with pytest.raises(WorkspaceLocked) as caught, workspace.lock():
         pass
     return caught.value
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """Who comes second is told the folder, the first one's process id, command and start."""
+    """The error names the folder and the owner's process ID, command and start."""
     before = datetime.now(UTC).replace(microsecond=0)
     with no_leaks(), holder(tmp_path) as process:
         refused = refusal(Workspace(tmp_path))
@@ -58,8 +58,8 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_what_the_owner_says_of_itself(tmp_path: Path) -> None:
-    """The owner's file holds process id, start in UTC and command, and so does the refusal."""
+def test_the_owner_file(tmp_path: Path) -> None:
+    """The owner's file and the error have process ID, start in UTC and command."""
     east = SINCE.astimezone(timezone(timedelta(hours=2)))
     with Workspace(tmp_path).lock(command="cuggino watch", since=east):
         expected = {
@@ -92,7 +92,7 @@ def test_the_killed_owner_frees_it(tmp_path: Path) -> None:
 
 
 def test_a_second_run_in_this_process_is_refused(tmp_path: Path) -> None:
-    """Two runs of one process do not share a workspace either."""
+    """Two runs of one process cannot share a workspace."""
     with Workspace(tmp_path).lock():
         for _ in range(2):
             assert os.getpid() == refusal(Workspace(tmp_path)).pid
@@ -101,7 +101,7 @@ def test_a_second_run_in_this_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_sessions_within_a_lock(tmp_path: Path) -> None:
-    """Who holds the workspace may hold sessions in it, one after the other; it stays locked."""
+    """The owner of a lock may open sessions in it, one after another; it stays locked."""
     workspace = Workspace(tmp_path)
     with workspace.lock(command="cuggino watch", since=SINCE):
         for _ in range(2):
@@ -116,7 +116,7 @@ def test_sessions_within_a_lock(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outer", [True, False])
 def test_one_session_at_a_time(tmp_path: Path, outer: bool) -> None:
-    """A second session beside the first, or a second lock, is refused to the holder as well."""
+    """A second session, or a second lock, is refused to the owner as well."""
     workspace = Workspace(tmp_path)
     if outer:
         lock = workspace.lock()
@@ -133,14 +133,14 @@ def test_one_session_at_a_time(tmp_path: Path, outer: bool) -> None:
         pass
 
 
-def test_other_folders_are_free(tmp_path: Path) -> None:
-    """A lock holds for its folder alone."""
+def test_other_folders_are_unaffected(tmp_path: Path) -> None:
+    """A lock applies to its folder only."""
     with Workspace(tmp_path / "a").lock(), Workspace(tmp_path / "b").lock():
         assert (tmp_path / "b/.cuggino").is_dir()
 
 
 def test_it_is_freed_by_an_exception(tmp_path: Path) -> None:
-    """Whatever ends the block frees the workspace and leaves no owner behind."""
+    """Any exception in the block frees the workspace and removes the owner."""
     with pytest.raises(ZeroDivisionError), Workspace(tmp_path).lock():
         raise ZeroDivisionError
     assert not (tmp_path / ".cuggino/lock.json").exists()
@@ -153,7 +153,7 @@ def test_it_is_freed_by_an_exception(tmp_path: Path) -> None:
     ["", "no json", "12", "[]", "{}", '{"pid": "1"}', '{"pid": true, "since": 3, "command": []}'],
 )
 def test_an_unreadable_owner(tmp_path: Path, text: str) -> None:
-    """Where the owner cannot be read, the refusal does without."""
+    """With an unreadable owner file the error leaves out the owner."""
     with Workspace(tmp_path).lock():
         (tmp_path / ".cuggino/lock.json").write_text(text)
         refused = refusal(Workspace(tmp_path))

@@ -15,7 +15,7 @@ from cuggino.storage.moving import digest_of, move_into, reserve
 
 
 def fail_with(number: int) -> Callable[..., None]:
-    """A system call that is refused."""
+    """Make a system call fail."""
 
     def fail(*_args: object, **_kwargs: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -34,7 +34,7 @@ def backlog(tmp_path: Path) -> Backlog:
 
 @pytest.fixture
 def across(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renaming from one folder to another is refused, as between two file systems."""
+    """Make renames between folders fail, as between two file systems."""
     original = Path.replace
 
     def replace(source: Path, target: Path) -> Path:
@@ -46,13 +46,13 @@ def across(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_files(folder: Path) -> dict[str, str]:
-    """Every file below the folder, with its text, but for what keeps runs out of git."""
+    """Return the text of every file below the folder, without the generated `.gitignore`."""
     found = [path for path in folder.rglob("*") if path.name != ".gitignore"]
     return {str(p.relative_to(folder)): p.read_text() for p in found if p.is_file()}
 
 
 def archive(backlog: Backlog) -> object:
-    """Archive the item as it is."""
+    """Archive the unchanged item."""
     return backlog.archive("a.md", "approved", backlog.digest("a.md") or "")
 
 
@@ -85,14 +85,14 @@ def test_a_full_disk(
     call: str,
     deed: Callable[[Backlog], object],
 ) -> None:
-    """Whichever call the full disk refuses, the item stays, and one sentence says so."""
+    """Whichever call the full disk fails, the item stays, with a one-sentence error."""
     with monkeypatch.context() as patch:
         patch.setattr(call, fail_with(errno.ENOSPC))
         with pytest.raises(StorageError) as caught:
             deed(backlog)
     message = caught.value.message
     assert str(tmp_path / ".cuggino/backlog/a.md") in message
-    assert "stays where it is: No space left on device" in message
+    assert "is unchanged: No space left on device" in message
     assert "\n" not in message
     assert {".cuggino/backlog/a.md": "text"} == all_files(tmp_path)
     assert deed(backlog)
@@ -100,7 +100,7 @@ def test_a_full_disk(
 
 @pytest.mark.usefixtures("across")
 def test_another_file_system(tmp_path: Path, backlog: Backlog) -> None:
-    """Where a rename cannot do it the item is copied, and then it is gone from its place."""
+    """Where a rename fails the item is copied and then removed."""
     assert "a.md" == backlog.park("a.md", "why")
     expected = {".cuggino/parked/a.md": "text", ".cuggino/parked/a.md.reason.txt": "why\n"}
     assert expected == all_files(tmp_path)
@@ -111,19 +111,19 @@ def test_another_file_system(tmp_path: Path, backlog: Backlog) -> None:
 def test_a_full_disk_on_another_file_system(
     tmp_path: Path, backlog: Backlog, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """A copy that fails in the middle, or cannot take the item away, leaves the item."""
+    """A copy that fails midway, or cannot remove the item, leaves the item."""
     with monkeypatch.context() as patch:
         patch.setattr(call, fail_with(errno.ENOSPC))
-        with pytest.raises(StorageError, match="stays where it is: No space left"):
+        with pytest.raises(StorageError, match="is unchanged: No space left"):
             backlog.remove("a.md")
     assert "text" == all_files(tmp_path)[".cuggino/backlog/a.md"]
 
 
 @pytest.mark.usefixtures("across")
-def test_edited_while_it_is_copied(
+def test_edited_during_a_copy(
     tmp_path: Path, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edit during the copy is copied as well; a file that never rests stays where it is."""
+    """An edit during the copy is copied as well; a file that keeps changing stays."""
     edits = ["edited"]
 
     def edit(source: Path, _target: Path) -> None:
@@ -134,12 +134,12 @@ def test_edited_while_it_is_copied(
     moved = move_into(backlog.path("a.md"), tmp_path / "there", "a.md", operation="move")
     assert {"there/a.md": "edited"} == all_files(tmp_path)
     edits.extend("edits")
-    with pytest.raises(StorageError, match="stays where it is: it is being written to"):
+    with pytest.raises(StorageError, match="is unchanged: it is being written to"):
         move_into(moved, tmp_path / "back", "a.md", operation="move")
     assert {"there/a.md": "i"} == all_files(tmp_path)
 
 
-def test_an_interruption_takes_nothing_away(
+def test_an_interruption_loses_nothing(
     tmp_path: Path, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C right after the rename leaves the moved item."""
@@ -156,7 +156,7 @@ def test_an_interruption_takes_nothing_away(
 
 
 def test_reserved_names_are_free(tmp_path: Path) -> None:
-    """A taken name gets a number before its suffix, and is left as it is."""
+    """A taken name gets a number before its suffix, and the existing file stays."""
     (tmp_path / "a.md").write_text("mine")
     (tmp_path / "a-2.md").symlink_to("nowhere")
     assert "a-3.md" == reserve(tmp_path, "a.md").name
@@ -166,16 +166,16 @@ def test_reserved_names_are_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 250 + ".md", "ä" * 125 + ".md", "v1. " + "x" * 240])
-def test_long_names_are_cut(tmp_path: Path, name: str) -> None:
-    """A name that is too long with its companions is cut, but keeps its suffix."""
+def test_long_names_are_truncated(tmp_path: Path, name: str) -> None:
+    """A name too long for its companion files is truncated, but keeps its suffix."""
     for _ in range(2):
         made = reserve(tmp_path, name).name
         assert len(os.fsencode(made)) <= 230
         assert made.endswith(".md") == name.endswith(".md")
 
 
-def test_a_long_name_can_go_everywhere(tmp_path: Path) -> None:
-    """An item with the longest name there is can be parked, unparked and archived."""
+def test_an_item_with_a_long_name(tmp_path: Path) -> None:
+    """An item with a name of maximal length can be parked, unparked and archived."""
     workspace = Workspace(tmp_path)
     workspace.open()
     backlog, name = Backlog(workspace), "n" * 252 + ".md"

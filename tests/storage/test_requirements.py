@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.job_verification import VerificationResult
-from cuggino.storage.requirements import check_requirement
+from cuggino.storage.jobs import check_requirement
 from tests.vectors import rows, snake
 
 ROWS = {row["id"]: row for row in rows("lopen_verification") if row["fn"] == "requirement"}
@@ -25,13 +25,13 @@ def project(root: Path, files: dict[str, str]) -> Path:
 
 
 def specified(root: Path, text: str) -> Path:
-    """A project with this specification."""
+    """Return a project with this specification."""
     return project(root, {"docs/requirements/m/SPECIFICATION.md": text})
 
 
 @pytest.mark.parametrize("case", ROWS)
 def test_a_code_is_looked_up(case: str, tmp_path: Path) -> None:
-    """Each recorded look-up is answered as its case says; what is recommended goes first."""
+    """Each recorded look-up is answered as its case expects; recommendations take precedence."""
     row = ROWS[case]
     result = check_requirement(project(tmp_path, row["files"]), row["code"])
     if "recommended_complete" in row:
@@ -57,15 +57,15 @@ def test_a_code_is_looked_up(case: str, tmp_path: Path) -> None:
     ],
 )
 def test_whole_words_are_found(text: str, tmp_path: Path) -> None:
-    """A code is found wherever it stands by itself."""
+    """A code is found wherever it is a whole word."""
     assert check_requirement(specified(tmp_path, text), " REQ-030 ").complete
 
 
 @pytest.mark.parametrize(
     "text", ["REQ-0301", "XREQ-030", "REQ-030-01", "REQ-030.1", "NO-REQ-030", "REQ_030", "REQ-030a"]
 )
-def test_other_codes_are_other_codes(text: str, tmp_path: Path) -> None:
-    """A code within another one is not that code."""
+def test_partial_matches(text: str, tmp_path: Path) -> None:
+    """A code within another one does not match."""
     expected = VerificationResult.failed(
         "Requirement code REQ-030 not found in any SPECIFICATION.md file"
     )
@@ -73,21 +73,21 @@ def test_other_codes_are_other_codes(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["", " ", "\n"])
-def test_a_blank_code_is_refused(code: str, tmp_path: Path) -> None:
-    """A job without a code has none that is valid."""
+def test_a_blank_code_is_invalid(code: str, tmp_path: Path) -> None:
+    """A job without a code has no valid one."""
     expected = VerificationResult.failed("The job names no requirement code")
     assert expected == check_requirement(specified(tmp_path, "REQ-030"), code)
 
 
 def test_without_a_folder_there_is_no_code(tmp_path: Path) -> None:
-    """A project without requirements has none; a file in the place of the folder neither."""
+    """A missing requirements folder, or a file in its place, has no codes."""
     assert not check_requirement(tmp_path, "REQ-1").complete
     (tmp_path / "docs").write_text("REQ-1")
     assert not check_requirement(tmp_path, "REQ-1").complete
 
 
-def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    """Pipes, folders and other bytes than UTF-8 hide nothing that others say."""
+def test_unreadable_files_are_skipped(tmp_path: Path) -> None:
+    """Pipes, folders and non-UTF-8 bytes do not hide codes in other files."""
     base = tmp_path / "docs/requirements"
     (base / "a/SPECIFICATION.md").mkdir(parents=True)
     (base / "b").mkdir()
@@ -100,6 +100,6 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip))
 def test_a_code_is_no_pattern(tmp_path_factory: pytest.TempPathFactory, code: str) -> None:
-    """Any text is looked for as it is written, and none breaks the look-up."""
+    """A code is matched literally, and none breaks the look-up."""
     root = tmp_path_factory.mktemp("project")
     assert not check_requirement(specified(root, "nothing of that"), f"[{code}](").complete

@@ -23,7 +23,7 @@ def session(tmp_path: Path) -> Session:
 
 
 @pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: row["id"])
-def test_markers_as_the_original_wrote_them(session: Session, row: dict[str, str]) -> None:
+def test_markers_match_the_original(session: Session, row: dict[str, str]) -> None:
     """A marker is added to the session file as the original did."""
     marker = Event.registry[row["marker"]].model_validate({"content": row["content"]})
     assert isinstance(marker, LlmMarkerEvent)
@@ -31,14 +31,14 @@ def test_markers_as_the_original_wrote_them(session: Session, row: dict[str, str
     assert row["output"] == session.session_file.read_text()
 
 
-def test_the_rows_not_followed_are_of_later_revisions() -> None:
+def test_exceptions_are_of_later_revisions() -> None:
     """Every row of the first revision is followed, and the others are listed."""
     assert {row["id"] for row in ROWS if row["rev"] == "seed"} == {row["id"] for row in FOLLOWED}
     assert 24 == len(ROWS)
 
 
 def test_the_files(session: Session, tmp_path: Path) -> None:
-    """All files begin with the id; only the session file is there at the start, empty."""
+    """All files start with the ID; only the empty session file exists at the start."""
     assert [
         "the-id.md",
         "the-id.plan.md",
@@ -51,8 +51,8 @@ def test_the_files(session: Session, tmp_path: Path) -> None:
     assert "" == session.session_file.read_text()
 
 
-def test_markers_follow_each_other(session: Session) -> None:
-    """Markers are appended in order, whatever their text."""
+def test_markers_are_appended(session: Session) -> None:
+    """Markers of any text are appended in order."""
     session.append(Note(content="späße\r\n</NOTE> 家"))
     session.append(NoMoreWork(content=""))
     assert (
@@ -72,7 +72,7 @@ class TestPlan:
     def test_it_moves_into_the_session_file(
         self, session: Session, plan: str, expected: str
     ) -> None:
-        """The plan replaces what was there, gets its heading and an empty log; its file goes."""
+        """The plan replaces the content, gets its heading and an empty log; its file is removed."""
         session.append(Note(content="of the round before"))
         session.plan_file.write_text(plan)
         session.commit_plan()
@@ -81,7 +81,7 @@ class TestPlan:
 
     @pytest.mark.parametrize("plan", [None, "", " \n\t"])
     def test_without_a_plan(self, session: Session, plan: str | None) -> None:
-        """A missing or blank plan file is a session error, and the session file stays as it is."""
+        """A missing or blank plan file is a session error, and the session file is unchanged."""
         if plan is not None:
             session.plan_file.write_text(plan)
         session.append(Note(content="kept"))
@@ -93,20 +93,20 @@ class TestPlan:
         assert "kept" in session.session_file.read_text()
 
     def test_text_in_another_encoding(self, session: Session) -> None:
-        """Bytes that are no UTF-8 are replaced."""
+        """Invalid UTF-8 is replaced."""
         session.plan_file.write_bytes(b"# Plan\xff")
         session.commit_plan()
         assert "# Plan\ufffd\n\n# Progress Log\n" == session.session_file.read_text()
 
 
 class TestReview:
-    def test_the_file_counts(self, session: Session) -> None:
-        """What the agent wrote is the review, not its marker."""
+    def test_the_file_takes_precedence(self, session: Session) -> None:
+        """The review is the agent's file, not its marker."""
         session.review_file.write_text("findings\n")
         assert "findings\n" == session.review_text("marker")
 
     @pytest.mark.parametrize("text", [None, "", " \n"])
-    def test_without_one_the_marker_counts(self, session: Session, text: str | None) -> None:
+    def test_the_marker_is_the_fallback(self, session: Session, text: str | None) -> None:
         """Without a file, or with a blank one, the marker's text becomes the review file."""
         if text is not None:
             session.review_file.write_text(text)
@@ -114,7 +114,7 @@ class TestReview:
         assert "marker" == session.review_file.read_text()
 
     def test_it_is_cleared(self, session: Session) -> None:
-        """A cleared review is gone; clearing twice is no error."""
+        """A review is removed; clearing it twice is no error."""
         session.review_file.write_text("stale")
         session.clear_review()
         session.clear_review()
@@ -122,7 +122,7 @@ class TestReview:
 
 
 def test_removal(session: Session, tmp_path: Path) -> None:
-    """All files go, those which are not there are no error, others stay."""
+    """All files of the run are removed, missing ones are no error, others stay."""
     for file in session.files[::2]:
         file.write_text("x")
     other = tmp_path / "other.md"
@@ -132,8 +132,8 @@ def test_removal(session: Session, tmp_path: Path) -> None:
     assert [other] == list(tmp_path.iterdir())
 
 
-def test_a_folder_that_has_gone(tmp_path: Path) -> None:
-    """Without its folder every deed of a session is a storage error that names it."""
+def test_a_missing_folder(tmp_path: Path) -> None:
+    """Without its folder every operation of a session is a storage error that names it."""
     session = Session("the-id", tmp_path / "gone")
     for operation, deed in (
         ("create session", session.create),

@@ -1,4 +1,4 @@
-"""One look at the backlog."""
+"""Snapshots of the backlog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def filled(folder: Path) -> Workspace:
     return workspace
 
 
-def test_items_and_problems_are_seen_together(
+def test_items_and_problems_come_from_one_listing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder is listed once for both."""
@@ -32,12 +32,12 @@ def test_items_and_problems_are_seen_together(
         return visible_entries(folder)
 
     monkeypatch.setattr("cuggino.storage.backlog.visible_entries", note)
-    assert (["a.md", "b.md"], {"empty.md": "it is empty"}) == backlog.survey()
+    assert (["a.md", "b.md"], {"empty.md": "empty"}) == backlog.survey()
     assert 1 == len(looked)
 
 
-def test_what_goes_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is deleted after the folder was listed is neither an item nor a problem."""
+def test_a_file_deleted_during_the_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file deleted after the listing is neither an item nor a problem."""
 
     def listed(folder: Path) -> list[os.DirEntry[str]]:
         entries = visible_entries(folder)
@@ -46,13 +46,13 @@ def test_what_goes_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
 
     backlog = Backlog(filled(tmp_path))
     monkeypatch.setattr("cuggino.storage.backlog.visible_entries", listed)
-    assert (["b.md"], {"empty.md": "it is empty"}) == backlog.survey()
+    assert (["b.md"], {"empty.md": "empty"}) == backlog.survey()
 
 
 def test_an_item_that_cannot_be_read_is_not_archived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows whether it is unchanged, so it stays."""
+    """An unreadable item may have changed, so it stays."""
     workspace = filled(tmp_path)
     backlog = Backlog(workspace)
     digest = backlog.digest("a.md")

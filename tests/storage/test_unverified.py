@@ -1,4 +1,4 @@
-"""The file of the jobs that no run has verified."""
+"""The file of jobs that no run has verified."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import StorageError
-from cuggino.storage.unverified import UnverifiedJobs
+from cuggino.storage.jobs import UnverifiedJobs
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    """Ids come back, and are replaced by those that are written next; the folder is made."""
+def test_ids_round_trip(tmp_path: Path) -> None:
+    """IDs are read back and replaced by the next write; the folder is created."""
     file = UnverifiedJobs(tmp_path / "a" / "jobs.json")
     assert frozenset() == file.read()
     file.write(["J2", "J1", "J2"])
@@ -20,8 +20,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert frozenset() == file.read()
 
 
-def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
-    """The file is left as it is when nothing has changed."""
+def test_the_same_ids_write_nothing(tmp_path: Path) -> None:
+    """Without a change the file is left alone."""
     file = UnverifiedJobs(tmp_path / "jobs.json")
     file.write(["J1"])
     before = file.path.stat().st_ino
@@ -32,8 +32,8 @@ def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "1", "\udcff"])
-def test_anything_else_is_nothing(content: str, tmp_path: Path) -> None:
-    """A file that somebody has spoilt names no job, and is replaced by the next write."""
+def test_invalid_content_is_empty(content: str, tmp_path: Path) -> None:
+    """A corrupt file names no job, and is replaced by the next write."""
     file = UnverifiedJobs(tmp_path / "jobs.json")
     file.path.write_text(content, errors="surrogateescape")
     assert frozenset() == file.read()
@@ -42,7 +42,7 @@ def test_anything_else_is_nothing(content: str, tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    """It is one error that names the file."""
+    """An unwritable path is an error that names the file."""
     (tmp_path / "a").write_text("")
     with pytest.raises(StorageError, match=r"jobs\.json"):
         UnverifiedJobs(tmp_path / "a" / "jobs.json").write(["J1"])

@@ -1,4 +1,4 @@
-"""The file of what is verified."""
+"""The file of verified deliverables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 
 from cuggino.domain.deliverables import Verification
 from cuggino.errors import StorageError
-from cuggino.storage.deliverables import DeliverableStore
-from cuggino.storage.verified import VerifiedFile
+from cuggino.storage.deliverables import DeliverableStore, VerifiedFile
 
 NOW = datetime(2026, 3, 4, 10, 11, 12, tzinfo=UTC)
 
 
 def test_verified_file(tmp_path: Path) -> None:
-    """What one process is told to be verified another one reads; without a file there is none."""
+    """IDs that one process marks as verified are read by another; without a file there are none."""
     store = DeliverableStore(tmp_path)
     kept = VerifiedFile(tmp_path / "folder" / "verified.json")
     assert kept.read() is None
@@ -31,9 +30,9 @@ def test_verified_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"all": "ab", "verified": []}', '{"all": [1]}'])
-def test_a_verified_file_with_something_else(content: str, tmp_path: Path) -> None:
-    """A file that holds something else is an error that names it."""
+def test_a_corrupt_verified_file(content: str, tmp_path: Path) -> None:
+    """A file with other content is an error that names it."""
     path = tmp_path / "verified.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(StorageError, match=r"verified\.json does not hold what is verified"):
+    with pytest.raises(StorageError, match=r"verified\.json is invalid"):
         VerifiedFile(path).read()

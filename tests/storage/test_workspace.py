@@ -1,4 +1,4 @@
-"""The `.cuggino` folder: its folders, its lock, what is stored in it."""
+"""The `.cuggino` folder: its folders, its lock and its files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import pytest
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.storage import Workspace, read_focus, read_text_file
-from cuggino.storage.atomic import write_atomic
 from cuggino.storage.focus import BIGGEST
 from tests.vectors import rows
 
 
 class TestFolders:
-    def test_they_are_made(self, tmp_path: Path) -> None:
-        """Opening makes the folders of the original and two more, and again without an error."""
+    def test_they_are_created(self, tmp_path: Path) -> None:
+        """Opening creates the original's folders and two more, repeatedly without an error."""
         (row,) = (row for row in rows("cuggino_config") if row["op"] == "folders")
         for _ in range(2):
             Workspace(tmp_path).open()
@@ -26,8 +25,8 @@ class TestFolders:
         more = [".cuggino/archive", ".cuggino/parked"]
         assert sorted([*row["expected"], *more]) == sorted(made)
 
-    def test_making_one_touches_nothing(self, tmp_path: Path) -> None:
-        """A workspace that nobody opened is not on the disk."""
+    def test_an_unopened_workspace(self, tmp_path: Path) -> None:
+        """A workspace that was never opened does not exist on disk."""
         Workspace(tmp_path)
         assert [] == list(tmp_path.iterdir())
 
@@ -42,10 +41,10 @@ class TestFolders:
             (".cuggino/tbd", lambda w: w.write_tbd_item("x")),
         ],
     )
-    def test_a_file_in_a_folders_place(
+    def test_a_file_in_place_of_a_folder(
         self, tmp_path: Path, place: str, deed: Callable[[Workspace], object]
     ) -> None:
-        """Where a folder cannot be made, the error names what was tried and the place."""
+        """The error names the operation and the path."""
         file = tmp_path / place
         file.parent.mkdir(exist_ok=True)
         file.write_text("mine")
@@ -56,8 +55,8 @@ class TestFolders:
 
 
 class TestSession:
-    def test_its_files_go_at_the_end(self, tmp_path: Path) -> None:
-        """Whatever ends a session removes its files, and no others."""
+    def test_its_files_are_removed_at_the_end(self, tmp_path: Path) -> None:
+        """However a session ends, its files are removed, and no others."""
         workspace = Workspace(tmp_path)
         workspace.open()
         other = workspace.wip / "left-over.md"
@@ -69,7 +68,7 @@ class TestSession:
         assert [other] == list(workspace.wip.iterdir())
 
     def test_ids_are_ordered_in_time(self, tmp_path: Path) -> None:
-        """Session ids are version 7 UUIDs, which sort by time."""
+        """Session IDs are version 7 UUIDs, which sort by time."""
         ids = []
         for _ in range(3):
             with Workspace(tmp_path).session() as session:
@@ -80,7 +79,7 @@ class TestSession:
 
 class TestItems:
     def test_spec_issues_are_ordered_in_time(self, tmp_path: Path) -> None:
-        """Each issue is a file of its own, named so that the names sort by time."""
+        """Each issue is a separate file whose name sorts by time."""
         workspace = Workspace(tmp_path)
         names = [workspace.write_spec_issue(f"issue {n}") for n in range(50)]
         assert sorted(set(names)) == names
@@ -90,44 +89,16 @@ class TestItems:
         ]
         assert sorted(names) == sorted(file.name for file in workspace.spec_issues.iterdir())
 
-    def test_findings_have_a_folder_of_their_own(self, tmp_path: Path) -> None:
-        """A finding of the audit is stored in `tbd`, as it is."""
+    def test_findings_have_a_separate_folder(self, tmp_path: Path) -> None:
+        """A finding of the audit is stored verbatim in `tbd`."""
         workspace = Workspace(tmp_path)
         name = workspace.write_tbd_item("späße\r\n")
         assert "späße\r\n".encode() == (workspace.tbd / name).read_bytes()
 
 
-class TestAtomicWriting:
-    def test_the_new_text_takes_the_place(self, tmp_path: Path) -> None:
-        """The file has the new text byte for byte, and nothing lies beside it."""
-        file = tmp_path / "file.md"
-        for text in ("old", "new\r\n\n"):
-            write_atomic(file, text)
-        assert b"new\r\n\n" == file.read_bytes()
-        assert [file] == list(tmp_path.iterdir())
-
-    @pytest.mark.parametrize("method", ["replace", "open"])
-    def test_a_failure_leaves_the_old_text(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-    ) -> None:
-        """If writing or renaming fails the old text is there, and nothing lies beside it."""
-        file = tmp_path / "file.md"
-        write_atomic(file, "old")
-
-        def fail(*_args: object, **_kwargs: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, method, fail)
-            with pytest.raises(OSError, match="No space left"):
-                write_atomic(file, "new")
-        assert "old" == file.read_text()
-        assert [file] == list(tmp_path.iterdir())
-
-
 class TestFocus:
-    def test_a_text_is_taken_as_it_is(self, tmp_path: Path) -> None:
-        """A focus without `@` in front is what the agent is told."""
+    def test_a_text_is_used_verbatim(self, tmp_path: Path) -> None:
+        """A focus without a leading `@` is passed to the agent."""
         for text in ("add a page", " padded ", "mail a@b.c", "two\nlines"):
             assert text == read_focus(text, tmp_path)
 
@@ -135,7 +106,7 @@ class TestFocus:
         """`@path` becomes the path and the content of the file, relative to the project."""
         (tmp_path / "deep").mkdir()
         (tmp_path / "deep/page.md").write_text("\n# Page\n\nblue\n")
-        expected = "The file `deep/page.md`, which says:\n\n# Page\n\nblue"
+        expected = "The file `deep/page.md`, with this content:\n\n# Page\n\nblue"
         assert expected == read_focus("@deep/page.md", tmp_path)
         absolute = tmp_path / "deep/page.md"
         assert f"`{absolute}`" in read_focus(f"@{absolute}", tmp_path / "deep")
@@ -150,7 +121,7 @@ class TestFocus:
             ("@blank.md", "--focus @blank.md: .* is empty"),
         ],
     )
-    def test_what_cannot_be_used(self, tmp_path: Path, focus: str, words: str) -> None:
+    def test_invalid_focus(self, tmp_path: Path, focus: str, words: str) -> None:
         """A blank focus, a missing file and a blank one are errors with a hint, and code 2."""
         (tmp_path / "blank.md").write_text(" \n")
         with pytest.raises(ConfigError, match=words) as caught:
@@ -158,13 +129,13 @@ class TestFocus:
         assert caught.value.hint
         assert 2 == caught.value.code
 
-    def test_a_named_file(self, tmp_path: Path) -> None:
+    def test_a_file_of_another_option(self, tmp_path: Path) -> None:
         """The error of another option's file names that option."""
         with pytest.raises(ConfigError, match=r"^--review: .*gone\.md cannot be read"):
             read_text_file(tmp_path / "gone.md", what="--review")
 
-    def test_a_file_beyond_every_model(self, tmp_path: Path) -> None:
-        """What no agent can be told is refused unread; what just fits is told whole."""
+    def test_an_oversized_file(self, tmp_path: Path) -> None:
+        """A file too large for any model is rejected unread; one that just fits is passed whole."""
         page = tmp_path / "page.md"
         page.write_text("è" * BIGGEST)
         assert BIGGEST == len(read_text_file(page, what="--focus"))

@@ -1,4 +1,4 @@
-"""What of the `.cuggino` folder git leaves alone in a project whose agents commit themselves."""
+"""The `.gitignore` of the `.cuggino` folder, for agents that commit themselves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cuggino.errors import StorageError
 from cuggino.storage import Workspace
 
 
-def test_files_of_runs_are_no_part_of_commits(tmp_path: Path) -> None:
-    """What belongs to runs on this machine is ignored by git, what a person works with is not."""
+def test_run_files_are_ignored(tmp_path: Path) -> None:
+    """Git ignores the files of runs on this machine, but not those a person works with."""
     workspace = Workspace(tmp_path)
     with workspace.session() as session:
         workspace.write_spec_issue("unclear")
@@ -34,8 +34,8 @@ def test_files_of_runs_are_no_part_of_commits(tmp_path: Path) -> None:
     assert {".gitignore", "backlog", "spec-issues"} == {name.parts[1] for name in names}
 
 
-def test_a_gitignore_of_somebody_stays(tmp_path: Path) -> None:
-    """One that is there is not changed, however often it is asked for."""
+def test_an_existing_gitignore_is_kept(tmp_path: Path) -> None:
+    """An existing file is never changed."""
     workspace = Workspace(tmp_path)
     ignore = workspace.folder / ".gitignore"
     workspace.folder.mkdir()
@@ -51,7 +51,7 @@ def test_a_gitignore_of_somebody_stays(tmp_path: Path) -> None:
 
 
 def test_a_gitignore_that_cannot_be_written(tmp_path: Path) -> None:
-    """It is an error of the workspace that names what was tried."""
+    """The workspace error names the operation."""
     (tmp_path / ".cuggino" / "..gitignore.tmp").mkdir(parents=True)
     with pytest.raises(StorageError, match="gitignore") as refused:
         Workspace(tmp_path).open()

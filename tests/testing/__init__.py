@@ -1,1 +1,1 @@
-"""Tests of the doubles and of the suite for agents."""
+"""Tests of the test doubles and of the conformance suite for agents."""

@@ -1,4 +1,4 @@
-"""Agents that each break one rule, and keep all others."""
+"""Agents that each break a few rules and keep all others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -15,9 +16,10 @@ from reactivex import Observable, operators as ops
 from typing_extensions import override
 
 from cuggino.agents import Capabilities, SpawnOptions
-from cuggino.errors import AgentFailure, AgentNotFound
+from cuggino.errors import AgentFailed, AgentFailure, AgentNotFound
 from cuggino.events import (
     AgentMessage,
+    GuardDenied,
     LlmAgentEvent,
     MessageDelta,
     SessionEnded,
@@ -28,13 +30,15 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from cuggino.operators import mapcat
+from cuggino.guard.policy import Policy
+from cuggino.operators import emit, mapcat
 from cuggino.operators.flow import Flow
-from cuggino.security.policy import Policy
-from tests.testing.plain_agent import PlainAgent
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from cuggino.testing.conformance.rules import Rules
+from tests.testing.plain_agent import GuardedPlainAgent, PlainAgent
 
 _ARGUMENT = 128 * 1024
-"""The bytes that one argument of a program can have."""
+"""The maximum size of one program argument in bytes."""
 
 
 class TalksOn(PlainAgent):
@@ -46,8 +50,8 @@ class TalksOn(PlainAgent):
 class BeginsSilently(PlainAgent):
     @override
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        told = ops.filter(lambda event: not isinstance(event, SystemMessage))
-        return super().spawn(options).pipe(told)
+        kept = ops.filter(lambda event: not isinstance(event, SystemMessage))
+        return super().spawn(options).pipe(kept)
 
 
 class SpeaksLate(PlainAgent):
@@ -109,8 +113,10 @@ class LosesOutput(PlainAgent):
         return super().result(call, "" if failed else output, failed)
 
 
-class SaysItCannotResume(PlainAgent):
-    can_resume = False
+class HasNoVersion(PlainAgent):
+    @override
+    def check(self) -> str:
+        return ""
 
 
 class PutsPromptsInArguments(PlainAgent):
@@ -152,16 +158,6 @@ class ClaimsServers(PlainAgent):
     @override
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, mcp=True)
-
-
-class ClaimsAGuard(PlainAgent):
-    @property
-    @override
-    def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, guard="calls")
-
-    def check_guard(self, policy: Policy) -> None:
-        """Nothing is looked at."""
 
 
 class NeedsNoLeave(PlainAgent):
@@ -237,7 +233,7 @@ class LeavesItsFiles(PlainAgent):
 
 class LeavesItsTools(PlainAgent):
     left: ClassVar[list[subprocess.Popen[bytes]]] = []
-    """To be waited for when somebody has ended them."""
+    """Processes to reap once they have been terminated."""
 
     @override
     def process(self, command: str, options: SpawnOptions) -> Observable[bytes]:
@@ -251,38 +247,180 @@ class LeavesItsTools(PlainAgent):
         return rx.defer(start)
 
 
-BROKEN: Mapping[type[PlainAgent], str] = MappingProxyType(
+class TakesABadRequestForACrash(PlainAgent):
+    @override
+    def reason(self, kind: str) -> AgentFailure:
+        return "crash" if kind == "bad_request" else super().reason(kind)
+
+
+class TakesALongPromptForABadRequest(PlainAgent):
+    @override
+    def reason(self, kind: str) -> AgentFailure:
+        return "bad_request" if kind == "too_long" else super().reason(kind)
+
+
+class GivesNoHint(PlainAgent):
+    @override
+    def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
+        yield from emit(SessionEnded(outcome="failed", session_id=session))
+        hint = None if reason == "auth" else "try again"
+        raise AgentFailed("the plain agent failed", reason=reason, hint=hint)
+
+
+class DoesNotReportTheReset(PlainAgent):
+    @override
+    def lifted(self) -> datetime | None:
+        return None
+
+
+class GivesUpAtOnce(PlainAgent):
+    @override
+    def retries(self) -> bool:
+        return False
+
+
+class ForgetsFailedSessions(PlainAgent):
+    @override
+    def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
+        self.model.memory.pop(session, None)
+        yield from super().fail(reason, session)
+
+
+class JudgesNoFiles(GuardedPlainAgent):
+    @override
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        if call.name in ("Write", "Edit") and policy.role == "implementing":
+            return None
+        return super().verdict(call, options, policy)
+
+
+class LosesItsDenials(GuardedPlainAgent):
+    @override
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        found = super().verdict(call, options, policy)
+        return found and found.model_copy(update={"tool_use_id": "unknown"})
+
+
+class PlansFreely(GuardedPlainAgent):
+    @override
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        return None if policy.role == "planning" else super().verdict(call, options, policy)
+
+
+class ReadsEverything(GuardedPlainAgent):
+    @override
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        return None if call.name == "Read" else super().verdict(call, options, policy)
+
+
+class RunsUnlistedPrograms(GuardedPlainAgent):
+    @override
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        return super().verdict(call, options, policy._replace(level="roles"))
+
+
+class ResumesUnguarded(GuardedPlainAgent):
+    @override
+    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+        return None if options.resume_session_id else super().judge(call, options)
+
+
+class ObeysTheProject(GuardedPlainAgent):
+    @override
+    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+        if (options.cwd / "plain.json").exists():
+            return None
+        return super().judge(call, options)
+
+
+class KeepsStartupFiles(GuardedPlainAgent):
+    @override
+    def startup(self, ambient: Mapping[str, str]) -> Mapping[str, str]:
+        return ambient
+
+
+class StartsUnguarded(GuardedPlainAgent):
+    @override
+    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
+        yield from emit()
+
+
+class FailsOpen(GuardedPlainAgent):
+    @override
+    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+        return None if self.broken("raises") else super().judge(call, options)
+
+
+class NoticesNothing(GuardedPlainAgent):
+    @override
+    def broken(self, fault: str) -> bool:
+        return fault != "silent" and super().broken(fault)
+
+
+class CannotBeChecked(GuardedPlainAgent):
+    @override
+    def check_guard(self, policy: Policy) -> None:
+        raise AssertionError("there is nothing to check")
+
+
+BROKEN: Mapping[type[PlainAgent], tuple[type[Rules], tuple[str, ...]]] = MappingProxyType(
     {
-        TalksOn: "the_end_is_the_end",
-        BeginsSilently: "the_start_is_told",
-        SpeaksLate: "events_come_in_order",
-        LosesSpaces: "text_is_whole",
-        NamesDeltasAnew: "deltas_make_up_their_message",
-        ThinksAloud: "reasoning_is_no_text",
-        HasNamesOfItsOwn: "tools_are_told_as_claude_code_names_them",
-        LosesIds: "results_are_paired_with_their_calls",
-        NeverErrs: "a_command_that_fails_is_an_error",
-        LosesOutput: "results_have_what_their_tools_said",
-        SaysItCannotResume: "it_is_an_agent",
-        PutsPromptsInArguments: "a_long_prompt_arrives",
-        PutsSystemPromptsInArguments: "a_long_system_prompt_arrives",
-        HasOneModel: "the_model_is_the_one_asked_for",
-        KeepsItsEnvironment: "the_environment_arrives",
-        WorksInAnotherFolder: "it_works_in_its_folder",
-        AsksSomebody: "nobody_is_asked",
-        ClaimsServers: "servers_of_tools_are_started",
-        ClaimsAGuard: "a_policy_is_held",
-        NeedsNoLeave: "nothing_is_written_without_leave",
-        Forgets: "a_session_is_gone_on_with",
-        ResumesAnything: "a_session_that_is_not_there",
-        CountsNothing: "a_session_tells_what_it_took",
-        AddsUp: "a_resumed_session_tells_what_it_took_itself",
-        TakesABrokenServiceForACrash: "a_service_that_fails",
-        TakesALimitForTheKey: "too_many_requests",
-        TakesACutForTheEnd: "a_cut_stream_is_no_success",
-        SaysNotWhatToDo: "a_missing_program",
-        LeavesItsFiles: "a_session_leaves_nothing",
-        LeavesItsTools: "ended_while_a_tool_runs",
+        TalksOn: (AgentConformance, ("session_ended_is_last",)),
+        BeginsSilently: (AgentConformance, ("start",)),
+        SpeaksLate: (AgentConformance, ("order",)),
+        LosesSpaces: (AgentConformance, ("text",)),
+        NamesDeltasAnew: (AgentConformance, ("deltas",)),
+        ThinksAloud: (AgentConformance, ("reasoning",)),
+        HasNamesOfItsOwn: (AgentConformance, ("tool_names",)),
+        LosesIds: (AgentConformance, ("results",)),
+        NeverErrs: (AgentConformance, ("failed_command",)),
+        LosesOutput: (AgentConformance, ("outputs",)),
+        HasNoVersion: (AgentConformance, ("is_an_agent",)),
+        PutsPromptsInArguments: (AgentConformance, ("long_prompt",)),
+        PutsSystemPromptsInArguments: (AgentConformance, ("long_system_prompt",)),
+        HasOneModel: (AgentConformance, ("model",)),
+        KeepsItsEnvironment: (AgentConformance, ("environment",)),
+        WorksInAnotherFolder: (AgentConformance, ("working_directory",)),
+        AsksSomebody: (AgentConformance, ("asks_nobody",)),
+        ClaimsServers: (AgentConformance, ("mcp_server",)),
+        NeedsNoLeave: (AgentConformance, ("needs_permission",)),
+        Forgets: (AgentConformance, ("resume",)),
+        ResumesAnything: (AgentConformance, ("resume_unknown_session",)),
+        CountsNothing: (AgentConformance, ("usage",)),
+        AddsUp: (AgentConformance, ("usage_of_a_resumed_session",)),
+        TakesABrokenServiceForACrash: (
+            FailureConformance,
+            ("server_error", "resume_after_failure"),
+        ),
+        TakesALimitForTheKey: (FailureConformance, ("rate_limit",)),
+        TakesACutForTheEnd: (FailureConformance, ("cut_stream",)),
+        SaysNotWhatToDo: (FailureConformance, ("missing_program",)),
+        LeavesItsFiles: (AgentConformance, ("leaves_nothing",)),
+        LeavesItsTools: (
+            FailureConformance,
+            ("dispose_while_a_tool_runs", "subscriber_takes_one_event", "subscriber_raises"),
+        ),
+        TakesABadRequestForACrash: (FailureConformance, ("bad_request",)),
+        TakesALongPromptForABadRequest: (FailureConformance, ("prompt_too_long",)),
+        GivesNoHint: (FailureConformance, ("bad_key", "no_login")),
+        DoesNotReportTheReset: (FailureConformance, ("usage_limit",)),
+        GivesUpAtOnce: (FailureConformance, ("transient_failure", "transient_cut")),
+        ForgetsFailedSessions: (FailureConformance, ("resume_after_failure",)),
+        JudgesNoFiles: (GuardConformance, ("files",)),
+        LosesItsDenials: (GuardConformance, ("commands", "ids")),
+        PlansFreely: (GuardConformance, ("planning",)),
+        ReadsEverything: (GuardConformance, ("verifying",)),
+        RunsUnlistedPrograms: (GuardConformance, ("listed_programs",)),
+        ResumesUnguarded: (GuardConformance, ("resumed_session",)),
+        ObeysTheProject: (
+            GuardConformance,
+            ("settings_of_the_project", "settings_during_the_session"),
+        ),
+        KeepsStartupFiles: (GuardConformance, ("startup_files",)),
+        StartsUnguarded: (GuardConformance, ("broken_at_the_start",)),
+        FailsOpen: (GuardConformance, ("broken_later",)),
+        NoticesNothing: (GuardConformance, ("not_asked",)),
+        CannotBeChecked: (GuardConformance, ("check",)),
     }
 )
-"""Which rule each of them breaks."""
+"""The suite and the rules that each agent fails."""

@@ -1,10 +1,10 @@
-"""What the tests of the virtual runtime share: a loop that plans and reviews at once."""
+"""A loop that plans and reviews immediately, shared by the tests of the virtual runtime."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.events import SessionEnded
 from cuggino.testing import AgentRun, Say
 
@@ -16,5 +16,5 @@ ENDED = SessionEnded(outcome="completed", cost_usd=0.5)
 
 
 def runs(*implementing: Any) -> dict[Role, list[Any]]:
-    """The sessions of the loop, with these for implementing."""
+    """Return the sessions of the loop, with these for the implementer."""
     return {"planning": [PLANNED], "implementing": list(implementing), "reviewing": [APPROVED]}

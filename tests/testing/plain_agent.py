@@ -1,10 +1,11 @@
-"""A whole agent in this process, and ways to break it: what the rules for agents are tried on."""
+"""A complete in-process agent on which the conformance suites are tested."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,23 @@ import reactivex as rx
 from reactivex import Observable, operators as ops
 from typing_extensions import override
 
-from cuggino.agents import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.errors import AgentFailed, AgentFailure, AgentNotFound, ProcessFailed
+from cuggino.agents import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base.guard import NOT_JUDGED, make_guard
+from cuggino.agents.claude.guard import try_out
+from cuggino.errors import (
+    AgentFailed,
+    AgentFailure,
+    AgentNotFound,
+    GuardNotLive,
+    ProcessFailed,
+    QuotaExceeded,
+)
 from cuggino.events import (
     AgentMessage,
+    GuardDenied,
     LlmAgentEvent,
     MessageDelta,
+    RateLimited,
     SessionEnded,
     SystemMessage,
     Thinking,
@@ -27,51 +39,65 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
+from cuggino.guard import hook
+from cuggino.guard.policy import Policy
 from cuggino.operators import ask, emit, flow
 from cuggino.operators.flow import Flow
 from cuggino.sources import process_lines
 from cuggino.testing import (
+    Call,
     CannotPlay,
+    Delegate,
+    Edit,
     Fail,
     Fault,
+    Meanwhile,
+    ModelRequest,
     Play,
     PlayArena,
+    Read,
     Run,
     Say,
     Think,
-    Told,
     Turn,
     Write,
     acts_of,
 )
+from cuggino.testing.conformance.arena import GuardFault
 
 REASONS: dict[str, AgentFailure] = {
+    "bad_request": "bad_request",
     "bad_key": "auth",
     "rate_limit": "rate_limit",
+    "too_long": "prompt_too_long",
     "overload": "overloaded",
     "server_error": "server",
     "no_connection": "connection",
     "cut": "connection",
 }
+LIFTED = timedelta(hours=1)
+"""Time until a usage limit resets."""
+
 _PIECE = 24
 
 
 @dataclass
 class Model:
-    """What a session of the agent talks to."""
+    """The model behind a session."""
 
     turns: Sequence[Turn]
     fault: Fault | None
     memory: dict[str, list[str]]
-    """What was said in each session that there was."""
-    told: list[Told] = field(default_factory=list)
+    """The conversations of all sessions."""
+    requests: list[ModelRequest] = field(default_factory=list)
+    guard_faults: list[str] = field(default_factory=list)
+    ambient: Mapping[str, str] = field(default_factory=dict)
 
 
-class PlainAgent:
-    """An agent that does what the turns say, with tools of its own."""
+class PlainAgent(LlmAgent):
+    """An agent that plays the turns with built-in tools."""
 
     name = "plain"
-    can_resume = True
     tools: tuple[str, ...] = ("shell", "write")
 
     def __init__(self, model: Model) -> None:
@@ -80,86 +106,130 @@ class PlainAgent:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it does."""
+        """Return the capabilities."""
         return Capabilities(resume=True, cost="tokens", deltas=True)
 
     def check(self) -> str:
-        """Always there."""
+        """Return the version."""
         return "1"
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Nothing to talk to."""
-        return 0
-
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """One session."""
+        """Run one session."""
         return flow(lambda: self.story(options))
 
     def story(self, options: SpawnOptions) -> Flow[None]:
-        """The session from its start to its end."""
+        """Play the session from its start to its end."""
         if self.model.fault == "missing_program":
             raise self.missing()
         yield from emit(SystemMessage(text="plain has started"))
         session = options.resume_session_id or f"plain-{len(self.model.memory)}"
         if options.resume_session_id and not self.knows(session):
             yield from self.fail("bad_request", session)
+        if self.model.fault == "no_login":
+            yield from self.fail("auth", session)
+        yield from self.begin(options, session)
         said = self.model.memory.setdefault(session, [])
         said.append(self.prompt_of(options))
         answers = 0
         for turn in self.model.turns:
             self.ask_model(options, said, is_resumed=options.resume_session_id is not None)
             answers += 1
-            for number, act in enumerate(acts_of(turn)):
+            acts = acts_of(turn)
+            for number, act in enumerate(acts):
                 match act:
-                    case Say(text) if Fail("cut") in acts_of(turn)[number:]:
+                    case Say(text) if any(act in acts[number:] for act in self.cuts()):
                         yield from emit(*self.deltas(text[:_PIECE], "cut"))
                     case Say(text):
                         said.append(text)
                         yield from emit(*self.message(text, f"message {next(self._ids)}"))
                     case Think(text):
                         yield from emit(self.thought(text))
-                    case Run() | Write():
+                    case Run() | Write() | Edit() | Read():
                         said.append((yield from self.use(act, options)))
+                    case Meanwhile(action):
+                        action()
                     case Fail("hang"):
                         yield from ask(rx.never())
+                    case Fail("usage_limit"):
+                        yield from self.limit(session)
+                    case Fail(_, int()) if self.retries():
+                        pass
                     case Fail(kind):
                         yield from self.fail(self.reason(kind), session)
-            if not any(isinstance(act, Run | Write) for act in acts_of(turn)):
+                    case _:
+                        raise CannotPlay("it has no sub-agents and no servers of tools")
+            if not any(isinstance(act, Run | Write | Edit | Read | Fail) for act in acts):
                 break
         usage = self.usage(answers, options)
         yield from emit(UsageUpdate(usage=usage))
         yield from emit(SessionEnded(outcome="completed", usage=usage, session_id=session))
 
+    def cuts(self) -> tuple[Fail, Fail]:
+        """Return the failures in the middle of a text."""
+        return Fail("cut"), Fail("cut", times=1)
+
+    def limit(self, session: str) -> Flow[None]:
+        """End with a usage limit."""
+        lifted = self.lifted()
+        yield from emit(RateLimited(status="rejected", resets_at=lifted))
+        yield from emit(SessionEnded(outcome="quota", session_id=session))
+        raise QuotaExceeded("the limit is reached", resets_at=lifted)
+
     def ask_model(self, options: SpawnOptions, said: Sequence[str], *, is_resumed: bool) -> None:
-        """Put the question of the next turn to the model."""
-        told = Told(
+        """Send the request of the next turn to the model."""
+        request = ModelRequest(
             system=self.system_of(options),
             text="\n".join(said),
             tools=self.tools,
             model=options.model or "plain-model",
         )
-        self.model.told.append(told)
+        self.model.requests.append(request)
 
-    def use(self, act: Run | Write, options: SpawnOptions) -> Flow[str]:
-        """Use the tool; gives what it said."""
+    def use(self, act: Run | Write | Edit | Read, options: SpawnOptions) -> Flow[str]:
+        """Use the tool and return its output."""
         call = f"call {next(self._ids)}"
-        if isinstance(act, Run):
-            yield from emit(self.call("Bash", {"command": act.command}, call))
-        else:
-            yield from emit(self.call("Write", {"file_path": act.path}, call))
-        output, failed = "not without leave", True
-        if self.may(options) and isinstance(act, Run):
-            output, failed = yield from self.run(act.command, options)
-        elif self.may(options) and isinstance(act, Write):
-            file = options.cwd / act.path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(act.text)
-            output, failed = "written", False
+        made = self.call_of(act, call)
+        yield from emit(made)
+        denial = self.judge(made, options)
+        if denial is not None:
+            yield from emit(denial, self.result(call, denial.reason, failed=True))
+            return denial.reason
+        output, failed = "no permission", not isinstance(act, Read)
+        match act:
+            case Read(path):
+                output = (options.cwd / path).read_text()
+            case Run(command) if self.may(options):
+                output, failed = yield from self.run(command, options)
+            case Write(path, text) if self.may(options):
+                output, failed = self.write(options.cwd / path, text)
+            case Edit(path, old, new) if self.may(options):
+                file = options.cwd / path
+                output, failed = self.write(file, file.read_text().replace(old, new))
+            case _:
+                pass
         yield from emit(self.result(call, output, failed))
         return output
 
+    def write(self, file: Path, text: str) -> tuple[str, bool]:
+        """Write the file; return the output of the tool and whether it failed."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return "written", False
+
+    def call_of(self, act: Run | Write | Edit | Read, call: str) -> ToolCall:
+        match act:
+            case Run(command):
+                return self.call("Bash", {"command": command}, call)
+            case Write(path, text):
+                return self.call("Write", {"file_path": path, "content": text}, call)
+            case Edit(path, old, new):
+                given = {"file_path": path, "old_string": old, "new_string": new}
+                return self.call("Edit", given, call)
+            case Read(path):
+                return self.call("Read", {"file_path": path}, call)
+
     def run(self, command: str, options: SpawnOptions) -> Flow[tuple[str, bool]]:
-        """Run the command; gives its output, and whether it failed."""
+        """Run the command; return its output and whether it failed."""
         lines: list[str] = []
 
         def keep(line: bytes) -> None:
@@ -174,9 +244,22 @@ class PlainAgent:
     def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
         """End with this error."""
         yield from emit(SessionEnded(outcome="failed", session_id=session))
-        raise AgentFailed("the plain agent failed", reason=reason)
+        hint = {"auth": "log in", "bad_request": "start a new session"}.get(reason)
+        raise AgentFailed("the plain agent failed", reason=reason, hint=hint)
 
-    # What follows is what broken agents do in another way.
+    # Broken agents override these.
+
+    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
+        yield from emit()
+
+    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+        return None
+
+    def retries(self) -> bool:
+        return True
+
+    def lifted(self) -> datetime | None:
+        return datetime.now(UTC) + LIFTED
 
     def missing(self) -> AgentNotFound:
         return AgentNotFound("there is no plain agent", hint="make one")
@@ -217,7 +300,7 @@ class PlainAgent:
 
     def process(self, command: str, options: SpawnOptions) -> Observable[bytes]:
         return process_lines(
-            ["/bin/sh", "-c", command],
+            ["/bin/bash", "-c", command],
             cwd=options.cwd,
             env=self.env(options),
             merge_stderr=True,
@@ -235,33 +318,126 @@ class PlainPlay:
     agent: PlainAgent
     model: Model
 
-    def told(self) -> Sequence[Told]:
-        """Every request."""
-        return self.model.told
+    def requests(self) -> Sequence[ModelRequest]:
+        """Return every request."""
+        return self.model.requests
 
-    def taken(self) -> Usage:
-        """What its requests took."""
-        asked = len(self.model.told)
+    def usage(self) -> Usage:
+        """Return the usage of its requests."""
+        asked = len(self.model.requests)
         return Usage(input_tokens=10 * asked, output_tokens=asked)
 
 
 class PlainArena(PlayArena):
-    """The plain agent, or one of its kind that is broken."""
+    """The plain agent, or a broken variant."""
 
     patience = 10.0
+    limit_lasts = LIFTED.total_seconds()
     other_model = "other-model"
     made: Callable[[Model], PlainAgent] = PlainAgent
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.memory: dict[str, list[str]] = {}
+        self.broken: list[str] = []
 
     @override
     @contextmanager
     def play(self, turns: Sequence[Turn], fault: Fault | None) -> Iterator[Play]:
-        model = Model(turns, fault, self.memory)
+        for turn in turns:
+            if any(isinstance(act, Delegate | Call) for act in acts_of(turn)):
+                raise CannotPlay("it has no sub-agents and no servers of tools")
+        model = Model(turns, fault, self.memory, guard_faults=self.broken, ambient=self.ambient)
         yield PlainPlay(type(self).made(model), model)
 
     @override
     def program(self) -> int:
         raise CannotPlay("it has no program but its tools")
+
+    @override
+    def guard_faults(self, when: GuardFault) -> Sequence[str]:
+        return {"at the start": ("no parser",), "later": ("raises",), "unasked": ("silent",)}[when]
+
+    @override
+    @contextmanager
+    def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
+        self.broken[:] = [fault] if when == "at the start" else []
+        yield lambda: self.broken.append(fault)
+        self.broken.clear()
+
+    @override
+    def hostile_settings(self) -> Sequence[Mapping[str, str]]:
+        return [{"plain.json": '{"guard": false}'}]
+
+
+class GuardedPlainAgent(PlainAgent):
+    """A plain agent with a guard."""
+
+    @property
+    @override
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, guard="calls")
+
+    def check_guard(self, policy: Policy) -> None:
+        """Check the guard without a session."""
+        try_out(make_guard(policy))
+
+    @override
+    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
+        if options.guard is not None and self.broken("no parser"):
+            yield from emit(SessionEnded(outcome="failed", session_id=session))
+            raise GuardNotLive("the guard does not work")
+
+    def broken(self, fault: str) -> bool:
+        return fault in self.model.guard_faults
+
+    @override
+    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+        if options.guard is None:
+            return None
+        if self.broken("raises"):
+            return GuardDenied(tool=call.name, tool_use_id=call.id, part="", reason=NOT_JUDGED)
+        return self.verdict(call, options, options.guard)
+
+    @override
+    def use(self, act: Run | Write | Edit | Read, options: SpawnOptions) -> Flow[str]:
+        output = yield from super().use(act, options)
+        if options.guard is not None and self.broken("silent"):
+            yield from emit(SessionEnded(outcome="failed"))
+            raise GuardNotLive("a tool was used without its verdict")
+        return output
+
+    @override
+    def env(self, options: SpawnOptions) -> dict[str, str]:
+        return {**super().env(options), **self.startup(self.model.ambient)}
+
+    def startup(self, ambient: Mapping[str, str]) -> Mapping[str, str]:
+        return {name: text for name, text in ambient.items() if name != "BASH_ENV"}
+
+    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+        """Return the denial of the call, None when it is allowed."""
+        guard = make_guard(policy)
+        asked = {
+            "hook_event_name": "PreToolUse",
+            "cwd": str(options.cwd),
+            "tool_name": call.name,
+            "tool_input": call.input,
+            "tool_use_id": call.id,
+        }
+        answer = hook.answer(
+            asked, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="allow"
+        )["cuggino"]
+        part, reason = answer.get("part"), answer.get("reason")
+        given = call.input if isinstance(call.input, dict) else {}
+        place = (options.cwd / str(given.get("file_path", ""))).resolve()
+        if call.name == "Read" and policy.scoped_reads and not place.is_relative_to(options.cwd):
+            part, reason = str(place), "Only the project may be read."
+        if reason is None:
+            return None
+        return GuardDenied(tool=call.name, tool_use_id=call.id, part=str(part), reason=reason)
+
+
+class GuardedPlainArena(PlainArena):
+    """The guarded plain agent, or a broken variant."""
+
+    made: Callable[[Model], PlainAgent] = GuardedPlainAgent

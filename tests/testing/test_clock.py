@@ -1,4 +1,4 @@
-"""The virtual clock: it jumps over waits, and waits for what happens outside."""
+"""The virtual clock: it skips waits and waits for processes and threads."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from cuggino.testing.runtime import play
     ("words", "length"),
     [("100ms", 0.1), ("30s", 30), ("5m", 300), ("2h30m", 9000), ("1d", 86_400), (7, 7)],
 )
-def test_lengths_of_time(words: str | float, length: float) -> None:
-    """A length of time is a number of seconds, or words with units."""
+def test_durations(words: str | float, length: float) -> None:
+    """A duration is a number of seconds or text with units."""
     assert length == seconds(words)
 
 
 @pytest.mark.parametrize("words", ["", "5", "h", "5 h", "5x", "-5s", "1m later"])
-def test_what_is_no_length_of_time(words: str) -> None:
-    """Words that are no length of time are refused, with words that are."""
-    with pytest.raises(ValueError, match="is no length of time; say it as 100ms"):
+def test_invalid_durations(words: str) -> None:
+    """An invalid duration is rejected with valid examples."""
+    with pytest.raises(ValueError, match="is not a duration; write it as 100ms"):
         seconds(words)
 
 
-def test_a_timedelta_is_a_length_of_time() -> None:
-    """So it needs no words."""
+def test_timedelta_is_a_duration() -> None:
+    """A timedelta needs no text."""
     assert 5400 == seconds(timedelta(minutes=90))
 
 
@@ -40,8 +40,8 @@ def test_a_timedelta_is_a_length_of_time() -> None:
     ("when", "words"),
     [(0, "0 s"), (119.5, "119.5 s"), (120, "2m"), (3723, "1h 2m 3s"), (90_000.25, "1d 1h 0.25s")],
 )
-def test_times_are_told_to_a_person(when: float, words: str) -> None:
-    """A short time is told in seconds, a long one in its units."""
+def test_readable_times(when: float, words: str) -> None:
+    """A short time is printed in seconds, a long one in its units."""
     assert words == spoken(when)
 
 
@@ -53,8 +53,8 @@ def test_years_take_no_time() -> None:
     assert time.monotonic() - began < 5
 
 
-def test_it_begins_when_it_is_told() -> None:
-    """`now`, `at` and `after` are moments, counted from the given beginning."""
+def test_given_start_time() -> None:
+    """`now`, `at` and `after` count from the given start."""
     start = datetime(2030, 3, 1, 9, tzinfo=UTC)
     clock = VirtualClock(start=start)
     assert (start, 0.0) == (clock.now, clock.elapsed)
@@ -64,7 +64,7 @@ def test_it_begins_when_it_is_told() -> None:
 
 
 def test_thousands_at_one_instant() -> None:
-    """However much happens at an instant, it stays that instant."""
+    """Time does not advance while actions at the same instant remain."""
     clock = VirtualClock()
     left = 5000
 
@@ -79,8 +79,8 @@ def test_thousands_at_one_instant() -> None:
     assert (0, 0.0) == (left, clock.elapsed)
 
 
-def test_a_process_takes_no_virtual_time() -> None:
-    """Its lines come at the instant at which it was started, before any later timer."""
+def test_process_takes_no_virtual_time() -> None:
+    """Its output arrives at the instant of its start, before any later timer."""
     clock = VirtualClock()
     seen: list[object] = []
     clock.schedule_relative(0.001, lambda *_: seen.append("a millisecond later"))
@@ -95,8 +95,8 @@ def test_a_process_takes_no_virtual_time() -> None:
     assert 3600 == clock.elapsed
 
 
-def test_a_thread_that_posts_as_its_last_act() -> None:
-    """What a working thread posts is done at the present instant, also just before it ends."""
+def test_last_post_of_a_thread() -> None:
+    """Work posted by a thread runs at the current instant, even just before the thread ends."""
     for _ in range(50):
         clock = VirtualClock()
         seen: list[float] = []
@@ -109,8 +109,8 @@ def test_a_thread_that_posts_as_its_last_act() -> None:
         assert [0.0] == seen
 
 
-def test_others_do_not_keep_it() -> None:
-    """A thread that worked before there was the clock is none of its business."""
+def test_older_threads_are_ignored() -> None:
+    """The clock does not wait for threads that started before it."""
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait, name="cuggino-notify-mail")
     thread.start()
@@ -122,8 +122,8 @@ def test_others_do_not_keep_it() -> None:
     thread.join()
 
 
-def test_what_never_ends_is_told() -> None:
-    """A process that outlives the patience of an instant fails the test, by its name."""
+def test_hanging_process_fails_the_test() -> None:
+    """A process that exceeds the patience of an instant fails the test and is named."""
     clock = VirtualClock(patience=0.2)
     with no_leaks():
         subscription = process_lines(["sleep", "100"]).subscribe(scheduler=clock)
@@ -132,8 +132,8 @@ def test_what_never_ends_is_told() -> None:
         subscription.dispose()
 
 
-def test_looks_come_before_jumps() -> None:
-    """Who wants to look does so once at the end of each instant, and may add to it."""
+def test_polls_run_before_jumps() -> None:
+    """A poll runs once at the end of each instant and may add to it."""
     clock = VirtualClock()
     looks: list[float] = []
     with clock.before_jumps(lambda: looks.append(clock.elapsed)):
@@ -142,8 +142,8 @@ def test_looks_come_before_jumps() -> None:
     assert [0, 10] == looks
 
 
-def test_what_is_pending() -> None:
-    """Cancelled timers are not counted, and what is due at the end of a series is."""
+def test_pending_timers() -> None:
+    """Canceled timers do not count; the last action of a series does."""
     clock = VirtualClock()
     first = clock.schedule_relative(10, lambda *_: None)
     clock.schedule_relative(20, lambda *_: None)
@@ -154,7 +154,7 @@ def test_what_is_pending() -> None:
 
 
 def test_time_does_not_go_back() -> None:
-    """A moment that is past leaves the clock as it is; an action may not advance it."""
+    """A past time leaves the clock unchanged; an action may not advance it."""
     clock = VirtualClock()
     clock.advance_to(clock.at(10))
     clock.advance_to(clock.at(5))
@@ -170,8 +170,8 @@ def test_time_does_not_go_back() -> None:
     assert ([11.0], 20.0) == (inside, clock.elapsed)
 
 
-def test_an_exception_leaves_it_usable() -> None:
-    """What an action raises is raised, and the clock goes on afterwards."""
+def test_clock_survives_an_exception() -> None:
+    """An exception of an action is raised, and the clock continues afterward."""
     clock = VirtualClock()
 
     def fail(*_: object) -> None:

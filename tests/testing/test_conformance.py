@@ -1,4 +1,4 @@
-"""The rules for agents: a good one keeps them all, and each broken one fails the one it breaks."""
+"""The conformance suites: a good agent passes every rule, each broken one fails the right ones."""
 
 from __future__ import annotations
 
@@ -7,68 +7,94 @@ from types import MappingProxyType
 
 import pytest
 
-from cuggino.testing import AgentConformance, Verdict, rules_of, try_agent
+from cuggino.testing import (
+    AgentConformance,
+    FailureConformance,
+    GuardConformance,
+    Verdict,
+    rules_of,
+    try_agent,
+)
+from cuggino.testing.conformance import SUITES
+from cuggino.testing.conformance.rules import Rules
 from tests.testing.broken_agents import BROKEN, AsksSomebody, LeavesItsTools
-from tests.testing.plain_agent import PlainAgent, PlainArena
+from tests.testing.plain_agent import GuardedPlainAgent, GuardedPlainArena, PlainAgent, PlainArena
 
 
 class TestPlain(AgentConformance):
-    """A good agent in this process, by pytest."""
+    """A good in-process agent, run by pytest."""
 
     @pytest.fixture
     def arena(self, tmp_path: Path) -> PlainArena:
-        """An arena for one rule."""
+        """Return an arena for one rule."""
         return PlainArena(tmp_path)
 
 
-def verdicts(agent: type[PlainAgent]) -> tuple[Verdict, ...]:
-    class Arena(PlainArena):
+def verdicts(agent: type[PlainAgent], suite: type[Rules]) -> tuple[Verdict, ...]:
+    class Arena(GuardedPlainArena):
         made = agent
 
-    return try_agent(Arena)
+    return try_agent(Arena, suite)
 
 
-def test_a_good_agent() -> None:
-    """A good agent fails no rule, and skips only what it does not claim, or has not."""
-    found = verdicts(PlainAgent)
-    assert [name.removeprefix("test_") for name in rules_of()] == [v.rule for v in found]
-    assert {} == {v.rule: v.words for v in found if v.outcome == "failed"}
-    assert {
-        "what_is_not_known_is_ignored": "the arena cannot put a line into what the agent's "
-        "program prints",
-        "servers_of_tools_are_started": "not claimed by the agent: MCP",
-        "a_policy_is_held": "not claimed by the agent: a guard that judges calls",
-        "a_program_that_is_killed": "it has no program but its tools",
-    } == {v.rule: v.words for v in found if v.outcome == "skipped"}
+NO_SUB_AGENTS = "it has no sub-agents and no servers of tools"
+SKIPPED: dict[type[Rules], dict[str, str]] = {
+    AgentConformance: {
+        "unknown_output": "the arena cannot add a line to the output of the agent's program",
+        "mcp_server": "not claimed by the agent: MCP",
+        "mcp_tool": "not claimed by the agent: MCP",
+        "sub_agent": NO_SUB_AGENTS,
+    },
+    FailureConformance: {"killed_program": "it has no program but its tools"},
+    GuardConformance: {
+        "sub_agent": NO_SUB_AGENTS,
+        "mcp_tool": "not claimed by the agent: MCP",
+        "rewriting_hook": "users cannot add hooks to the program",
+    },
+}
 
 
-def test_an_exemption_is_for_a_rule() -> None:
-    """Who is exempt from a rule that there is not, is told so."""
-    with pytest.raises(TypeError, match="Mine is exempt from what is no rule: test_text"):
-        type("Mine", (AgentConformance,), {"exempt": {"test_text": "it says nothing"}})
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.__name__)
+def test_good_agent(suite: type[Rules]) -> None:
+    """A good agent fails no rule and skips only unclaimed or missing features."""
+    found = verdicts(GuardedPlainAgent, suite)
+    assert [name.removeprefix("test_") for name in rules_of(suite)] == [v.rule for v in found]
+    assert {} == {v.rule: v.message for v in found if v.outcome == "failed"}
+    assert SKIPPED[suite] == {v.rule: v.message for v in found if v.outcome == "skipped"}
 
 
-def test_an_exempt_agent() -> None:
-    """A rule from which an agent is exempt is skipped, with the reason."""
+def test_agent_without_a_guard() -> None:
+    """Every rule for guards is skipped for an agent that does not claim one."""
+    found = verdicts(PlainAgent, GuardConformance)
+    assert {"skipped"} == {verdict.outcome for verdict in found}
 
-    class Arena(PlainArena):
-        made = AsksSomebody
+
+def test_exemption_from_an_unknown_rule() -> None:
+    """An exemption from an unknown rule is an error."""
+    with pytest.raises(TypeError, match=r"Mine.exempt names no rule: test_words"):
+        type("Mine", (AgentConformance,), {"exempt": {"test_words": "it is silent"}})
+
+
+def test_exemption() -> None:
+    """A rule from which an agent is exempt is skipped with the reason."""
 
     class Lenient(AgentConformance):
-        exempt = MappingProxyType({"test_nobody_is_asked": "it answers itself"})
+        exempt = MappingProxyType({"test_asks_nobody": "it answers itself"})
 
-    (found,) = [v for v in try_agent(Arena, Lenient) if v.rule == "nobody_is_asked"]
-    assert Verdict(rule="nobody_is_asked", outcome="skipped", words="it answers itself") == found
+    (found,) = [v for v in verdicts(AsksSomebody, Lenient) if v.rule == "asks_nobody"]
+    assert Verdict(rule="asks_nobody", outcome="skipped", message="it answers itself") == found
 
 
 @pytest.mark.parametrize("agent", BROKEN, ids=lambda agent: agent.__name__)
-def test_a_broken_agent(agent: type[PlainAgent]) -> None:
-    """A broken agent fails the rule that it breaks, which says so, and no other."""
-    failed = [verdict for verdict in verdicts(agent) if verdict.outcome == "failed"]
+def test_broken_agent(agent: type[PlainAgent]) -> None:
+    """A broken agent fails the rules that it breaks, with their docstrings, and no other."""
+    suite, broken = BROKEN[agent]
+    failed = [verdict for verdict in verdicts(agent, suite) if verdict.outcome == "failed"]
     for process in LeavesItsTools.left:
         process.wait(10)
-    assert [BROKEN[agent]] == [verdict.rule for verdict in failed]
-    rule = getattr(AgentConformance, f"test_{BROKEN[agent]}")
-    first, _, rest = failed[0].words.partition("\n")
-    assert rule.__doc__ == first
-    assert rest.strip()
+    LeavesItsTools.left.clear()
+    assert sorted(broken) == sorted(verdict.rule for verdict in failed)
+    for verdict in failed:
+        first, _, rest = verdict.message.partition("\n")
+        assert getattr(suite, f"test_{verdict.rule}").__doc__ == first
+        assert rest.strip()

@@ -1,4 +1,4 @@
-"""What `docs/testing.md` says is true: its Python runs, its names and links exist."""
+"""`cuggino_cli/help/testing.md` is correct: its Python runs, its names and links exist."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cuggino.testing import plugin
 
 pytest_plugins = ["pytester"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "cuggino_cli" / "help" / "testing.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_its_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All its blocks are one file of tests, in which every test passes."""
+def test_documented_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All code blocks form one test file in which every test passes."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     tests = "\n".join(BLOCKS)
@@ -29,8 +29,8 @@ def test_its_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
     assert tests.count("def test_") >= 6
 
 
-def test_its_names_exist() -> None:
-    """What it tells of `cuggino.testing` and of the plugin is there."""
+def test_documented_names_exist() -> None:
+    """Documented names of `cuggino.testing` and of the plugin exist."""
     names = set(re.findall(r"`(?:cuggino\.testing\.)?([A-Z]\w+)[`(]", TEXT))
     known = {*cuggino.testing.__all__, *vars(plugin)}
     elsewhere = {"Runtime", "SessionEnded", "AgentFailed"}
@@ -38,8 +38,8 @@ def test_its_names_exist() -> None:
     assert {"Marbles", "VirtualRuntime", "Story", "MakeRuntime"} <= names
 
 
-def test_its_fixtures_exist() -> None:
-    """The table has every fixture of the plugin, and no other."""
+def test_documented_fixtures_are_complete() -> None:
+    """The table lists exactly the fixtures of the plugin."""
     table = TEXT.partition("## Fixtures")[2].partition("\n## ")[0]
     told = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     made = {
@@ -48,8 +48,8 @@ def test_its_fixtures_exist() -> None:
     assert made == told
 
 
-def test_its_links_lead_somewhere() -> None:
-    """Links to files lead to files, links to sections to sections."""
+def test_documented_links_resolve() -> None:
+    """Links to files and to sections resolve."""
     sections = {
         re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
         for title in re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
@@ -62,14 +62,14 @@ def test_its_links_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize("name", cuggino.testing.__all__)
-def test_a_public_name(name: str) -> None:
-    """Every public name resolves, and those that are no plain alias say what they are."""
+def test_public_name(name: str) -> None:
+    """Every public name resolves and has a docstring unless it is a plain alias."""
     value = getattr(cuggino.testing, name)
     assert not isinstance(value, type) or value.__doc__
 
 
-def test_the_public_names() -> None:
-    """They are sorted, each has a home, and an unknown one is the usual error."""
+def test_public_names() -> None:
+    """Public names are sorted and have a home; an unknown one raises AttributeError."""
     assert sorted(cuggino.testing._HOME) == cuggino.testing.__all__ == dir(cuggino.testing)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = cuggino.testing.nothing

@@ -1,4 +1,4 @@
-"""The marbles: what can be drawn, and what is told when a stream is another one."""
+"""Marble diagrams: parsing, drawing, and the failure messages for differing streams."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def letters(**events: Any) -> Marbles:
         ("- a -  b", [(1, "next", A), (3, "next", B)]),
     ],
 )
-def test_a_diagram(diagram: str, seen: list[Any]) -> None:
-    """A character is a second, a group an instant, a word with a unit that much time."""
+def test_diagram(diagram: str, seen: list[Any]) -> None:
+    """A character is a second, a group one instant, a word with a unit that duration."""
     assert seen == letters().parse(diagram)
 
 
@@ -51,23 +51,23 @@ def test_a_diagram(diagram: str, seen: list[Any]) -> None:
         ("-^a", "'^' belongs into the diagram of a subscription"),
     ],
 )
-def test_what_cannot_be_read(diagram: str, why: str) -> None:
-    """A diagram that cannot be read is refused: where, and why."""
+def test_invalid_diagram(diagram: str, why: str) -> None:
+    """An invalid diagram is rejected with the position and the reason."""
     with pytest.raises(ValueError) as refused:
         letters(e=RuntimeError("no")).parse(diagram)
     assert why.replace("a b d", "a b d e") in str(refused.value)
 
 
 @pytest.mark.parametrize("diagram", ["", "---", "!", "-!^", "^-^", "^!!", "^-a-!", "^|"])
-def test_what_is_no_subscription(diagram: str) -> None:
-    """A subscription begins once, and ends at most once, and nothing else is in it."""
+def test_invalid_subscription_diagram(diagram: str) -> None:
+    """A subscription has one start, at most one end, and nothing else."""
     t = letters()
     with pytest.raises(ValueError, match="subscription"):
         t.check_subscriptions(t.cold("a"), diagram)
 
 
-def test_a_letter_may_be_an_error() -> None:
-    """A letter that stands for an exception ends its stream with it; several errors fit in."""
+def test_letter_for_an_error() -> None:
+    """A letter for an exception ends its stream; one diagram can have several errors."""
     q, f = QuotaExceeded("limit"), AgentFailed("it broke", reason="crash")
     t = letters(q=q, f=f)
     first, second = t.cold("-a-q"), t.cold("-b-f")
@@ -76,34 +76,34 @@ def test_a_letter_may_be_an_error() -> None:
     t.check_subscriptions(second, "---^--!")
 
 
-def test_an_error_is_known_by_class_and_words() -> None:
-    """An expected error need not be the same object; other words, or another class, differ."""
+def test_errors_are_equal_by_class_and_message() -> None:
+    """An expected error may be another object, but not another class or message."""
     t = letters(f=AgentFailed("it broke", reason="crash"), x=RuntimeError("it broke"))
     broken: Observable[Any] = throw(AgentFailed("it broke", reason="crash"))
     t.check(broken, "f")
     for other in ("x", "#", "|", ""):
-        with pytest.raises(AssertionError, match="another one than was drawn"):
+        with pytest.raises(AssertionError, match="differs from the diagram"):
             letters(x=RuntimeError("it broke")).check(broken, other)
 
 
-def test_a_class_is_any_of_it() -> None:
-    """Expected, a class stands for each event, or error, of it; it cannot be played."""
+def test_class_matches_any_instance() -> None:
+    """An expected class matches each of its events or errors; it cannot be played."""
     t = Marbles(a=A, D=Done, E=RuntimeError)
     t.check(Marbles(d=Done(content="x")).cold("-d#"), "-DE")
     with pytest.raises(ValueError, match="Done in '-D' is a class, which can be expected, but not"):
         t.cold("-D")
 
 
-def test_a_subscription_is_drawn() -> None:
-    """Who comes late to a hot stream misses what was before, and sees none after leaving."""
+def test_hot_subscription() -> None:
+    """A late subscriber of a hot stream misses earlier events, and later ones after leaving."""
     t = letters()
     hot = t.hot("a-b-a-b|")
     t.check(hot, "--b-a", subscription="-^---!")
     t.check_subscriptions(hot, "-^---!")
 
 
-def test_subscriptions_that_differ_are_told() -> None:
-    """Both are told, in seconds, with the stream that it is about."""
+def test_different_subscriptions_are_reported() -> None:
+    """Both are reported in seconds, with the name of the stream."""
     t = letters()
     agent = t.cold("-a-b|")
     t.record(concat(agent, agent), dispose_at=6)
@@ -118,13 +118,13 @@ def test_subscriptions_that_differ_are_told() -> None:
         t.check_subscriptions(agent)
 
 
-def test_a_difference_is_drawn() -> None:
-    """A failure shows both diagrams, and line by line what is missing and what is too much."""
+def test_difference_is_drawn() -> None:
+    """A failure shows both diagrams and lists missing and unexpected events."""
     t = letters(w=AgentFailed("it broke", reason="crash"))
     with pytest.raises(AssertionError) as told:
         t.check(t.cold("-a--(bd) 40s w"), "-a--(bb) 40s |")
     assert [
-        "the stream is another one than was drawn",
+        "the stream differs from the diagram",
         "expected  -a--(bb) 40s |",
         "but saw   -a--(bd) 40s w",
         "          1 s  a  AgentMessage(text='one')",
@@ -136,8 +136,8 @@ def test_a_difference_is_drawn() -> None:
     ] == str(told.value).splitlines()
 
 
-def test_what_has_no_letter_is_a_question_mark() -> None:
-    """An event that was not expected at all is shown below the diagrams."""
+def test_unexpected_event_is_a_question_mark() -> None:
+    """An event without a letter is listed below the diagrams."""
     with pytest.raises(AssertionError) as told:
         Marbles(a=A).check(letters().cold("a-b|"), "a-a|")
     assert "but saw   a-?|\n" in str(told.value)
@@ -147,15 +147,15 @@ def test_what_has_no_letter_is_a_question_mark() -> None:
 @pytest.mark.parametrize(
     "diagram", ["-a-b|", "(ab|)", "a 29s b", "a 100ms b", "-(ab)-(ab)-#", "a 1h b 90s |"]
 )
-def test_a_drawing_says_the_same(diagram: str) -> None:
-    """What was read and is drawn again says the same as before."""
+def test_drawing_round_trips(diagram: str) -> None:
+    """Drawing a parsed diagram gives an equivalent diagram."""
     t = letters()
     seen = t.parse(diagram)
     assert seen == t.parse(drawn(seen, {**t.events, "#": t.error}))
 
 
 def test_several_checks() -> None:
-    """Each check begins with a second 0 of its own, for hot streams too."""
+    """Each check starts at its own second 0, for hot streams too."""
     t = letters()
     cold, hot = t.cold("-a|"), t.hot("--b|")
     for _ in range(3):
@@ -163,8 +163,8 @@ def test_several_checks() -> None:
     t.check_subscriptions(cold, *["^-!"] * 3)
 
 
-def test_who_is_left_subscribed_is_told() -> None:
-    """`check_released` says which stream is still subscribed, and since when."""
+def test_open_subscription_is_reported() -> None:
+    """`check_released` names the stream that is still subscribed, and since when."""
     t = letters()
     agent = t.cold("-a")
     held = agent.subscribe(scheduler=t.clock)
@@ -174,8 +174,8 @@ def test_who_is_left_subscribed_is_told() -> None:
     t.check_released()
 
 
-def test_a_clock_that_is_shared() -> None:
-    """Two marbles with one clock are one time; it need not begin in 1970."""
+def test_shared_clock() -> None:
+    """Two marbles can share a clock, which need not start in 1970."""
     clock = VirtualClock()
     clock.advance_to(clock.at(100))
     one, two = letters(clock=clock), Marbles(clock=clock)
@@ -184,7 +184,7 @@ def test_a_clock_that_is_shared() -> None:
     assert 7200 == clock.elapsed
 
 
-def test_a_hot_stream_that_is_drawn_by_its_subscriber_runs_once() -> None:
-    """Drawn while a record runs, it begins with its subscriber, and says everything once."""
+def test_hot_stream_made_on_subscribe_runs_once() -> None:
+    """A hot stream made during recording starts with its subscriber and emits once."""
     t = Marbles(a=1)
     t.check(defer(lambda _: t.hot("-a-a|")), "-a-a|")

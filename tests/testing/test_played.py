@@ -1,4 +1,4 @@
-"""Agents in memory within a virtual runtime, and streams of one's own played in it."""
+"""In-memory agents in a virtual runtime, and custom streams played in it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from tests.testing.one_task import DONE, ENDED, HOUR, runs
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """No test leaves a process, a thread or a file."""
+    """Check that no test leaves a process, a thread or a file."""
     with no_leaks():
         yield
 
 
 class TestAgents:
-    def test_what_a_session_does(self, tmp_path: Path) -> None:
-        """Each act is told as an agent tells it, and done at its time."""
+    def test_acts_of_a_session(self, tmp_path: Path) -> None:
+        """Each act emits the events of a real agent, at its time."""
         seen: list[SpawnOptions] = []
         session: list[Item] = [
             Say("Look."),
@@ -86,28 +86,28 @@ class TestAgents:
         assert ("# Plan", [options]) == (cousin.read("plan.md"), seen)
         assert (tmp_path / "later").exists()
 
-    def test_a_session_that_is_ended(self, tmp_path: Path) -> None:
-        """What comes behind the end of a session is not done, though it is of the same instant."""
+    def test_ended_session_does_nothing_more(self, tmp_path: Path) -> None:
+        """Acts after the end of a session are not played, even at the same instant."""
         cousin = VirtualRuntime(tmp_path, {"planning": [[Say("one"), Write("late", ""), ENDED]]})
         session = cousin.agent.spawn(SpawnOptions(prompt="Do it.", cwd=tmp_path, role="planning"))
         assert [AgentMessage(text="one")] == cousin.play(session.pipe(ops.take(1))).events
         cousin.clock.advance_to(cousin.clock.at("1h"))
         assert ([], 0) == (cousin.paths("late"), cousin.clock.pending)
 
-    def test_one_session_too_many(self, tmp_path: Path) -> None:
-        """When all sessions of a role are played, the next one says so."""
+    def test_too_many_sessions(self, tmp_path: Path) -> None:
+        """A session beyond the scripted ones of its role is an error that explains it."""
         story = VirtualRuntime(tmp_path, runs()).run(focus="it")
         words = "the agent in memory has no session 1 of the role implementing: all are played"
         assert words in str(story.error)
 
-    def test_what_is_no_act(self, tmp_path: Path) -> None:
-        """A text in a session is refused, as it might be meant in several ways."""
+    def test_invalid_act(self, tmp_path: Path) -> None:
+        """A plain text in a session is rejected because it is ambiguous."""
         sessions: Any = {"planning": [["<SPEC_ISSUE>"]]}
         story = VirtualRuntime(tmp_path, sessions).run(focus="it")
         assert "'<SPEC_ISSUE>' is nothing that a session in memory could do" in str(story.error)
 
     def test_drawn_agents(self, tmp_path: Path) -> None:
-        """Marbles of the runtime draw its agents, cold and hot, and know when they were used."""
+        """Marbles of the runtime draw its agents, cold and hot, and record their subscriptions."""
         cousin = VirtualRuntime(tmp_path, agent := InMemoryAgent({}))
         t = cousin.marbles(
             p=AgentMessage(text="<PLAN_COMPLETE>x</PLAN_COMPLETE>"),
@@ -128,15 +128,15 @@ class TestAgents:
 
 
 class TestPlaying:
-    def test_a_stream_of_ones_own(self, tmp_path: Path) -> None:
-        """Any stream can be played, and what is no event of cuggino is told by its class."""
+    def test_custom_stream(self, tmp_path: Path) -> None:
+        """Any stream can be played; foreign events are listed by their class."""
         cousin = VirtualRuntime(tmp_path, {})
         story = cousin.play(timer(HOUR))
         assert ([(HOUR, 0)], ["int"], 0) == (story.timeline, story.tags(), story.last)
         assert "            1h  0\n            1h  completed" == str(story)
 
-    def test_it_is_left(self, tmp_path: Path) -> None:
-        """At `until` the stream is unsubscribed, also before that time when it has ended."""
+    def test_stream_is_unsubscribed(self, tmp_path: Path) -> None:
+        """At `until` the stream is unsubscribed, or earlier when it has ended."""
         cousin = VirtualRuntime(tmp_path, {})
         t = cousin.marbles(a=1)
         agent = t.cold("-a")
@@ -145,26 +145,26 @@ class TestPlaying:
         assert [] == cousin.play(never(), until="2m").events
         assert "nothing was seen" == str(cousin.play(never(), until="2m"))
 
-    def test_a_story_says_what_is_missing(self, tmp_path: Path) -> None:
-        """Asked for one event, it tells how many there are, and all that was seen."""
+    def test_story_reports_missing_events(self, tmp_path: Path) -> None:
+        """Asking for exactly one event reports the actual number and all events."""
         story = VirtualRuntime(tmp_path, runs(DONE)).run(focus="it")
         with pytest.raises(AssertionError, match=r"(?s)there are 0 of BudgetWarning.*LoopApproved"):
             story.one(BudgetWarning)
         with pytest.raises(AssertionError, match="there is no event"):
             _ = VirtualRuntime(tmp_path / "other", {}).play(never(), until=1).last
 
-    def test_an_impatient_clock(self, tmp_path: Path) -> None:
-        """A command that hangs fails the test with its name, and leaves nothing."""
+    def test_hanging_command_fails_the_test(self, tmp_path: Path) -> None:
+        """A hanging command fails the test, is named and leaves nothing behind."""
         cousin = VirtualRuntime(
             tmp_path,
             runs(DONE),
             config=Config(check_command="sleep 1000"),
             clock=VirtualClock(patience=0.3),
         )
-        with pytest.raises(StandsStill, match="cuggino-sh has not come to its end"):
+        with pytest.raises(StandsStill, match="cuggino-sh has not ended"):
             cousin.run(focus="it")
 
     def test_commands_need_results(self) -> None:
-        """A command with an empty list of results is refused."""
+        """A command with an empty list of results is rejected."""
         with pytest.raises(ValueError, match="'make' has no result"):
             Commands({"make": []})

@@ -1,4 +1,4 @@
-"""The fixtures for pytest: in a project of their own, each run of pytest a process of its own."""
+"""The pytest fixtures, each tested in a separate project and process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ran = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
-    """Run pytest on a file of tests, with this plugin alone."""
+    """Run pytest on a test file with only this plugin."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
@@ -29,14 +29,14 @@ def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
     return run
 
 
-def test_it_is_found() -> None:
-    """The package says to pytest where the plugin is."""
+def test_plugin_entry_point() -> None:
+    """The package declares the plugin to pytest."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert {"cuggino": "cuggino.testing.plugin"} == project["project"]["entry-points"]["pytest11"]
 
 
-def test_it_loads_nothing(ran: Ran) -> None:
-    """A project that uses none of it loads none of what cuggino is made of."""
+def test_unused_plugin_loads_nothing(ran: Ran) -> None:
+    """A project that does not use the plugin loads none of cuggino."""
     heavy = ("reactivex", "pydantic", "psutil", "watchdog", "git", "cuggino.events")
     result = ran(
         f"""
@@ -51,7 +51,7 @@ def test_it_loads_nothing(ran: Ran) -> None:
 
 
 def test_all_together(ran: Ran) -> None:
-    """A loop runs in virtual time, its agents drawn, listed or scripted, with nothing left."""
+    """A loop runs in virtual time with drawn, listed or scripted agents and leaves nothing."""
     result = ran(
         """
         import pytest
@@ -105,8 +105,8 @@ def test_all_together(ran: Ran) -> None:
     result.assert_outcomes(passed=4)
 
 
-def test_git_of_the_machine(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither the settings of the machine's git reach a project, nor a git that runs the tests."""
+def test_git_is_isolated(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the machine's git settings nor a surrounding git process affect a project."""
     settings = tmp_path / "gitconfig"
     settings.write_text("[commit]\n\tgpgSign = true\n[core]\n\thooksPath = /nowhere\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
@@ -123,8 +123,8 @@ def test_git_of_the_machine(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path:
     result.assert_outcomes(passed=1)
 
 
-def test_marbles_that_differ(ran: Ran) -> None:
-    """A failure is readable: both diagrams, and line by line what differs."""
+def test_marble_failure_is_readable(ran: Ran) -> None:
+    """A failure shows both diagrams and the differing lines."""
     result = ran(
         """
         from reactivex import operators as ops
@@ -138,7 +138,7 @@ def test_marbles_that_differ(ran: Ran) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E * the stream is another one than was drawn",
+            "E * the stream differs from the diagram",
             "E * expected  -a-b|",
             "E * but saw   -a--|",
             "E *         1 s  a  1",
@@ -148,8 +148,8 @@ def test_marbles_that_differ(ran: Ran) -> None:
     )
 
 
-def test_marbles_that_are_kept(ran: Ran) -> None:
-    """A stream to which somebody is still subscribed at the end fails the test."""
+def test_open_subscription_fails_the_test(ran: Ran) -> None:
+    """A stream that is still subscribed at the end fails the test."""
     result = ran(
         """
         def test_it(marbles):
@@ -177,15 +177,15 @@ LEAKING = """
 """
 
 
-def test_what_is_left_behind(ran: Ran) -> None:
-    """With the option every test is looked at, and what it leaves is named."""
+def test_leaks_are_reported(ran: Ran) -> None:
+    """With the option every test is checked, and its leaks are named."""
     result = ran(LEAKING, "-q", ini="cuggino_no_leaks = true")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["E * left behind: *process * sleep"])
 
 
-def test_nobody_looks_without_being_asked(ran: Ran) -> None:
-    """Without the option, or with the mark that exempts a test, nothing is looked at."""
+def test_leak_check_is_optional(ran: Ran) -> None:
+    """Without the option, or with the exempting mark, nothing is checked."""
     ran(LEAKING).assert_outcomes(passed=1)
     exempt = LEAKING.replace(
         "def test_it", "@pytest.mark.cuggino_may_leak('x')\n        def test_it"
@@ -193,8 +193,8 @@ def test_nobody_looks_without_being_asked(ran: Ran) -> None:
     ran(exempt, ini="cuggino_no_leaks = true").assert_outcomes(passed=1)
 
 
-def test_threads_and_files(ran: Ran) -> None:
-    """A thread is told by its name, an open file by its path; what a wider fixture has is none."""
+def test_leaked_threads_and_files(ran: Ran) -> None:
+    """A thread is named, an open file has its path; those of wider fixtures are no leaks."""
     result = ran(
         """
         import threading
@@ -232,8 +232,8 @@ def test_threads_and_files(ran: Ran) -> None:
     )
 
 
-def test_its_fixtures_are_described(ran: Ran) -> None:
-    """`pytest --fixtures` tells each of them; all but the marbles have a name of our own."""
+def test_fixtures_are_described(ran: Ran) -> None:
+    """`pytest --fixtures` lists each; all but the marbles have the project's prefix."""
     result = ran("", "--fixtures", "-q")
     told = [line for line in result.outlines if "cuggino/testing/plugin.py" in line]
     names = {line.split()[0] for line in told}
@@ -248,8 +248,8 @@ def test_its_fixtures_are_described(ran: Ran) -> None:
     assert "no docstring available" not in "\n".join(result.outlines).partition("plugin.py")[2]
 
 
-def test_it_costs_little() -> None:
-    """Loading it takes the import of one module, and nothing else that is not there already."""
+def test_plugin_imports_little() -> None:
+    """Loading the plugin imports one module beside the package doors."""
     import subprocess
 
     code = (
@@ -259,4 +259,5 @@ def test_it_costs_little() -> None:
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert "['cuggino', 'cuggino._version', 'cuggino.testing', 'cuggino.testing.plugin']\n" == said
+    doors = ["cuggino", "cuggino._lazy", "cuggino._version", "cuggino.testing"]
+    assert f"{[*doors, 'cuggino.testing.plugin']}\n" == said

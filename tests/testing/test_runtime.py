@@ -1,4 +1,4 @@
-"""The virtual runtime: whole loops with the waits of hours, in a project with real files."""
+"""The virtual runtime: whole loops with waits of hours, in a project with real files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cuggino import Config
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.errors import AgentFailed, AgentStalled, ConfigError, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentNudged,
@@ -45,14 +45,14 @@ from tests.testing.one_task import DONE, ENDED, HOUR, runs
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """No test leaves a process, a thread or a file."""
+    """Check that no test leaves a process, a thread or a file."""
     with no_leaks():
         yield
 
 
 class TestTime:
-    def test_a_usage_limit_of_five_hours(self, tmp_path: Path) -> None:
-        """The wait is told each minute and takes no time; then the stage goes on."""
+    def test_usage_limit_of_five_hours(self, tmp_path: Path) -> None:
+        """The wait is reported each minute and takes no real time; then the stage resumes."""
         clock = VirtualClock()
         limited = [Say("I begin."), QuotaExceeded("limit", resets_at=clock.at("5h"))]
         cousin = VirtualRuntime(
@@ -66,8 +66,8 @@ class TestTime:
         assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)
         assert LoopApproved(iteration=1) == story.last
 
-    def test_retries_with_growing_pauses(self, tmp_path: Path) -> None:
-        """An overloaded service is asked again after 5, 10 and 20 seconds, within a fifth."""
+    def test_retries_back_off(self, tmp_path: Path) -> None:
+        """An overloaded service is retried after 5, 10 and 20 seconds, plus or minus a fifth."""
         crash = [AgentFailed("overloaded", reason="overloaded")]
         cousin = VirtualRuntime(
             tmp_path, runs(crash, crash, crash, DONE), config=Config(max_retries=3)
@@ -77,8 +77,8 @@ class TestTime:
         assert pauses == pytest.approx([5, 10, 20], rel=0.2)
         assert sum(pauses) == pytest.approx(story.ended_at or 0, abs=0.01)
 
-    def test_a_silent_agent(self, tmp_path: Path) -> None:
-        """An agent that says nothing is replaced, then given up, a quarter of an hour each."""
+    def test_silent_agent(self, tmp_path: Path) -> None:
+        """A silent agent is nudged, replaced, then abandoned, after a quarter of an hour each."""
         silent = [Say("I begin."), Wait("3h")]
         agent = InMemoryAgent(runs(silent, silent, silent), can_resume=True)
         story = VirtualRuntime(tmp_path, agent, config=Config(idle_timeout=900)).run(focus="it")
@@ -90,8 +90,8 @@ class TestTime:
         assert isinstance(story.error, LoopError)
         assert isinstance(story.error.cause, AgentStalled)
 
-    def test_a_command_that_takes_its_time(self, tmp_path: Path) -> None:
-        """A result that takes longer than `command_timeout` is cut off at that moment."""
+    def test_slow_command_times_out(self, tmp_path: Path) -> None:
+        """A result that takes longer than `command_timeout` is cut off at the timeout."""
         cousin = VirtualRuntime(
             tmp_path,
             runs(DONE),
@@ -110,8 +110,8 @@ class TestTime:
 
 
 class TestWatching:
-    def test_an_item_is_written_at_three(self, tmp_path: Path) -> None:
-        """A file that appears in the backlog is noticed, and taken when it is settled."""
+    def test_new_backlog_item_is_noticed(self, tmp_path: Path) -> None:
+        """A new backlog file is noticed and processed once it is stable."""
         cousin = VirtualRuntime(tmp_path, runs([Wait("10m"), *DONE]))
         cousin.at("3h", lambda: cousin.write(".cuggino/backlog/page.md", "A blue page."))
         story = cousin.watch(until="1d")
@@ -126,15 +126,15 @@ class TestWatching:
         assert [] == cousin.paths(".cuggino/backlog/*")
         assert 1 == len(cousin.paths(".cuggino/archive/*-page.md"))
 
-    def test_it_needs_an_end(self, tmp_path: Path) -> None:
-        """A watch without `until` never ends, and the test is told so."""
+    def test_watch_needs_until(self, tmp_path: Path) -> None:
+        """A watch without `until` never ends, which the test's error explains."""
         with pytest.raises(AssertionError, match="has not ended, and nothing more will happen"):
             VirtualRuntime(tmp_path, runs()).watch()
 
 
 class TestDelivering:
     def test_deliverables(self, tmp_path: Path) -> None:
-        """The tools for deliverables work on the project's own status file."""
+        """The deliverable tools work on the project's status file."""
         wanted = {"id": "D1", "description": "a page", "acceptanceCriteria": ["it is blue"]}
         sessions: dict[Role, list[Any]] = {
             "initializer": [[Use("create_deliverable", {"deliverables": [wanted]}), ENDED]],
@@ -154,7 +154,7 @@ class TestDelivering:
         assert [False, True, False] == [result.is_error for result in story.of(ToolResult)]
 
     def test_plan_and_build(self, tmp_path: Path) -> None:
-        """The plan/build loop reads the files that the sessions write."""
+        """The plan/build loop reads the files written by its sessions."""
         jobs = '{"jobs": [{"id": "J1", "requirementCode": "REQ-1", "description": "bake", '
         jobs += '"status": "STATUS", "priority": 1}]}'
         file = "docs/requirements/jobs-to-be-done.json"
@@ -189,8 +189,8 @@ def _status(deliverable: str) -> Use:
 
 
 class TestTheProject:
-    def test_a_repository(self, tmp_path: Path) -> None:
-        """With `git` the project is a real repository, and what the loop commits is there."""
+    def test_git_repository(self, tmp_path: Path) -> None:
+        """With `git` the project is a real repository with the loop's commits."""
         page = [Write("web/page.html", "<h1>"), *DONE]
         cousin = VirtualRuntime(
             tmp_path / "project",
@@ -208,7 +208,7 @@ class TestTheProject:
             cousin.git("nonsense")
 
     def test_real_commands(self, tmp_path: Path) -> None:
-        """A command whose result is not given is run, and takes no virtual time."""
+        """A command without a given result is run and takes no virtual time."""
         page = [Write("page.html", "<h1>"), *DONE]
         cousin = VirtualRuntime(tmp_path, runs(page), config=Config(check_command="cat page.html"))
         story = cousin.run(focus="the page").check()
@@ -216,22 +216,22 @@ class TestTheProject:
         assert ("<h1>", 0) == (story.of(CheckCommandOutput)[1].output, story.ended_at)
         assert ["cat page.html"] * 2 == cousin.commands.ran
 
-    def test_a_real_agent(self, tmp_path: Path) -> None:
-        """An agent with a process plays in virtual time as well."""
+    def test_real_agent(self, tmp_path: Path) -> None:
+        """An agent with a process also runs in virtual time."""
         scenario = tmp_path / "scenario.toml"
         scenario.write_text('[[planning]]\n[[planning.steps]]\nsay = "<SPEC_ISSUE>?</SPEC_ISSUE>"')
         story = VirtualRuntime(tmp_path / "project", ScriptedAgent(scenario)).run(focus="it")
         assert ("LoopSpecIssue", None) == (story.tags(LoopPhaseEvent)[-1], story.error)
 
-    def test_its_own_configuration(self, tmp_path: Path) -> None:
-        """Without a `config` that of the project's files holds."""
+    def test_project_configuration(self, tmp_path: Path) -> None:
+        """Without `config` the project's own files apply."""
         files = {".cuggino.json": '{"specsPath": "docs", "maxIterations": 3}'}
         cousin = VirtualRuntime(tmp_path, runs(DONE), files=files)
         assert cousin.run(focus="it").events[0] == IterationStart(iteration=1, max_iterations=3)
         assert (tmp_path / "docs").is_dir()
 
-    def test_what_it_refuses(self, tmp_path: Path) -> None:
-        """The loops look at the project as always; their error is part of the story."""
+    def test_failed_preflight(self, tmp_path: Path) -> None:
+        """The loops check the project as usual, and their error is part of the story."""
         story = VirtualRuntime(tmp_path, runs(DONE)).deliver()
         assert isinstance(story.error, ConfigError)
         with pytest.raises(ConfigError, match=r"SPEC.md not found") as caught:
@@ -240,8 +240,8 @@ class TestTheProject:
             caught.value.__notes__
         )
 
-    def test_a_run_goes_on(self, tmp_path: Path) -> None:
-        """One that was left half-way is resumed by another runtime, in the same time."""
+    def test_run_resumes_in_another_runtime(self, tmp_path: Path) -> None:
+        """An unfinished run is resumed by another runtime at the same time."""
         clock = VirtualClock()
         first = VirtualRuntime(tmp_path, runs([Wait("10m"), *DONE]), clock=clock)
         left = first.run(focus="the page", until="5m")

@@ -1,4 +1,4 @@
-"""Cassettes: what agents have done, recorded to a file, and played back from it."""
+"""Cassettes: recordings of agents, and their replay."""
 
 from cuggino.agents.cassettes.recording import RecordingAgent, record_to
 from cuggino.agents.cassettes.replaying import ReplayAgent, replay_of, with_speed

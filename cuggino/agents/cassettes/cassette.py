@@ -1,15 +1,15 @@
-"""The cassette: a file with every stream of the agents of a run, one JSON object a line.
+"""The cassette: a file with all sessions of the agents of a run, one JSON object per line.
 
-The first line (`cassette`) says what was recorded and in which version of the format; then each
-session has a line when it begins (`session`), one for each of its events (`event`) and whenever it
-has changed files (`files`), and one when it is over (`end`), behind which another agent may take
-over (`gave_way`). `session` numbers the sessions from 1,
-`n` the lines of a session as they are to be played (those of a message that was still being written
-may stand further down), `at` is in seconds since the session began. Secrets are masked, the
-project's folder and the id of the run are words (`cassettes.text`).
+The first line (`cassette`) states what was recorded, in which version of the format. Each session
+has a line when it starts (`session`), one for each of its events (`event`) and whenever it has
+changed files (`files`), and one when it ends (`end`), after which another agent may take over
+(`gave_way`). `session` numbers the sessions from 1; `n` numbers the lines of a session in the order
+of replay (those of an unfinished message may come later in the file); `at` is in seconds since the
+session started. Secrets are masked, and the project's folder and the id of the run are placeholders
+(`cassettes.masking`).
 
-A line is written in one piece as soon as it is known, so a run that was killed leaves a cassette
-of all that had happened; the half line at its end is not read.
+A line is written as a whole as soon as it is known, so a killed run leaves a cassette of everything
+that had happened; an incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -20,24 +20,140 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cuggino.agents.cassettes.lines import (
-    VERSION,
-    CommitMade,
-    EventTold,
-    FilesChanged,
-    FileState,
-    GaveWay,
-    Header,
-    Line,
-    RecordedError,
-    SessionBegan,
-    SessionOver,
-)
 from cuggino.errors import CassetteError, StorageError
+
+VERSION = 1
+"""Version of the format; a reader supports its own and all earlier ones."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Header(_Line):
+    """What was recorded, and by which program."""
+
+    kind: Literal["cassette"] = "cassette"
+    version: int = VERSION
+    cuggino: str
+    """Version of cuggino."""
+    agent: str
+    agent_version: str = ""
+    can_resume: bool = False
+    capabilities: dict[str, Any] = Field(default_factory=dict)
+    recorded_at: datetime
+
+
+class SessionBegan(_Line):
+    """The start of a session, with its options."""
+
+    kind: Literal["session"] = "session"
+    session: int
+    at: float = 0.0
+    """Seconds since the first session started."""
+    role: str | None = None
+    turn: int | None = None
+    resumes: int | None = None
+    """The session that it resumes; 0 for one that is not in this cassette."""
+    prompt: str
+    system_prompt: str | None = None
+    model: str | None = None
+    guard: dict[str, Any] | None = None
+    """The policy, or None."""
+    held: Literal["calls", "files", "none"] = "none"
+    """The guard supported by every agent that could have worked in this role."""
+    mcp_servers: tuple[str, ...] = ()
+    """Names of the MCP servers."""
+
+    @property
+    def title(self) -> str:
+        """Name in messages."""
+        turn = "" if self.turn is None else f" {self.turn}"
+        return f"session {self.session} ({self.role or 'no role'}{turn})"
+
+
+class EventTold(_Line):
+    """An event, as written by `dump_event`."""
+
+    kind: Literal["event"] = "event"
+    session: int
+    n: int
+    at: float
+    event: dict[str, Any]
+
+
+class FileState(_Line):
+    """The state of a file after a change."""
+
+    text: str | None = None
+    base64: str | None = None
+    link: str | None = None
+    """Target of a symbolic link."""
+    gone: bool = False
+    executable: bool = False
+    omitted: str | None = None
+    """Why its content is missing."""
+    sha256: str | None = None
+    """Hash of a missing content."""
+
+
+class CommitMade(_Line):
+    """A commit made by the agent itself."""
+
+    message: str
+    author: str
+    email: str
+    files: dict[str, FileState]
+
+
+class FilesChanged(_Line):
+    """Files of the project that the session changed since the previous line, by path."""
+
+    kind: Literal["files"] = "files"
+    session: int
+    n: int
+    at: float
+    files: dict[str, FileState] = Field(default_factory=dict)
+    commits: tuple[CommitMade, ...] = ()
+    """Commits since then, made before the changes in `files`."""
+
+
+class RecordedError(_Line):
+    """The error of a session."""
+
+    type: str
+    """Name of its class in `cuggino.errors`."""
+    message: str
+    hint: str | None = None
+    reason: str | None = None
+    resets_at: datetime | None = None
+
+
+class SessionOver(_Line):
+    """How the stream of a session ended; `disposed` by its subscriber."""
+
+    kind: Literal["end"] = "end"
+    session: int
+    n: int
+    at: float
+    how: Literal["completed", "failed", "disposed"]
+    error: RecordedError | None = None
+
+
+class GaveWay(_Line):
+    """Another agent took over the role after a permanent failure (`LlmAgent.give_way`)."""
+
+    kind: Literal["gave_way"] = "gave_way"
+    session: int
+    event: dict[str, Any]
+    """The `AgentFellBack`."""
+
+
+Line = Header | SessionBegan | EventTold | FilesChanged | SessionOver | GaveWay
 
 __all__ = [
     "VERSION",
@@ -71,34 +187,34 @@ _KINDS: dict[str, type[Line]] = {
 
 @dataclass(slots=True)
 class RecordedSession:
-    """A session as it stands in a cassette."""
+    """A session in a cassette."""
 
     began: SessionBegan
     lines: list[EventTold | FilesChanged] = field(default_factory=list)
-    """In the order in which they are to be played."""
+    """In the order of replay."""
     over: SessionOver | None = None
-    """None when the recording was cut off in its midst."""
+    """None if the recording was interrupted."""
     gave_way: GaveWay | None = None
-    """The agent that took over behind it."""
+    """The agent that took over afterwards."""
 
 
 class Cassette(NamedTuple):
-    """What a cassette holds."""
+    """The contents of a cassette."""
 
     header: Header
     sessions: list[RecordedSession]
 
 
 def read_cassette(path: Path) -> Cassette:
-    """The cassette in the file. A last line that is cut off is passed over.
+    """Read the cassette, without an incomplete last line.
 
     Raises:
-        CassetteError: there is none, it is of a newer version, or a line cannot be read.
+        CassetteError: it is missing, of a newer version, or has an unreadable line.
     """
     lines = _lines(path)
     first = next(lines, None)
     if first is None or not isinstance(first[1], Header):
-        raise _broken(path, None, "it does not begin as a cassette does")
+        raise _broken(path, None, "it is not a cassette")
     sessions: dict[int, RecordedSession] = {}
     for number, line in lines:
         if isinstance(line, SessionBegan) and line.session not in sessions:
@@ -113,17 +229,17 @@ def read_cassette(path: Path) -> Cassette:
             case GaveWay() if session is not None:
                 session.gave_way = line
             case _:
-                raise _broken(path, number, "it does not belong where it stands")
+                raise _broken(path, number, "the line is out of place")
     for session in sessions.values():
         session.lines.sort(key=lambda line: line.n)
     return Cassette(first[1], list(sessions.values()))
 
 
 def write_line(path: Path, line: Line) -> None:
-    """Append the line to the cassette, in one piece; the header makes the file.
+    """Append the line to the cassette in one piece; the header creates the file.
 
     Raises:
-        StorageError: it could not be written; the line may be there in part.
+        StorageError: it cannot be written; a part of the line may exist.
     """
     fields = line.model_dump(exclude_none=True, exclude_defaults=True)
     whole = {"kind": line.kind, **_kept(line), **fields}
@@ -144,13 +260,13 @@ def write_line(path: Path, line: Line) -> None:
     except OSError as error:
         raise StorageError(
             "record",
-            f"cannot go on recording to {path}: {error.strerror or error}",
+            f"cannot continue recording to {path}: {error.strerror or error}",
             hint="check the permissions and the free space of the folder",
         ) from error
 
 
 def check_new(path: Path) -> None:
-    """Whether a cassette can be recorded to this file: it is new or empty, its folder writable.
+    """Check that a cassette can be recorded to this file: it is new or empty, its folder writable.
 
     Raises:
         CassetteError: it cannot.
@@ -163,7 +279,7 @@ def check_new(path: Path) -> None:
         raise CassetteError(f"cannot record to {path}: it is a folder", hint="name a file")
     if path.exists() and path.stat().st_size > 0:
         raise CassetteError(
-            f"cannot record to {path}: it is there already",
+            f"cannot record to {path}: it already exists",
             hint="remove it, or record to another file; a recording is never overwritten",
         )
     place = path if path.exists() else path.parent
@@ -179,7 +295,7 @@ def _time(value: datetime) -> str:
 
 
 def _kept(line: Line) -> dict[str, Any]:
-    """What is written though it is the default."""
+    """Return defaults that are written nevertheless."""
     return {"version": line.version} if isinstance(line, Header) else {}
 
 
@@ -198,25 +314,25 @@ def _lines(path: Path) -> Iterator[tuple[int, Line]]:
             raw = json.loads(part)
         except ValueError as error:
             if number == len(parts) and number > 1:
-                return  # the run was killed while it was being written
-            raise _broken(path, number, "it is no JSON") from error
+                return  # the run was killed while writing it
+            raise _broken(path, number, "it is not JSON") from error
         if number == 1:
             _check_version(path, raw)
         try:
             yield number, _KINDS[raw["kind"]].model_validate(raw)
         except (ValidationError, KeyError, TypeError) as error:
-            raise _broken(path, number, "it is none of a cassette") from error
+            raise _broken(path, number, "it is not a line of a cassette") from error
 
 
 def _check_version(path: Path, raw: Any) -> None:
     is_header = isinstance(raw, dict) and raw.get("kind") == "cassette"
     version = raw.get("version") if is_header else None
     if not isinstance(version, int):
-        raise _broken(path, None, "it does not begin as a cassette does")
+        raise _broken(path, None, "it is not a cassette")
     if version > VERSION:
         raise CassetteError(
-            f"the cassette {path} is of version {version}, and this cuggino reads {VERSION}",
-            hint="update cuggino, or record it anew",
+            f"the cassette {path} has version {version}, but this cuggino supports up to {VERSION}",
+            hint="update cuggino, or record it again",
         )
 
 
@@ -224,5 +340,5 @@ def _broken(path: Path, line: int | None, why: str) -> CassetteError:
     where = "" if line is None else f", line {line}"
     return CassetteError(
         f"the cassette {path}{where} cannot be read: {why}",
-        hint="take the file as it was recorded, or record it anew",
+        hint="take the file as it was recorded, or record it again",
     )

@@ -1,9 +1,13 @@
-"""Secrets in what is recorded: found by the values of the environment and by known formats.
+"""Texts in a cassette: secrets are masked, and what differs from run to run is a placeholder.
 
-Small patterns of its own, each for a format that cannot be mistaken: what looks random alone is
-left as it is, for ids and hashes look so too, and so is `password = ...` in a program, which must
-still be one when it is played back. A secret in another format is found by its environment
+Secrets are found by the values of environment variables, and by small patterns for formats that are
+unmistakable. Random-looking text alone is kept, as ids and hashes look the same; so is `password =
+...` in a program, which must still work when replayed. A secret in another format is found by its
 variable alone.
+
+The project's folder and the id of the run become `⟦project⟧` and `⟦run⟧`, so that a cassette
+replays in any folder; a literal `⟦` becomes `⟦[⟧`. In the contents of files a folder of one word
+(`/app`) is kept, as it may mean something else there.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from cuggino.agents.base.agent import SpawnOptions
+
 SHORTEST = 6
-"""Characters of a value that is masked; a shorter one cannot be told from a word."""
+"""Minimum length of a masked value; a shorter one looks like a word."""
 
 _SECRET_NAME = re.compile(
     r"token(?!s)|secret|passw|passphrase|credential|api_?key|private_?key|access_?key|authtoken"
@@ -28,11 +35,11 @@ _SECRET_NAME = re.compile(
 )
 _NO_SECRET = re.compile(r"true|false|\d{1,7}", re.IGNORECASE)
 _LONG_LINE = 20
-"""Characters of one line of a secret that is known again by itself."""
+"""Minimum length of a line that identifies a secret by itself."""
 
 _BEFORE = (
     r"(?:(?<![A-Za-z0-9_])"
-    # Letters of an escape: of a string, of a URL, of a terminal's colours.
+    # Letters of an escape: in a string, a URL, or terminal colors.
     r"|(?<=\\[nrtfvb])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
     r"|(?<=\x1b\[[mK])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm)|(?<=;\dm)|(?<=;\d\dm))"
 )
@@ -41,7 +48,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for label, pattern in (
         (
             "private key",
-            # With no key behind it, it is a program's words about keys.
+            # Without a key after it, it is only text about keys.
             r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=.{0,300}?[A-Za-z0-9+/]{40}).*?"
             r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
         ),
@@ -83,17 +90,17 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "url password",
             r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}://"
-            # Not where a template is to fill it in, nor the port of an address.
+            # Neither a template placeholder nor the port of an address.
             r"[^\s:/@\"'<>]*:(?!\$?\{[^{}\n]*\}@|\$\w+@|%[sdr]@|%\(\w+\)s@|\d{1,5}[?#])"
             r"([^\s@/\"'<>]+)@",
         ),
     )
 )
-"""Each format; where a pattern has a group, that is the secret. None takes long over any text."""
+"""Each format; a group in a pattern is the secret. None is slow on any text."""
 
 
 class Span(NamedTuple):
-    """A part of a text and what stands in its place."""
+    """A part of a text, and its replacement."""
 
     start: int
     end: int
@@ -101,10 +108,10 @@ class Span(NamedTuple):
 
 
 class Masker:
-    """Finds secrets in texts: the values of variables with telling names, and known formats.
+    """Finds secrets in texts: values of variables with telling names, and known formats.
 
-    A value is found as it is, and as JSON, URLs, shells and base64 write it. A variable whose value
-    is the path of a file or folder that is there is no secret.
+    A value is found in plain form, and as encoded in JSON, URLs, shells and base64. A variable
+    whose value is the path of an existing file is no secret.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -115,13 +122,13 @@ class Masker:
                     self._values.setdefault(form, name)
 
     def with_env(self, env: Mapping[str, str]) -> Masker:
-        """This one, which also knows the secrets of another environment."""
+        """Return a masker that also knows the secrets of another environment."""
         more = Masker(env)
         more._values = {**more._values, **self._values}
         return more
 
     def with_servers(self, servers: Mapping[str, object]) -> Masker:
-        """This one, which also knows what MCP servers are given: their variables and headers."""
+        """Return a masker that also knows the variables and headers of MCP servers."""
         masker = self
         for server in servers.values():
             for given in _given(server):
@@ -129,7 +136,7 @@ class Masker:
         return masker
 
     def spans(self, text: str) -> list[Span]:
-        """The secrets in the text, in order and apart from each other, with their marks."""
+        """Return the secrets in the text, ordered and without overlaps, with their marks."""
         found = sorted(self._found(text), key=lambda span: (span.start, -span.end))
         spans: list[Span] = []
         for span in found:
@@ -140,7 +147,7 @@ class Masker:
         return spans
 
     def is_in(self, data: bytes) -> bool:
-        """Whether a secret stands in the bytes, of which nothing can be masked."""
+        """Return whether the bytes contain a secret, as nothing can be masked in them."""
         if any(
             form.encode(encoding, "replace") in data
             for form in self._values
@@ -162,28 +169,28 @@ class Masker:
 
 
 def mark(what: str) -> str:
-    """What stands in the place of a secret."""
+    """Return the mark that replaces a secret."""
     return f"⟦masked {what.replace('⟦', '').replace('⟧', '')}⟧"
 
 
 MARK = re.compile(r"⟦masked [^⟦⟧]*⟧")
-"""Finds what `mark` gives."""
+"""Matches the results of `mark`."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a variable with this name is taken for a secret."""
+    """Return whether a variable of this name holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def put(text: str, spans: Iterable[Span]) -> str:
-    """The text with the spans replaced."""
+    """Replace the spans in the text."""
     return put_in_parts([text], spans)[0]
 
 
 def put_in_parts(parts: list[str], spans: Iterable[Span]) -> list[str]:
-    """The parts of a text with the spans of the whole replaced, each in the part it begins in.
+    """Replace the spans of the whole text in its parts, each in the part where it begins.
 
-    Whatever the parts are cut at, nothing of a span is left.
+    Nothing of a span remains, wherever the parts are cut.
     """
     text = "".join(parts)
     done: list[str] = []
@@ -207,7 +214,7 @@ def put_in_parts(parts: list[str], spans: Iterable[Span]) -> list[str]:
 
 
 def _given(server: object) -> Iterator[Mapping[str, str]]:
-    """The variables of a server, its headers, and these without the word in front of a key."""
+    """Yield the variables and headers of a server, and the headers without an auth scheme."""
     told = server if isinstance(server, Mapping) else {}
     for key in ("env", "environment", "headers"):
         values = told.get(key)
@@ -228,7 +235,7 @@ def _is_secret_value(value: str) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as it may be written."""
+    """Yield the encoded forms of the value."""
     encoded = value.encode("utf-8", "surrogateescape")
     whole = [
         value,
@@ -242,3 +249,101 @@ def _forms(value: str) -> Iterator[str]:
         *(line for line in value.splitlines() if len(line) >= _LONG_LINE),
     ]
     yield from dict.fromkeys(form for form in whole if len(form) >= SHORTEST)
+
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_NAMED = re.compile(r"⟦(project|run|\[)⟧")
+_ESCAPED = "⟦[⟧"
+
+
+class Places:
+    """The placeholders of one session, and what they stand for."""
+
+    def __init__(self, cwd: Path, env: Mapping[str, str]) -> None:
+        self._values = {"project": str(cwd), "[": "⟦"}
+        names: dict[str, str] = {}
+        # A folder may have two names: as given, and with links resolved.
+        for path in (str(cwd), os.path.realpath(cwd)):
+            if len(path) > 1:
+                names.setdefault(path, "⟦project⟧")
+        if run := re.match(_UUID, Path(env.get("CUGGINO_SESSION_FILE", "")).name):
+            self._values["run"] = run[0]
+            names[run[0]] = "⟦run⟧"
+        self._pattern = _finder(names)
+        # In a file `/app` may be the address of a page.
+        self._in_files = _finder(name for name in names if name.count("/") != 1)
+        self._names = {**names, "⟦": _ESCAPED}
+
+    @classmethod
+    def of(cls, options: SpawnOptions) -> Places:
+        """Return the placeholders of a session with these options."""
+        return cls(options.cwd, options.env)
+
+    def spans(self, text: str, *, in_file: bool = False) -> list[Span]:
+        """Return what placeholders replace in the text, or in the content of a file."""
+        pattern = self._in_files if in_file else self._pattern
+        return [Span(*m.span(), self._names[m[0]]) for m in pattern.finditer(text)]
+
+    def named(self, text: str) -> str:
+        """Insert placeholders into the text."""
+        return put(text, self.spans(text))
+
+    def filled(self, text: str) -> str:
+        """Replace the placeholders in the text by their values."""
+        return _NAMED.sub(lambda m: self._values.get(m[1], m[1]), text)
+
+
+class Writing:
+    """Converts the texts of a session for a cassette."""
+
+    def __init__(self, masker: Masker, places: Places) -> None:
+        self.masker = masker
+        self._places = places
+
+    def text(self, text: str) -> str:
+        """Mask secrets and insert placeholders."""
+        return put(text, self._spans(text))
+
+    def content(self, text: str) -> str:
+        """Do the same for the content of a file."""
+        return put(text, self._spans(text, in_file=True))
+
+    def parts(self, parts: list[str]) -> list[str]:
+        """Do the same for a text in parts, including what is cut by a border."""
+        return put_in_parts(parts, self._spans("".join(parts)))
+
+    def json(self, value: Any) -> Any:
+        """Do the same for all texts in a JSON value."""
+        return map_texts(value, self.text)
+
+    def _spans(self, text: str, *, in_file: bool = False) -> list[Span]:
+        secrets = self.masker.spans(text)
+        if not secrets:
+            return self._places.spans(text, in_file=in_file)
+        spans: list[Span] = list(secrets)
+        begin = 0
+        for end, after in [*((s.start, s.end) for s in secrets), (len(text), len(text))]:
+            between = self._places.spans(text[begin:end], in_file=in_file)
+            spans += (Span(s.start + begin, s.end + begin, s.by) for s in between)
+            begin = after
+        return sorted(spans)
+
+
+def _finder(names: Iterable[str]) -> re.Pattern[str]:
+    """Match the names, longest first, and the start of our own placeholders."""
+    longest = sorted(names, key=len, reverse=True)
+    words = (rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in longest)
+    return re.compile("|".join(("⟦", *words)))
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change each text of the JSON value, including the names of members."""
+    match value:
+        case str():
+            return change(value)
+        case list() | tuple():
+            return [map_texts(item, change) for item in value]
+        case dict():
+            return {change(str(name)): map_texts(item, change) for name, item in value.items()}
+        case _:
+            return value

@@ -1,82 +1,308 @@
-"""An agent around another, which writes all that it does into a cassette."""
+"""An agent that records another one to a cassette."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino._version import __version__
-from cuggino.agents.cassettes.cassette import Header, SessionBegan, check_new, write_line
-from cuggino.agents.cassettes.masking import Masker
-from cuggino.agents.cassettes.recording_session import Recorded, SessionWriter
-from cuggino.agents.cassettes.text import Places, Writing
-from cuggino.agents.protocol import (
+from cuggino.agents.base.agent import (
+    AgentLike,
     Capabilities,
-    GuardedAgent,
-    InteractiveOptions,
+    DelegatingAgent,
     LlmAgent,
-    ResumingAgent,
     Role,
-    RoutingAgent,
-    SandboxedAgent,
     SpawnOptions,
-    capabilities_of,
-    environments_of,
-    own_files_of,
+    adopt,
 )
-from cuggino.domain.fallback import SetAside
+from cuggino.agents.cassettes.cassette import (
+    CommitMade,
+    EventTold,
+    FilesChanged,
+    GaveWay,
+    Header,
+    Line,
+    RecordedError,
+    SessionBegan,
+    SessionOver,
+    check_new,
+    write_line,
+)
+from cuggino.agents.cassettes.files import Tree, commits_since, content_state, head_commit
+from cuggino.agents.cassettes.masking import Masker, Places, Writing
 from cuggino.errors import CugginoError
-from cuggino.events import LlmAgentEvent, PolicyEvent
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    LlmAgentEvent,
+    MessageDelta,
+    SessionEnded,
+    SupervisionEvent,
+    ToolCall,
+    ToolResult,
+    dump_event,
+)
+from cuggino.guard.tools import READERS
 from cuggino.operators import serial
 
 if TYPE_CHECKING:
-    from cuggino.security.policy import Policy
+    pass
+
+_Part = tuple[int, float, MessageDelta]
+
+
+class SessionWriter:
+    """Writes the lines of one session.
+
+    Deltas are written when their message is complete, so that a secret that spans several is
+    masked.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        session: int,
+        *,
+        lane: abc.SchedulerBase,
+        project: Path,
+        writing: Writing,
+        session_file: str | None,
+        on_id: Callable[[str], None],
+    ) -> None:
+        self._path = path
+        self._session = session
+        self._lane = lane
+        self._began = lane.now
+        self._project = project
+        self._writing = writing
+        self._on_id = on_id
+        self._n = 0
+        self._parts: dict[tuple[str, str | None], list[_Part]] = {}
+        self._tools: dict[str, str] = {}
+        self._is_told = False
+        """Whether the agent has reported its end, after which it changes nothing."""
+        # The loop itself writes the session's file while the agent works.
+        own = [path, *([] if session_file is None else [Path(session_file)])]
+        self._tree = Tree(project, writing=writing, without=own)
+        self._head = head_commit(project)
+
+    def write(self, event: LlmAgentEvent) -> None:
+        """Write the event, preceded by the files that may have changed before it.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        match event:
+            case MessageDelta():
+                place = (event.message_id, event.parent_tool_use_id)
+                self._parts.setdefault(place, []).append((*self._next(), event))
+                return
+            case AgentMessage(message_id=str(message)):
+                self._write_parts([(message, event.parent_tool_use_id)])
+            case ToolCall():
+                self._tools[event.id] = event.name
+            case ToolResult() if self._tools.get(event.name) not in READERS:
+                self._look()
+            case SessionEnded():
+                self._look()
+                self._is_told = True
+                if event.session_id is not None:
+                    self._on_id(event.session_id)
+            case _:
+                pass
+        self._write_event(*self._next(), event)
+
+    def end(
+        self, how: Literal["completed", "failed", "disposed"], error: Exception | None = None
+    ) -> None:
+        """Write how the session ended.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._write_parts(list(self._parts))
+        if not self._is_told:
+            self._look()
+        n, at = self._next()
+        self._line(
+            SessionOver(
+                session=self._session,
+                n=n,
+                at=at,
+                how=how,
+                error=None if error is None else self._error(error),
+            )
+        )
+
+    def _write_parts(self, places: Iterable[tuple[str, str | None]]) -> None:
+        for place in places:
+            parts = self._parts.pop(place, [])
+            texts = self._writing.parts([event.text for _, _, event in parts])
+            for (n, at, event), text in zip(parts, texts, strict=True):
+                self._write_event(n, at, event, text=text)
+
+    def write_gave_way(self, event: SupervisionEvent) -> None:
+        """Write that another agent takes over after this session.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._line(GaveWay(session=self._session, event=self._fields(event)))
+
+    def _write_event(
+        self, n: int, at: float, event: LlmAgentEvent, *, text: str | None = None
+    ) -> None:
+        fields = self._fields(event)
+        if text is not None:
+            fields["text"] = text
+        self._line(EventTold(session=self._session, n=n, at=at, event=fields))
+
+    def _fields(self, event: Event) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(dump_event(event))
+        return {
+            name: value if name == "_tag" else self._writing.json(value)
+            for name, value in fields.items()
+            if value is not None
+        }
+
+    def _look(self) -> None:
+        """Write the changes in the project since the last call."""
+        text = self._writing.text
+        commits: list[CommitMade] = []
+        head = head_commit(self._project)
+        if head is not None and head != self._head:
+            for commit in commits_since(self._project, self._head, head, state=self._state):
+                update: dict[str, object] = {
+                    "message": text(commit.message),
+                    "author": text(commit.author),
+                    "email": text(commit.email),
+                    "files": {
+                        text(path): state
+                        for path, state in commit.files.items()
+                        if not self._tree.leaves_out(path)
+                    },
+                }
+                commits.append(commit.model_copy(update=update))
+        self._head = head
+        files = self._tree.changes()
+        if not files and not commits:
+            return
+        n, at = self._next()
+        changed = FilesChanged(
+            session=self._session, n=n, at=at, files=files, commits=tuple(commits)
+        )
+        self._line(changed)
+
+    def _state(self, data: bytes, executable: bool) -> Any:
+        return content_state(data, executable=executable, writing=self._writing)
+
+    def _next(self) -> tuple[int, float]:
+        self._n += 1
+        return self._n, round((self._lane.now - self._began).total_seconds(), 6)
+
+    def _line(self, line: Line) -> None:
+        write_line(self._path, line)
+
+    def _error(self, error: Exception) -> RecordedError:
+        text = self._writing.text
+        hint, resets_at = getattr(error, "hint", None), getattr(error, "resets_at", None)
+        reason = getattr(error, "reason", None)
+        return RecordedError(
+            type=type(error).__name__,
+            message=text(str(error)),
+            hint=text(hint) if isinstance(hint, str) else None,
+            reason=text(reason) if isinstance(reason, str) else None,
+            resets_at=resets_at if isinstance(resets_at, datetime) else None,
+        )
+
+
+class Recorded:
+    """One subscription to a recorded session."""
+
+    def __init__(self, observer: abc.ObserverBase[LlmAgentEvent], writer: SessionWriter) -> None:
+        self._observer = observer
+        self._writer = writer
+        self._source: abc.DisposableBase = Disposable()
+        self._is_over = False
+
+    def subscribe(self, source: Observable[LlmAgentEvent], lane: abc.SchedulerBase) -> None:
+        source_subscription = source.subscribe(
+            self._on_next, self._on_error, self._on_completed, scheduler=lane
+        )
+        if self._is_over:
+            source_subscription.dispose()
+        self._source = source_subscription
+
+    def dispose(self) -> None:
+        self._source.dispose()  # first, as its last changes belong to the session
+        if not self._is_over:
+            self._is_over = True
+            with suppress(CugginoError):  # no subscriber is left
+                self._writer.end("disposed")
+
+    def _on_next(self, event: LlmAgentEvent) -> None:
+        if self._is_over:
+            return
+        try:
+            self._writer.write(event)
+        except CugginoError as error:
+            self._is_over = True
+            self._source.dispose()
+            self._observer.on_error(error)
+            return
+        self._observer.on_next(event)
+
+    def _on_error(self, error: Exception) -> None:
+        self._finish(error)
+
+    def _on_completed(self) -> None:
+        self._finish(None)
+
+    def _finish(self, error: Exception | None) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            self._writer.end("completed" if error is None else "failed", error)
+        except CugginoError as failure:
+            error = error or failure
+        if error is not None:
+            self._observer.on_error(error)
+        else:
+            self._observer.on_completed()
 
 
 def record_to(
-    path: str | os.PathLike[str], agent: LlmAgent, *, env: Mapping[str, str] | None = None
+    path: str | os.PathLike[str], agent: AgentLike, *, env: Mapping[str, str] | None = None
 ) -> RecordingAgent:
-    """The agent, recorded; what can be guarded or put in a sandbox still can.
+    """Return the agent, recorded to this file.
 
-    One that leaves the work to others is recorded as a whole: each of its sessions is one, whoever
-    has worked in it.
+    A router is recorded as a whole: each of its sessions is one, whichever agents worked in it.
 
-    `env` is where secrets are looked up, besides the environments of the agent's programs and of
-    each session, and what MCP servers are given; it defaults to that of this process.
+    `env` is searched for secrets, besides the environments of the agent's programs and of each
+    session, and the settings of MCP servers; it defaults to that of this process.
 
     Raises:
-        CassetteError: nothing can be recorded to that file, or there is something already.
+        CassetteError: the file cannot be written, or already holds a recording.
     """
-    kind: type[RecordingAgent]
-    if isinstance(agent, RoutingAgent):
-        return _Routing(agent, path, env=env)
-    match isinstance(agent, GuardedAgent), isinstance(agent, SandboxedAgent):
-        case True, True:
-            kind = _GuardedAndSandboxed
-        case True, False:
-            kind = _Guarded
-        case False, True:
-            kind = _Sandboxed
-        case _:
-            kind = RecordingAgent
-    return kind(agent, path, env=env)
+    return RecordingAgent(adopt(agent), path, env=env)
 
 
-class RecordingAgent:
-    """Does what the other agent does, and writes every session as it goes; made by `record_to`.
+class RecordingAgent(DelegatingAgent):
+    """Delegates to the other agent, and records every session as it runs; see `record_to`.
 
-    The file is made when the first session begins. Sessions are the same with and without a
-    recording, but for the moments in which the files of the project are looked through: when a
-    session begins, after each tool that may have written, and at its end. Sessions that a person
-    holds in the terminal are not recorded.
+    The file is created when the first session starts. Recording does not change a session, except
+    for short pauses in which the files of the project are scanned: when it starts, after each tool
+    that may have written, and at its end. Interactive sessions are not recorded.
     """
 
     def __init__(
@@ -86,11 +312,10 @@ class RecordingAgent:
         *,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.agent = agent
-        """What is recorded."""
+        super().__init__(agent)
         self.path = Path(path).absolute()
         self._masker = Masker(os.environ if env is None else env)
-        for own in environments_of(agent):
+        for own in agent.environments:
             self._masker = self._masker.with_env(own)
         self._sessions = 0
         self._known: dict[str, int] = {}
@@ -99,39 +324,15 @@ class RecordingAgent:
         check_new(self.path)
 
     @property
-    def name(self) -> str:
-        """That of the agent."""
-        return self.agent.name
-
-    @property
     def own_files(self) -> tuple[Path, ...]:
-        """The recording, and those of the agent."""
-        return (self.path, *own_files_of(self.agent))
-
-    @property
-    def can_resume(self) -> bool:
-        """Whether the agent can."""
-        return self.agent.can_resume
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the agent."""
-        return capabilities_of(self.agent)
-
-    def check(self) -> str:
-        """See `LlmAgent.check`."""
-        return self.agent.check()
-
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Hand the terminal to the agent; nothing of that is recorded."""
-        return self.agent.interactive(options)
+        """The recording, and the files of the agent."""
+        return (self.path, *self.agent.own_files)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session of the agent and record it; see `LlmAgent.spawn`.
 
-        Each event is in the file before it is emitted, but for the parts of a message that is still
-        being written. Fails with `StorageError` when the recording cannot go on; the agent is then
-        ended first.
+        Each event is in the file before it is emitted, except deltas of an unfinished message. If
+        recording fails, the agent is ended and the session fails with `StorageError`.
         """
 
         def subscribe(
@@ -155,8 +356,8 @@ class RecordingAgent:
                 cuggino=__version__,
                 agent=self.agent.name,
                 agent_version=writing.text(_version(self.agent)),
-                can_resume=self.agent.can_resume,
-                capabilities=_plain(capabilities_of(self.agent)),
+                can_resume=self.agent.capabilities.resume,
+                capabilities=_plain(self.agent.capabilities),
                 recorded_at=lane.now,
             )
             write_line(self.path, header)
@@ -199,50 +400,17 @@ class RecordingAgent:
         return writer
 
     def _held(self, role: Role | None) -> Literal["calls", "files", "none"]:
-        agents = self.agent.agents_for(role) if isinstance(self.agent, RoutingAgent) else None
-        held = {capabilities_of(each).guard for each in agents or (self.agent,)}
+        held = {each.capabilities.guard for each in self.agent.agents_for(role)}
         return "none" if "none" in held else "files" if "files" in held else "calls"
 
-    def _gave_way(self, role: Role | None, event: PolicyEvent) -> None:
+    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """Record which agent took over; see `LlmAgent.give_way`."""
+        note: Callable[[SupervisionEvent], None] = partial(self._gave_way, role)
+        return self.agent.give_way(role, error).pipe(ops.do_action(note))
+
+    def _gave_way(self, role: Role | None, event: SupervisionEvent) -> None:
         if (writer := self._last.get(role)) is not None:
             writer.write_gave_way(event)
-
-
-class _Guarded(RecordingAgent):
-    def check_guard(self, policy: Policy) -> None:
-        """See `GuardedAgent.check_guard`."""
-        assert isinstance(self.agent, GuardedAgent)
-        self.agent.check_guard(policy)
-
-
-class _Sandboxed(RecordingAgent):
-    def sandbox_unavailable(self) -> str:
-        """See `SandboxedAgent.sandbox_unavailable`."""
-        assert isinstance(self.agent, SandboxedAgent)
-        return self.agent.sandbox_unavailable()
-
-
-class _GuardedAndSandboxed(_Guarded, _Sandboxed):
-    pass
-
-
-class _Routing(RecordingAgent):
-    def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
-        """See `RoutingAgent.agents_for`."""
-        assert isinstance(self.agent, RoutingAgent)
-        return self.agent.agents_for(role)
-
-    def give_way(self, role: Role | None, error: Exception) -> Observable[PolicyEvent]:
-        """See `RoutingAgent.give_way`."""
-        assert isinstance(self.agent, RoutingAgent)
-        told = self.agent.give_way(role, error)
-        note: Callable[[PolicyEvent], None] = partial(self._gave_way, role)
-        return told.pipe(ops.do_action(note))
-
-    def set_aside(self, agents: Iterable[SetAside]) -> None:
-        """See `ResumingAgent.set_aside`."""
-        if isinstance(self.agent, ResumingAgent):
-            self.agent.set_aside(agents)
 
 
 def _version(agent: LlmAgent) -> str:

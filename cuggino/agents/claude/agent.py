@@ -3,76 +3,65 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
-from reactivex import Observable, defer
+from reactivex import Observable
 
-from cuggino.agents import guard as guards
+from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.guard import Guard, make_guard
+from cuggino.agents.base.program import ProgramAgent, private_file, version_numbers
+from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
-from cuggino.agents.claude.files import SessionFiles, write_files
+from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.guard import Guard, make_guard
-from cuggino.agents.guard_watch import GuardWatch
-from cuggino.agents.program import (
-    absolute,
-    ask_version,
-    converse,
-    version_numbers,
-    write_private,
-)
-from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
-from cuggino.operators import acquire_release
-from cuggino.security.policy import Policy
-
-MINIMUM_VERSION = (2, 1, 197)
-"""The oldest version that was tried."""
+from cuggino.guard.policy import Policy
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""
 
-_ENVIRONMENT = {
-    # A stray @ in a prompt must not attach a file.
-    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
-    # A background task would hold the program for up to ten minutes after its answer.
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-}
-
 _LEAST_BUDGET = 0.01
-"""US dollars; a session that may spend less could not say a word."""
-
-_INSTALL = (
-    "install it with `npm install -g @anthropic-ai/claude-code`, "
-    'or give its path as "agentPath" in .cuggino.json'
-)
+"""US dollars; the program rejects zero, and a smaller budget ends the session at once."""
 
 
-class ClaudeAgent:
+class ClaudeAgent(ProgramAgent):
     """The installed Claude Code CLI.
 
-    `path` is the program, looked up on PATH when it is a bare name; any other path is that of the
-    present working directory. `env` replaces the whole environment that the program gets, which is
-    otherwise that of this process.
+    `max_budget_usd` limits what a session spends from now on, not what it spent before it was
+    resumed. The limit is checked after each answer of the model: the session ends with
+    `BudgetExceeded` after the answer that exceeded it, even if that was a complete last one.
+
+    A session with a `guard` (see `claude.guard`) ends with `GuardNotLive` before its first tool
+    unless its hook answered at its start, and whenever a tool was used without a verdict. Each
+    denied call emits one `GuardDenied`.
+
+    Its `sandbox` is used, and required, where the machine supports it: the program does not start
+    without it. Elsewhere the session runs unsandboxed (`sandbox_unavailable`).
     """
 
     name = "claude"
-    can_resume = True
-
-    def __init__(
-        self, *, path: str | os.PathLike[str] = "claude", env: Mapping[str, str] | None = None
-    ) -> None:
-        self._path = absolute(path)
-        self._env = env
-        self._version: str | None = None
+    command = "claude"
+    package = "@anthropic-ai/claude-code"
+    minimum_version = (2, 1, 197)
+    update_hint = "update it with `claude update` or through npm"
+    variables = MappingProxyType(
+        {
+            # A stray @ in a prompt must not attach a file.
+            "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+            # A background task would keep the program running for up to ten minutes.
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+        }
+    )
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `DescribedAgent.capabilities`."""
+        """See `LlmAgent.capabilities`."""
         return Capabilities(
             guard="calls",
             mcp=True,
@@ -83,75 +72,51 @@ class ClaudeAgent:
             interactive=True,
         )
 
-    def check(self) -> str:
-        """The version of the installed program; it is asked once."""
-        if self._version is None:
-            self._version = ask_version(
-                self._path,
-                name=self.name,
-                pattern=r"^(\d+\.\d+\.\d+)",
-                least=MINIMUM_VERSION,
-                env=self.environment,
-                install=_INSTALL,
-                update="update it with `claude update` or through npm",
-            )
-        return self._version
-
     def check_guard(self, policy: Policy) -> None:
-        """See `GuardedAgent.check_guard`."""
-        self._make_guard(policy, self.environment).try_out()
+        """See `LlmAgent.check_guard`."""
+        try_out(self._make_guard(policy, self.environment))
 
     def sandbox_unavailable(self) -> str:
-        """See `SandboxedAgent.sandbox_unavailable`."""
+        """See `LlmAgent.sandbox_unavailable`."""
         return claude_sandbox.sandbox_unavailable(self.environment)
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """Run one session; see `LlmAgent.spawn`.
-
-        `max_budget_usd` counts what this session spends from now on, not what it spent before it
-        was resumed, and is looked at after each answer of the model: the session ends with
-        `BudgetExceeded` behind the answer that went beyond it, a complete last one included.
-
-        The prompt goes to standard input and the system prompt to a private file, as both may be
-        longer than an argument can be, and a prompt may begin with a dash.
-
-        A session with a `guard` (see `cuggino.agents.guard`) ends with `GuardNotLive` before its
-        first tool unless its hook has answered at its start, and whenever a tool was used without
-        the hook's verdict. Each call that the guard denies gives one `GuardDenied`.
-
-        Its `sandbox` is ordered where the machine can hold it, and is then a must: the program
-        does not start without it. Elsewhere the session runs without one (`sandbox_unavailable`).
-        """
-
-        def start(files: SessionFiles) -> Observable[LlmAgentEvent]:
-            self.check()
-            env = {**self.environment, **_ENVIRONMENT, **options.env}
-            if options.thinking is not None:
-                env["MAX_THINKING_TOKENS"] = str(options.thinking)
-            if files.ignores is not None:
-                env = claude_sandbox.with_git_ignores(env, files.ignores)
-            order = claude_sandbox.with_sandbox(options, env)
-            session: Callable[..., ClaudeSession] = ClaudeSession
-            guard: Guard | None = None
-            if options.guard is not None:
-                guard = self._make_guard(options.guard, env)
-                env = dict(guard.env)
-                session = partial(ClaudeSession, guard=GuardWatch(guard.token))
-            return stream_json(
-                self.arguments(order, files.system_prompt, guard, servers=files.servers),
-                program=self.name,
-                cwd=options.cwd,
-                env=env,
-                session=session,
-                # The program takes a prompt that begins with a slash as a command of its own.
-                stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
-            )
-
-        return acquire_release(
-            lambda: write_files(options, self.environment, servers=options.mcp_servers),
-            lambda files: defer(lambda _scheduler: start(files)),
-            lambda files: files.remove(),
+    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+        env = self._session_env(options, stack)
+        order = claude_sandbox.with_sandbox(options, env)
+        session: Callable[..., ClaudeSession] = ClaudeSession
+        guard: Guard | None = None
+        if options.guard is not None:
+            guard = self._make_guard(options.guard, env)
+            env = dict(guard.env)
+            session = partial(ClaudeSession, guard=GuardWatch(guard.token))
+        return stream_json(
+            self.arguments(
+                order,
+                system_prompt_file(options, stack),
+                guard,
+                servers=servers_file(options.mcp_servers, stack),
+            ),
+            program=self.name,
+            cwd=options.cwd,
+            env=env,
+            session=session,
+            # The program would take a prompt that begins with a slash for a command.
+            stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
         )
+
+    def _session_env(self, options: SpawnOptions, stack: ExitStack) -> dict[str, str]:
+        env = {**self.environment, **self.variables, **options.env}
+        if options.thinking is not None:
+            env["MAX_THINKING_TOKENS"] = str(options.thinking)
+        # Only on Linux do denied paths show up as devices.
+        if (
+            sys.platform == "linux"
+            and options.sandbox is not None
+            and not claude_sandbox.sandbox_unavailable(self.environment)
+        ):
+            text = claude_sandbox.git_ignores(options.sandbox, options.cwd, self.environment)
+            env = claude_sandbox.with_git_ignores(env, private_file(text, stack, suffix=".ignore"))
+        return env
 
     def arguments(
         self,
@@ -161,8 +126,8 @@ class ClaudeAgent:
         *,
         servers: Path | None = None,
     ) -> list[str]:
-        """The command line of a session; `servers` is the file in which its MCP servers are."""
-        argv = [self._path, "-p", "--output-format", "stream-json", "--verbose"]
+        """Return the command line of a session; `servers` is the file with its MCP servers."""
+        argv = [self.program, "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--include-partial-messages", f"--disallowedTools={_INTERACTIVE_TOOLS}"]
         argv += _permissions(options, guard)
         if servers is not None:
@@ -181,58 +146,57 @@ class ClaudeAgent:
             argv += ["--session-id", options.session_id]
         return argv
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Hand the terminal to the program until the person leaves it; gives its exit code.
-
-        The system prompt goes to a private file, which is removed at the end: whoever uses the
-        machine can read the arguments of a program.
-        """
-        self.check()
-        argv, env = [self._path], dict(self.environment)
+    def _terminal(
+        self, options: InteractiveOptions, stack: ExitStack
+    ) -> tuple[list[str], Mapping[str, str]]:
+        argv, env = [self.program], self.environment
         if options.dangerously_skip_permissions:
             argv.append("--dangerously-skip-permissions")
         if options.guard is not None:
             guard = self._make_guard(options.guard, env)
-            guard.try_out()
-            env = dict(guard.env)
-            argv += ["--settings", json.dumps(guard.settings(manner="leave"))]
-        if options.system_prompt is None:
-            return converse(argv, cwd=options.cwd, env=env)
-        system_prompt = write_private(options.system_prompt)
-        try:
+            try_out(guard)
+            env = guard.env
+            argv += ["--settings", json.dumps(guard_settings(guard, manner="leave"))]
+        if options.system_prompt is not None:
+            system_prompt = private_file(options.system_prompt, stack)
             argv += ["--append-system-prompt-file", str(system_prompt)]
-            return converse(argv, cwd=options.cwd, env=env)
-        finally:
-            system_prompt.unlink(missing_ok=True)
+        return argv, env
 
     def _make_guard(self, policy: Policy, env: Mapping[str, str]) -> Guard:
         version = self.check()
-        if version_numbers(version) < guards.LEAST_VERSION:
-            least = ".".join(map(str, guards.LEAST_VERSION))
+        if version_numbers(version) < LEAST_VERSION:
+            least = ".".join(map(str, LEAST_VERSION))
             raise AgentTooOld(
                 f"claude {version} is too old to be guarded, at least {least} is needed",
                 hint='update it with `claude update` or through npm, or set "guard": "off"',
             )
         return make_guard(policy, env)
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """See `InstalledAgent.environment`."""
-        return os.environ if self._env is None else self._env
+
+def system_prompt_file(options: SpawnOptions, stack: ExitStack) -> Path | None:
+    """Write the system prompt, which may be longer than an argument, to a private file."""
+    return None if options.system_prompt is None else private_file(options.system_prompt, stack)
+
+
+def servers_file(servers: Mapping[str, object], stack: ExitStack) -> Path | None:
+    """Write the MCP servers, whose variables and headers may hold keys, to a private file."""
+    if not servers:
+        return None
+    return private_file(json.dumps({"mcpServers": dict(servers)}), stack, suffix=".json")
 
 
 def _permissions(options: SpawnOptions, guard: Guard | None) -> list[str]:
-    """What the session may do without asking: what its guard says, or all, or the usual."""
+    """Return the arguments for what needs no permission: by the guard, all, or the default."""
     unattended = options.dangerously_skip_permissions
     if guard is None:
         words = ["--dangerously-skip-permissions"] if unattended else []
         return words + (["--settings", json.dumps(options.settings)] if options.settings else [])
-    settings = guard.settings(options.settings, manner="allow" if unattended else "leave")
-    # Hook events tell whether the guard lives, and what it said.
+    settings = guard_settings(guard, options.settings, manner="allow" if unattended else "leave")
+    # Hook events prove that the guard is live, and report its verdicts.
     words = ["--include-hook-events", "--settings", json.dumps(settings)]
     return [*words, "--permission-mode", "default"] if unattended else words
 
 
 def _dollars(amount: float) -> str:
-    """The amount as the program reads it, which refuses nothing and less; no exponent."""
+    """Format the amount without an exponent; the program rejects zero and less."""
     return f"{max(amount, _LEAST_BUDGET):.4f}".rstrip("0").rstrip(".")

@@ -1,9 +1,9 @@
-"""How a run of Claude Code ended, and if it failed, which error that is.
+"""How a run of Claude Code ended, and the error if it failed.
 
-Decided on what the program says about itself (`is_error`, `terminal_reason`, `api_error_status`,
-its own API-error lines) and never on the model's text, nor on the subtype or the exit code alone:
-an API error is reported as `subtype: success`, and an interrupted run exits with 0. A usage limit
-is known by its own events; for want of them, by the program's words about a failure.
+The decision uses what the program reports about itself (`is_error`, `terminal_reason`,
+`api_error_status`, its own API-error lines), never the model's text, and never the subtype or exit
+code alone: an API error is reported as `subtype: success`, and an interrupted run exits with 0. A
+usage limit is recognized by its own events, or else by the message of a failure.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.claude.events import message_text
-from cuggino.agents.failures import (
+from cuggino.agents.base.failure import (
     CONNECTION,
     crash,
     cut,
@@ -24,7 +23,7 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
-from cuggino.agents.json_values import Json, text_or_none
+from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.domain.quota import is_quota_answer, is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
@@ -49,7 +48,7 @@ _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"error: unknown option"),
-        "this claude does not know an option that is needed: update it with `claude update`",
+        "this claude lacks a required option: update it with `claude update`",
     ),
     (
         re.compile(r"No conversation found with session ID"),
@@ -60,34 +59,36 @@ _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
         "resume the session, or start one with another id",
     ),
 )
-"""What the program refuses before it starts working, and what to do then."""
+"""Reasons to refuse before any work starts, and what to do then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What is known of a run when its process has ended."""
+    """Everything known about a run when its process has ended."""
 
     result: Json | None
-    """The first `result` line: the main answer. Later ones are answers to background tasks."""
+    """The first `result` line: the main answer. Later ones answer background tasks."""
     api_error: Json | None = None
-    """The last API-error line, unless the model spoke after it."""
+    """The last API-error line, unless the model answered after it."""
+    api_text: str = ""
+    """Text of that line."""
     limit: RateLimited | None = None
     """The last usage limit that was reported."""
     interrupted: bool = False
-    """The program said that it was interrupted."""
+    """Whether the program reported an interruption."""
     program: str = "claude"
-    """What the program is called in messages."""
+    """Name of the program in messages."""
     now: datetime
-    """When it ended, with a zone."""
+    """Time of the end, timezone-aware."""
     zone: Callable[[], tzinfo]
-    """The zone of a time that the program tells without one."""
+    """Returns the time zone for times without one."""
 
 
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
-    """The error of this run, or None when it succeeded.
+    """Return the error of this run, or None if it succeeded.
 
-    An exit code is no failure after a successful result: the answer is there. Unless that is a
-    usage limit, which some versions call a success and exit with 1 (AUT-024, AUT-076).
+    An exit code after a successful result is no failure, as the answer is complete. The exception
+    is a usage limit, which some versions report as a success with exit code 1 (AUT-024, AUT-076).
     """
     if ending.result is None:
         return _without_result(ending, exit_code=exit_code, stderr_tail=stderr_tail)
@@ -129,8 +130,8 @@ def _of_result(result: Json, ending: Ending) -> LlmSessionError:
         if pattern.search(message):
             return AgentFailed(message, reason="bad_request", hint=hint)
     reason = _api_reason(result, ending.api_error or {}, message)
-    # A limit may be met and the work go on (paid beyond it), to fail later for another reason.
-    # A limit that somebody set for an API key is told as a bad request.
+    # A limit may be reached and the work continue (at a price), to fail later for another reason.
+    # A limit set on an API key is reported as a bad request.
     if reason in ("rate_limit", "unknown") and _limit_told(ending):
         return _quota(message, ending)
     if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
@@ -155,7 +156,7 @@ def _api_reason(result: Json, api_error: Json, message: str) -> AgentFailure:
 
 
 def _limit_told(ending: Ending) -> bool:
-    """Whether the program reported in its events that a usage limit was met."""
+    """Return whether the program's events reported a usage limit."""
     rejected = ending.limit is not None and ending.limit.status == "rejected"
     return rejected or (ending.api_error or {}).get("api_error") == "usage_limit_reached"
 
@@ -171,7 +172,7 @@ def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmS
     if ending.interrupted:
         return interrupted(ending.program)
     tail = last_lines(stderr_tail)
-    said = message_text(ending.api_error) if ending.api_error else ""
+    said = ending.api_text
     for text in filter(None, (said, tail)):
         if is_quota_text(text):
             return _quota(cut(text), ending)

@@ -1,8 +1,8 @@
-"""The sandbox of the Claude Code CLI: whether it can be had here, and how it is ordered.
+"""The sandbox of the Claude Code CLI: whether this machine supports it, and its settings.
 
-Measured on the real program (2.1.329, Linux): it wraps each command, not its file tools; the model
-may ask to leave it unless `allowUnsandboxedCommands` is false; without its helpers it runs
-commands in the open unless `failIfUnavailable` is true. A denied path that does not exist shows up
+Observed with the real program (2.1.329, Linux): it wraps each command, not its file tools; the
+model may ask to leave it unless `allowUnsandboxedCommands` is false; without its helpers it runs
+commands unsandboxed unless `failIfUnavailable` is true. A denied path that does not exist appears
 as a device within the sandbox, and nowhere else.
 """
 
@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.protocol import SpawnOptions
-from cuggino.security.sandbox import Sandbox
+from cuggino.agents.base.agent import SpawnOptions
+from cuggino.guard.sandbox import Sandbox
 
 _SEATBELT = "/usr/bin/sandbox-exec"
 _HELPERS = ("bwrap", "socat")
@@ -29,7 +29,7 @@ _DEVICES = (
     *(".bash_profile", ".bashrc", ".gitconfig", ".gitmodules", ".idea", ".mcp.json", ".profile"),
     *(".ripgreprc", ".vscode", ".zprofile", ".zshrc"),
 )
-"""What the program denies to write by itself, wherever it works."""
+"""Files that the program itself protects in any folder."""
 
 _TRY = (
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -38,9 +38,10 @@ _TRY = (
 
 
 def sandbox_unavailable(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
-    """Why the program could not sandbox its commands on this machine; empty when it could.
+    """Return why this machine cannot sandbox commands, or "" if it can.
 
-    On Linux the helpers must be installed, and be let by the system: a container often does not.
+    On Linux the helpers must be installed and permitted by the system, which containers often do
+    not.
     """
     if platform == "darwin":
         return "" if Path(_SEATBELT).exists() else f"{_SEATBELT} is missing"
@@ -54,9 +55,9 @@ def sandbox_unavailable(env: Mapping[str, str], *, platform: str = sys.platform)
 
 
 def sandbox_settings(sandbox: Sandbox) -> dict[str, Any]:
-    """The block `sandbox` of the program's settings.
+    """Return the block `sandbox` of the program's settings.
 
-    It answers for nothing by itself: a command that runs in it needs the guard's word as well.
+    It approves nothing by itself: a sandboxed command still needs the guard's verdict.
     """
     return {
         "enabled": True,
@@ -67,13 +68,13 @@ def sandbox_settings(sandbox: Sandbox) -> dict[str, Any]:
             "denyWrite": list(sandbox.deny_write),
             "allowWrite": list(sandbox.allow_write),
         },
-        # Servers that a command starts and asks itself; on Linux each command has its own network.
+        # For servers that a command starts itself; on Linux each command has its own network.
         "network": {"allowedDomains": list(sandbox.domains), "allowLocalBinding": True},
     }
 
 
 def with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
-    """The options, in whose settings is the sandbox that this machine can hold."""
+    """Add the sandbox to the settings if this machine supports it."""
     if options.sandbox is None or sandbox_unavailable(env):
         return options
     block = sandbox_settings(options.sandbox)
@@ -81,9 +82,9 @@ def with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
 
 
 def git_ignores(sandbox: Sandbox, cwd: Path, env: Mapping[str, str]) -> str:
-    """What git is to ignore within the sandbox: what the user's own file says, and the devices.
+    """Return what git ignores in the sandbox: the user's own ignore file, and the devices.
 
-    `git add --all` would fail over these. What is really there is not ignored.
+    `git add --all` would fail on these. Files that exist are not ignored.
     """
     denied = [Path(path) for path in sandbox.deny_write]
     names = [path.name for path in denied if path.parent == cwd.resolve()]
@@ -92,7 +93,7 @@ def git_ignores(sandbox: Sandbox, cwd: Path, env: Mapping[str, str]) -> str:
 
 
 def with_git_ignores(env: Mapping[str, str], file: Path) -> dict[str, str]:
-    """The environment, in which git reads the file in the place of the user's own."""
+    """Make git read this file instead of the user's own ignore file."""
     count = env.get("GIT_CONFIG_COUNT", "")
     number = int(count) if count.isdecimal() else 0
     return {
@@ -104,9 +105,9 @@ def with_git_ignores(env: Mapping[str, str], file: Path) -> dict[str, str]:
 
 
 def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
-    """The content of the user's file for that, with a line end; empty without one."""
+    """Return the user's ignore file with a final newline, or "" without one."""
     with suppress(OSError, subprocess.SubprocessError):
-        folder = env.get("XDG_CONFIG_HOME") or "~/.config"  # git knows who that is
+        folder = env.get("XDG_CONFIG_HOME") or "~/.config"  # git expands it
         default = f"--default={folder}/git/ignore"
         said = subprocess.run(
             ["git", "config", "--type=path", default, "--get", "core.excludesFile"],
@@ -124,7 +125,7 @@ def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
 
 @cache
 def _tried(bwrap: str) -> str:
-    """What the system says to a sandbox with nothing in it."""
+    """Return why an empty sandbox does not work, or "" if it does."""
     try:
         done = subprocess.run(
             [bwrap, *_TRY],
@@ -138,4 +139,4 @@ def _tried(bwrap: str) -> str:
     if done.returncode == 0:
         return ""
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return f"the system does not let {bwrap} work" + (f" ({said[-1]})" if said else "")
+    return f"the system does not permit {bwrap}" + (f" ({said[-1]})" if said else "")

@@ -1,9 +1,8 @@
-"""The wire of Claude Code's stream-json, from bytes to the end of a run.
+"""The wire format of Claude Code's stream-json: lines to events, usage, and the fold of a session.
 
-Three pieces that know nothing of processes or clocks: `json_values.parse_json_line` reads a line,
-`claude.events.to_events` says what it means, and `ClaudeSession` (here) folds the lines of one run
-of the program into what is known only at its end: session, cost, tokens, and whether it succeeded.
-How a failure is named is in `claude.failure`.
+`to_events` converts a line, `UsageMeter` counts tokens and cost, and `ClaudeSession` folds the
+lines of one run into its session id, usage and outcome. `claude.failure` names the error of a
+failed run.
 """
 
 from __future__ import annotations
@@ -12,15 +11,22 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from typing import Any
 
-from cuggino.agents.claude.events import is_api_error, to_events
+from cuggino.agents.base.failure import local_zone, outcome_of
+from cuggino.agents.base.wire import (
+    MOST_LEVELS,
+    Json,
+    Pieces,
+    compact,
+    dict_or_empty,
+    failed_servers,
+    is_number,
+    parse_json_line,
+    text_or_none,
+)
 from cuggino.agents.claude.failure import Ending, failure_of
-from cuggino.agents.claude.usage import UsageMeter
-from cuggino.agents.failures import outcome_of
-from cuggino.agents.guard_watch import GuardWatch
-from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, text_or_none
-from cuggino.agents.pieces import Pieces
-from cuggino.agents.zone import local_zone
+from cuggino.agents.claude.guard import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -29,19 +35,312 @@ from cuggino.events import (
     PingEvent,
     RateLimited,
     SessionEnded,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
     UsageUpdate,
     UserMessage,
 )
 
+
+def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
+    """Return the events of one line in the order of its blocks; unknown types have none (CUG-082).
+
+    `now` (seconds since the epoch) is the time of a `PingEvent`. A `result` line has no event, as
+    it is part of the session's end.
+    """
+    match raw.get("type"):
+        case "stream_event":
+            return [PingEvent(timestamp=now)]
+        case "assistant":
+            return _assistant_events(raw)
+        case "user":
+            return _user_events(raw)
+        case "system":
+            return _system_events(raw)
+        case "rate_limit_event":
+            return [_rate_limited(raw)]
+        case _:
+            return []
+
+
+def is_api_error(raw: Json) -> bool:
+    """Return True for an assistant line that reports an API error instead of the model's text."""
+    return bool(raw.get("is_api_error_message") or raw.get("api_error"))
+
+
+def message_text(raw: Json) -> str:
+    """Return the text of this line's message."""
+    blocks = _blocks(dict_or_empty(raw.get("message")))
+    texts = [block["text"] for block in blocks if isinstance(block, dict) and "text" in block]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _assistant_events(raw: Json) -> list[LlmAgentEvent]:
+    message = dict_or_empty(raw.get("message"))
+    events: list[LlmAgentEvent] = []
+    for block in _blocks(message):
+        match block:
+            case {"type": "text", "text": str(text)} if is_api_error(raw):
+                events.append(SystemMessage(text=text))
+            case {"type": "text", "text": str(text)}:
+                events.append(
+                    AgentMessage(
+                        text=text,
+                        message_id=text_or_none(message.get("id")),
+                        parent_tool_use_id=text_or_none(raw.get("parent_tool_use_id")),
+                    )
+                )
+            case {"type": "thinking", "thinking": str(text)} if text:
+                events.append(Thinking(text=text))
+            case {"type": "tool_use", "name": str(name)}:
+                events.append(
+                    ToolCall(
+                        name=name,
+                        input=_tool_input(block.get("input")),
+                        id=text_or_none(block.get("id")) or "",
+                    )
+                )
+            case _:
+                pass
+    return events
+
+
+def _user_events(raw: Json) -> list[LlmAgentEvent]:
+    events: list[LlmAgentEvent] = []
+    for block in _blocks(dict_or_empty(raw.get("message"))):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                events.append(UserMessage(text=text))
+            case {"type": "tool_result"}:
+                events.append(
+                    ToolResult(
+                        name=text_or_none(block.get("tool_use_id")) or "unknown",
+                        output=_tool_output(block.get("content"), raw.get("tool_use_result")),
+                        is_error=block.get("is_error") is True,
+                    )
+                )
+            case _:
+                pass
+    return events
+
+
+def _system_events(raw: Json) -> list[LlmAgentEvent]:
+    match raw.get("subtype"):
+        case "init":
+            return [SystemMessage(text="Session initialized"), *_failed_servers(raw)]
+        case "api_retry":
+            return [SystemMessage(text=_retry_text(raw))]
+        case _:
+            return []
+
+
+def _failed_servers(raw: Json) -> list[LlmAgentEvent]:
+    """Report MCP servers that failed to start; the program only mentions them here."""
+    return [SystemMessage(text=text) for text in failed_servers(raw.get("mcp_servers"))]
+
+
+def _retry_text(raw: Json) -> str:
+    delay = raw.get("retry_delay_ms")
+    wait = f", in {max(1, round(delay / 1000))}s" if is_number(delay) else ""
+    reason = (text_or_none(raw.get("error")) or "unknown").replace("_", " ")
+    if reason == "unknown":
+        reason = "no answer from the API"
+    status = raw.get("error_status")
+    suffix = f" ({status})" if isinstance(status, int) else ""
+    of = f"{raw.get('attempt', '?')} of {raw.get('max_retries', '?')}"
+    return f"Retrying (attempt {of}{wait}): {reason}{suffix}"
+
+
+def _rate_limited(raw: Json) -> RateLimited:
+    info = raw.get("rate_limit_info")
+    info = info if isinstance(info, dict) else raw
+    return RateLimited(
+        status=text_or_none(info.get("status")) or "unknown",
+        resets_at=_time(info.get("resetsAt")),
+        limit=text_or_none(info.get("rateLimitType")),
+    )
+
+
+def _time(value: Any) -> datetime | None:
+    if not is_number(value):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _tool_input(value: Any) -> Any:
+    """Pass input that is nested too deeply for an event as text."""
+    return value if _depth_within(value, MOST_LEVELS) else compact(value)
+
+
+def _depth_within(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_depth_within(item, levels - 1) for item in items)
+
+
+def _tool_output(content: Any, tool_use_result: Any) -> str:
+    if content is None:
+        if isinstance(tool_use_result, dict):
+            content = tool_use_result.get("stdout") or ""
+        else:
+            content = text_or_none(tool_use_result) or ""
+    if isinstance(content, list):
+        return "\n".join(map(_part_text, content))
+    return content if isinstance(content, str) else compact(content)
+
+
+def _part_text(part: Any) -> str:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case _:
+            return compact(part)
+
+
+def _blocks(message: Json) -> list[Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []
+
+
+_MODEL_KEYS = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_tokens": "cacheReadInputTokens",
+    "cache_creation_tokens": "cacheCreationInputTokens",
+}
+_USAGE_KEYS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_creation_tokens": "cache_creation_input_tokens",
+}
+_NOTHING = Usage()
+
+
+class UsageMeter:
+    """Counts the tokens and cost of one run, line by line.
+
+    While the run continues, tokens come from its messages. A message of the main conversation
+    counts when it is complete, in its final `message_delta`; an attempt that broke off has none and
+    is not counted, though it is billed. Sub-agents stream nothing: their messages count when they
+    start, by their `assistant` lines, which hold all of the input and almost none of the output. A
+    result is more accurate and replaces what was counted since the previous one.
+    """
+
+    def __init__(self) -> None:
+        self._told: Usage | None = None
+        """Reported by results."""
+        self._counted: Usage | None = None
+        """Counted from messages since the last result."""
+        self._begun: Json = {}
+        """Usage in the `message_start` of the current message."""
+        self._last_of: dict[str, str | None] = {}
+        """Last message of each sub-agent, as each of its blocks has a line of its own."""
+        self._own_cost: float | None = None
+        self._total_cost: float | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the run so far; None if none were reported."""
+        if self._told is None or self._counted is None:
+            return self._told or self._counted
+        return _each(int.__add__, self._told, self._counted)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of the run up to its last result; None before the first."""
+        return self._own_cost if self._own_cost is not None else self._total_cost
+
+    def count(self, raw: Json) -> bool:
+        """Count this line; return True if the running total grew."""
+        match raw.get("type"):
+            case "stream_event" if raw.get("parent_tool_use_id") is None:
+                return self._count_event(dict_or_empty(raw.get("event")))
+            case "assistant" if parent := text_or_none(raw.get("parent_tool_use_id")):
+                return self._count_sub_agent(parent, dict_or_empty(raw.get("message")))
+            case "result":
+                self._settle(raw)
+            case _:
+                pass
+        return False
+
+    def _count_event(self, event: Json) -> bool:
+        match event.get("type"):
+            case "message_start":
+                self._begun = dict_or_empty(dict_or_empty(event.get("message")).get("usage"))
+            case "message_delta":
+                # It may repeat the counts of the input or leave them out.
+                told = {k: v for k, v in dict_or_empty(event.get("usage")).items() if is_number(v)}
+                usage, self._begun = {**self._begun, **told}, {}
+                return self._add(_usage(usage, _USAGE_KEYS))
+            case _:
+                pass
+        return False
+
+    def _count_sub_agent(self, parent: str, message: Json) -> bool:
+        message_id = text_or_none(message.get("id"))
+        if message_id is not None and self._last_of.get(parent) == message_id:
+            return False
+        self._last_of[parent] = message_id
+        return self._add(_usage(dict_or_empty(message.get("usage")), _USAGE_KEYS))
+
+    def _add(self, usage: Usage) -> bool:
+        if usage == _NOTHING:
+            return False
+        self._counted = _each(int.__add__, self._counted or _NOTHING, usage)
+        return True
+
+    def _settle(self, raw: Json) -> None:
+        if is_number(total := raw.get("total_cost_usd")):
+            self._total_cost = float(total)
+        counted, self._counted = self._counted, None
+        models = raw.get("model_usage_since_last_result")
+        if isinstance(models, dict):
+            # The totals of the result itself are cumulative over `--resume`; these are not.
+            self._own_cost = self._own_cost or 0.0
+            for model in map(dict_or_empty, models.values()):
+                self._tell(_usage(model, _MODEL_KEYS))
+                self._own_cost += _number(model.get("costUSD"))
+        elif isinstance(usage := raw.get("usage"), dict):
+            # It excludes the sub-agents.
+            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _NOTHING))
+        elif counted is not None:
+            self._tell(counted)
+
+    def _tell(self, usage: Usage) -> None:
+        self._told = _each(int.__add__, self._told or _NOTHING, usage)
+
+
+def _each(of: Callable[[int, int], int], a: Usage, b: Usage) -> Usage:
+    return Usage(**{name: of(getattr(a, name), getattr(b, name)) for name in _USAGE_KEYS})
+
+
+def _usage(counts: Json, keys: dict[str, str]) -> Usage:
+    return Usage(**{name: int(_number(counts.get(key))) for name, key in keys.items()})
+
+
+def _number(value: Any) -> float:
+    return value if is_number(value) else 0
+
+
 _STREAM_EVENT = b'{"type":"stream_event",'
 _BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
 _WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
-"""One of these is in every block event that tells text."""
+"""Every block event with text contains one of these."""
 _INTERRUPTED = "[Request interrupted by user"
 
 
 def hook_answer(raw: Json) -> Json | None:
-    """What a hook printed, of a line that tells it; None for anything else."""
+    """Return the output of a hook if the line reports one, else None."""
     said = raw.get("stdout")
     if raw.get("subtype") != "hook_response" or not isinstance(said, str):
         return None
@@ -49,7 +348,7 @@ def hook_answer(raw: Json) -> Json | None:
 
 
 def _with_surrogates(line: bytes, raw: Json) -> Json:
-    """The object as the line tells it, whose halves may be completed by another line."""
+    """Parse the line again with its lone surrogates, which another line may complete."""
     if b"\\u" in line and (b"\\ud" in line or b"\\uD" in line):
         whole = json.loads(line.decode("utf-8", "replace"))
         return whole if isinstance(whole, dict) else raw
@@ -61,15 +360,15 @@ def _is_interruption(event: LlmAgentEvent) -> bool:
 
 
 class _Writing:
-    """The texts that are being written: the model's own, and those of sub-agents."""
+    """Messages being written: the model's own, and those of sub-agents."""
 
     def __init__(self) -> None:
         self._message: dict[str | None, str] = {}
-        """The id of the message that is written, by the call of the sub-agent."""
+        """Id of the current message, by the call that started the sub-agent."""
         self._pieces = Pieces()
 
     def read(self, raw: Json) -> list[LlmAgentEvent]:
-        """The deltas of a stream event."""
+        """Return the deltas of a stream event."""
         event, agent = dict_or_empty(raw.get("event")), text_or_none(raw.get("parent_tool_use_id"))
         match event.get("type"):
             case "content_block_delta":
@@ -90,7 +389,7 @@ class _Writing:
         return []
 
     def finish(self, part: AgentMessage) -> list[LlmAgentEvent]:
-        """What is left to be told before the part is complete."""
+        """Return the deltas missing from a part that is now complete."""
         agent = part.parent_tool_use_id
         left = self._pieces.end(agent)
         return self._told(left, agent) if self._message.get(agent) == part.message_id else []
@@ -108,10 +407,10 @@ class _Writing:
 class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
-    The run ends with its process, not with its first result: background tasks go on after it and
-    add results of their own. The first result is the main answer, and decides. `program` is what
-    the program is called in messages; `zone` gives the time zone in which it tells times without
-    one, and is asked only when it does. `guard` watches over a session that is held to a policy.
+    The run ends with its process, not with its first result: background tasks may continue and add
+    results of their own. The first result is the main answer, and decides. `program` is its name in
+    messages. `zone` returns the time zone for times without one, and is called only when needed.
+    `guard` watches a guarded session.
     """
 
     def __init__(
@@ -125,9 +424,9 @@ class ClaudeSession:
         self._guard = guard
         self._zone = zone
         self.session_id: str | None = None
-        """With it the session can be resumed; known from the first line on."""
+        """Id for resuming the session; known from the first line."""
         self.version: str | None = None
-        """The version of the program, as it says."""
+        """Version of the program, as reported."""
         self._result: Json | None = None
         self._api_error: Json | None = None
         self._limit: RateLimited | None = None
@@ -136,39 +435,39 @@ class ClaudeSession:
         self._num_turns: int | None = None
         self._writing = _Writing()
         self._ping = PingEvent(timestamp=0.0)
-        """The last sign of life: of many lines at once it is the same."""
+        """The last ping, reused for lines of the same batch."""
 
     @property
     def has_result(self) -> bool:
-        """True once the main answer is complete; background tasks may still hold the process."""
+        """True once the main answer is complete; background tasks may keep the process running."""
         return self._result is not None
 
     @property
     def limit(self) -> RateLimited | None:
-        """The last that the program said of a usage limit."""
+        """The last usage limit that the program reported."""
         return self._limit
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must be ended at once, if it must: its guard does not hold it."""
+        """Why the session must end immediately, or None: its guard was breached."""
         return self._guard.breach if self._guard else None
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """The events of this line (see `to_events`); `now` is in seconds since the epoch.
+        """Return the events of this line (see `to_events`); `now` is in seconds since the epoch.
 
-        Text that is being written is told by `MessageDelta`s; what is thought meanwhile is not.
-        A line that adds to what the session has used ends with a `UsageUpdate` of its total (see
-        `UsageMeter`). Never raises: what is not understood is skipped.
+        Text is streamed as `MessageDelta`s; reasoning is not. A line that adds to the usage ends
+        with a `UsageUpdate` of the total (see `UsageMeter`). Never raises: unknown lines are
+        skipped.
         """
-        # Many lines say nothing but that the program is alive. The order of keys varies, so other
-        # lines of this kind exist, and are found by parsing.
+        # Many lines are mere signs of life. The order of keys varies, so other lines of this kind
+        # exist, and are found by parsing.
         if line.startswith(_BLOCK_EVENT) and not any(word in line for word in _WITH_TEXT):
             return [self._alive(now)]
         raw = parse_json_line(line)
         if raw is None:
-            # Cut short or not, it is a sign of life.
+            # Even an incomplete line is a sign of life.
             return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
-        if raw.get("type") == "stream_event":  # by far the most: nothing else looks at them
+        if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
             said = self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
         events = to_events(raw, now=now)
@@ -196,15 +495,16 @@ class ClaudeSession:
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How the run ended, and its error if it failed (CUG-083).
+        """Return how the run ended, and its error if it failed (CUG-083).
 
-        `exit_code` is negative when a signal ended the process; `duration` is in seconds, `now` in
-        seconds since the epoch. A session without a result has no known cost, and has used what
-        its messages said.
+        `exit_code` is negative if a signal terminated the process. `duration` is in seconds, `now`
+        in seconds since the epoch. A session without a result has no known cost, and the usage of
+        its messages.
         """
         ending = Ending(
             result=self._result,
             api_error=self._api_error,
+            api_text=message_text(self._api_error) if self._api_error else "",
             limit=self._limit,
             interrupted=self._interrupted,
             program=self._program,
@@ -232,7 +532,7 @@ class ClaudeSession:
         return [UsageUpdate(usage=usage)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
-        """What belongs to the parts that are complete now, and was not told."""
+        """Return the missing deltas of the parts that are now complete."""
         parts = (event for event in events if isinstance(event, AgentMessage))
         return [delta for part in parts for delta in self._writing.finish(part)]
 

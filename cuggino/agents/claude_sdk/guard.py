@@ -1,18 +1,17 @@
-"""The guard of a Claude Agent SDK session: the program asks this process, before each call.
+"""The guard of a Claude Agent SDK session: the program asks this process before each call.
 
-The program sends each call of a tool over its own pipe and waits for the answer: no program is
-started for it, and there is none that could be missing. It is closed thrice over, as seen on the
-real program:
+The program sends each tool call over its own pipe and waits for the answer, so no program has to be
+started for it. It fails closed in three independent ways, as observed with the real program:
 
-- The judge answers with a no whatever goes wrong in it, an answer that takes too long included.
-- `on_failure="block"`: what is not answered, or answered with nonsense, is not run. The SDK refuses
-  to work with a program that does not know that.
-- The answer is `allow` and the session is in the default mode, in which nobody is there to ask, so
-  that a call without an answer would lack permission. What the program asks about all the same
-  (`.vscode`, `.npmrc`, `.git`, ...) goes to the same judge.
+- Any failure while checking is a denial, including an answer that takes too long.
+- `on_failure="block"`: a call without a valid answer does not run. The SDK refuses to work with a
+  program that does not support this.
+- The answer is `allow` and the session runs in the default mode, in which nobody is there to ask,
+  so that a call without an answer lacks permission. Calls that the program asks about anyway
+  (`.vscode`, `.npmrc`, `.git`, ...) are checked as well.
 
-`disableAllHooks: false` in the session's settings beats the same key in the project's. That the
-program does ask is seen before each session's first message, when it asks about the prompt itself.
+`disableAllHooks: false` in the session's settings overrides the project's. That the program asks at
+all is verified before each session's first message, when it asks about the prompt itself.
 """
 
 from __future__ import annotations
@@ -23,40 +22,41 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cuggino.agents.guard import NOT_JUDGED, Guard, not_live
-from cuggino.agents.json_values import Json
-from cuggino.security import hook
+from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
+from cuggino.agents.base.wire import Json
+from cuggino.agents.claude.guard import guard_settings
+from cuggino.guard import hook
 
 if TYPE_CHECKING:
     from claude_agent_sdk import HookMatcher
     from claude_agent_sdk.types import HookEvent
 
 JUDGE_SECONDS = 8.0
-"""After so long a call that is still being judged is denied."""
+"""A call that takes longer to check is denied."""
 
 ANSWER_SECONDS = 600.0
-"""After so long the program takes the missing answer for a no. It may wait for a subscriber of this
-process that is slow to read, which is no reason to deny a call."""
+"""After so long the program treats the missing answer as a denial. It may have to wait for a
+slow subscriber in this process, which is no reason to deny a call."""
 
 
 def gate_settings(
     guard: Guard, given: Mapping[str, object], *, manner: hook.Manner
 ) -> dict[str, Any]:
-    """The settings of a session: those given, in which nothing can loosen the guard.
+    """Return the session's settings: those given, which cannot loosen the guard.
 
-    Like `Guard.settings`, without the program that is not started here.
+    Like `claude.guard.guard_settings`, without the hook program.
     """
     hooks = given.get("hooks")
-    settings = guard.settings(given, manner=manner)
+    settings = guard_settings(guard, given, manner=manner)
     return {**settings, "hooks": dict(hooks) if isinstance(hooks, dict) else {}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SdkGate:
-    """Answers for one session that is held to a policy.
+    """Answers the questions of one guarded session.
 
-    `tell` gets each answer before the program does: as a line like the one in which the program
-    itself tells what a hook of the settings has answered, for `GuardWatch` to read.
+    `tell` gets each answer before the program does, as a line in the format in which the program
+    itself reports the answers of hooks, for `GuardWatch` to read.
     """
 
     guard: Guard
@@ -64,7 +64,7 @@ class SdkGate:
     tell: Callable[[bytes], None]
 
     def try_out(self) -> None:
-        """Judge a call that must be denied and one that must not.
+        """Check a call that must be denied and one that must be allowed.
 
         Raises:
             GuardNotLive: one of the answers is wrong.
@@ -77,7 +77,7 @@ class SdkGate:
             raise not_live(str(canary))
 
     def hooks(self) -> dict[HookEvent, list[HookMatcher]]:
-        """What the SDK is to be asked for by the program, about all tools."""
+        """Return the hooks for the SDK, for all tools."""
         from claude_agent_sdk import HookMatcher
 
         asked = [HookMatcher(hooks=[self.answer], timeout=ANSWER_SECONDS, on_failure="block")]
@@ -85,7 +85,7 @@ class SdkGate:
         return {**hooks, "PermissionRequest": asked} if self.manner == "allow" else hooks
 
     async def answer(self, data: Any, tool_use_id: str | None, _context: Any) -> Any:
-        """The answer to one question of the program. Never raises but when it is cancelled."""
+        """Answer one question of the program. Raises only on cancellation."""
         asked: Json = data if isinstance(data, dict) else {}
         event = str(asked.get("hook_event_name"))
         if event == "UserPromptSubmit":
@@ -93,11 +93,11 @@ class SdkGate:
         call = {"tool_use_id": tool_use_id, **asked}
         try:
             return self._told(event, await self._judged(call))
-        except Exception:  # a time-out too: whatever it is, what was not judged does not run
+        except Exception:  # including a timeout: unchecked calls do not run
             return self._told(event, self._refusal(event, call))
 
     async def _begin(self) -> Json:
-        """It asks, so it is live, if it judges well; otherwise the model hears no word."""
+        """Answer the first question: the guard is live if it checks calls correctly."""
         try:
             said = await self._judged({"hook_event_name": "SessionStart"})
         except Exception as error:
@@ -129,7 +129,7 @@ class SdkGate:
         return {**said, "cuggino": {**said["cuggino"], **own, "part": tool, "reason": NOT_JUDGED}}
 
     def _told(self, event: str, said: Json) -> Json:
-        """The answer for the program, once it is told here."""
+        """Report the answer, then return it for the program."""
         line = {"type": "system", "subtype": "hook_response", "hook_event": event}
         self.tell(json.dumps({**line, "stdout": json.dumps(said)}).encode())
         return {key: value for key, value in said.items() if key != "cuggino"}

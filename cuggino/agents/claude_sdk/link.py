@@ -1,6 +1,6 @@
-"""The bridge to the Claude Agent SDK: an event loop on a thread of its own, for one session.
+"""The bridge to the Claude Agent SDK: an event loop on its own thread, for one session.
 
-The SDK starts no program: it speaks through pipes to one that is held like any other child process.
+The SDK starts no program: it uses the pipes of one that is supervised like any other child process.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cuggino.agents.base.program import encodable
+from cuggino.agents.base.wire import Json
 from cuggino.agents.claude_sdk.guard import SdkGate
-from cuggino.agents.json_values import Json
-from cuggino.agents.program import encodable
-from cuggino.sources.process_duplex import InputPipe
+from cuggino.sources.process import InputPipe
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport
@@ -26,7 +26,7 @@ else:
     """The SDK is imported when a session starts, and takes whatever has the same methods."""
 
 TOOLS = "tools"
-"""The server of tools that are given without one: the model calls them `mcp__tools__NAME`."""
+"""Server of the agent's own tools; the model calls them `mcp__tools__NAME`."""
 
 _DELTA = b'{"type":"stream_event",'
 
@@ -35,7 +35,7 @@ _LOGS = ("claude_agent_sdk", "mcp")
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What the session is, as far as the program does not hear it on its command line."""
+    """The parts of a session that are not on the program's command line."""
 
     prompt: str
     env: Mapping[str, str]
@@ -46,9 +46,9 @@ class Order:
 
 
 class PipeTransport(Transport):
-    """The program as the SDK sees it: `stdin` to write to, and the lines that `put` is given.
+    """The program as seen by the SDK: `stdin` to write to, and the lines given to `put`.
 
-    `put` may be called from any thread, at any time; all else belongs to one event loop.
+    `put` is thread-safe; everything else belongs to one event loop.
     """
 
     def __init__(self, stdin: InputPipe) -> None:
@@ -62,26 +62,26 @@ class PipeTransport(Transport):
         self._is_ready = False
 
     def put(self, line: bytes) -> None:
-        """The program has printed this line."""
+        """Add a line that the program printed."""
         if line.startswith(_DELTA):
-            return  # two thirds of all lines, in which the SDK has no part
+            return  # two thirds of all lines, which the SDK does not need
         with self._lock:
             self._lines.append(line)
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._more.set)
 
     async def connect(self) -> None:
-        """The program is running, or about to."""
+        """Start reading lines."""
         with self._lock:
             self._loop = asyncio.get_running_loop()
             self._more.set()
         self._is_ready = True
 
     async def write(self, data: str) -> None:
-        """Write all of it, as fast as the program reads.
+        """Write all of the data, as fast as the program reads.
 
         Raises:
-            BrokenPipeError: the program reads no more.
+            BrokenPipeError: the program has closed its input.
         """
         async with self._writing:
             rest = memoryview(data.encode("utf-8", "replace"))
@@ -110,32 +110,32 @@ class PipeTransport(Transport):
             await self._more.wait()
             self._more.clear()
             if self._broken is not None:
-                raise self._broken  # the SDK itself keeps silent about it
+                raise self._broken  # the SDK itself does not report it
             while self._lines:
                 if (raw := _object(self._lines.popleft())) is not None:
                     yield raw
 
     def read_messages(self) -> AsyncIterator[Json]:
-        """What the program has printed; without an end, as its end is somebody else's affair.
+        """Return the program's lines; the iterator never ends by itself.
 
         Raises:
-            BrokenPipeError: the program reads no more.
+            BrokenPipeError: the program has closed its input.
         """
         return self._read()
 
     async def close(self) -> None:
-        """Neither read nor write any more."""
+        """Stop reading and writing."""
         self._is_ready = False
         with self._lock:
             self._loop = None
         self._shut()
 
     def is_ready(self) -> bool:
-        """Whether the SDK may write."""
+        """Return whether the SDK may write."""
         return self._is_ready
 
     async def end_input(self) -> None:
-        """There is no more to say: the program ends when it has answered."""
+        """Close the program's input: it ends after its answer."""
         async with self._writing:
             self._shut()
 
@@ -148,8 +148,7 @@ class PipeTransport(Transport):
 class ClaudeSdkLink:
     """One session of the SDK; its callbacks, and the tools of the order, run on its thread.
 
-    It owns `stdin` from now on. `on_error` is called once at most: the SDK has failed, and what it
-    was asked for will not come.
+    It owns `stdin` from now on. `on_error` is called at most once, when the SDK has failed.
     """
 
     def __init__(
@@ -172,15 +171,15 @@ class ClaudeSdkLink:
         self._thread = threading.Thread(target=self._run, name="cuggino-claude-sdk", daemon=True)
 
     def start(self) -> None:
-        """Begin to speak with the program."""
+        """Start the session."""
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """The program has printed this line; from any thread."""
+        """Add a line that the program printed; thread-safe."""
         self._transport.put(line)
 
     def close(self) -> None:
-        """End it, and wait for that. From any thread, any number of times."""
+        """Close the session and wait for that; callable from any thread, repeatedly."""
         with self._lock:
             self._is_closed = True
             if self._loop is not None and self._task is not None:
@@ -206,7 +205,7 @@ class ClaudeSdkLink:
 
     async def _attend(self) -> None:
         loop = asyncio.get_running_loop()
-        # What the SDK leaves unheard is that the program has ended before it was answered.
+        # The SDK leaves exceptions unhandled if the program ends before its answer.
         loop.set_exception_handler(lambda _loop, _context: None)
         with self._lock:
             if self._is_closed:
@@ -256,9 +255,9 @@ async def _once(prompt: str) -> AsyncIterator[Json]:
 
 
 async def _unread(client: ClaudeSDKClient) -> bool:
-    """Let the SDK read on; true when it could not read a message of a newer program.
+    """Let the SDK read on; return True if it could not parse a message of a newer program.
 
-    Its messages are of no use here, as the program's lines are read anyway (`ClaudeSession`).
+    Its messages are not used, as `ClaudeSession` reads the program's lines anyway.
     """
     from claude_agent_sdk import ClaudeSDKError, CLIConnectionError
 
@@ -273,7 +272,7 @@ async def _unread(client: ClaudeSDKClient) -> bool:
 
 
 def _object(line: bytes) -> Json | None:
-    """The JSON object on this line. Halves of surrogate pairs stay: the guard is to see them."""
+    """Return the JSON object on this line, with lone surrogates, which the guard must see."""
     try:
         raw = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A session of the Claude Agent SDK as a stream of agent events: its program, its link, its end."""
+"""A session of the Claude Agent SDK as a stream of agent events: its program, link and end."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
+from cuggino.agents.base.failure import cut, local_zone
+from cuggino.agents.base.guard import Guard, not_live
+from cuggino.agents.base.stream import HeldSession, conclude
+from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
-from cuggino.agents.failures import cut
-from cuggino.agents.guard import Guard, not_live
-from cuggino.agents.guard_watch import GuardWatch
-from cuggino.agents.held_session import HeldSession, conclude
-from cuggino.agents.zone import local_zone
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
+from cuggino.guard import hook
 from cuggino.operators import serial
-from cuggino.security import hook
-from cuggino.sources.process_duplex import InputPipe, process_duplex
+from cuggino.sources.process import InputPipe, process_duplex
 
 LOST_SECONDS = 5.0
-"""For the program to end by itself when the SDK can no longer speak to it."""
+"""Time for the program to end by itself when the SDK can no longer reach it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """How it is started."""
+    """The program to start."""
 
     argv: Sequence[str]
     cwd: Path
@@ -38,7 +37,7 @@ class Program:
 
 
 Linker = Callable[..., ClaudeSdkLink]
-"""What makes the link, as the class does."""
+"""Creates the link, like the class."""
 
 
 def sdk_session(
@@ -49,12 +48,12 @@ def sdk_session(
     manner: hook.Manner = "allow",
     link: Linker = ClaudeSdkLink,
 ) -> Observable[LlmAgentEvent]:
-    """Start the program, let the SDK speak with it, and emit what its lines say.
+    """Start the program, connect the SDK to it, and emit the events of its lines.
 
-    As `stream_json` in all that is emitted and how it ends. The verdicts of the `guard` are read
-    among the lines, each before the program has it; `manner` is what it says of what may pass.
-    Disposal, and a breach of the guard, end the program, everything it started, and the link with
-    its thread, and return when all of it is gone.
+    Events and end are as in `stream_json`. The verdicts of the `guard` are read among the lines,
+    each before the program gets it; `manner` is the form of an approval. Disposal, and a breach of
+    the guard, terminate the program, everything it started, and the link with its thread, and
+    return when all of it is gone.
     """
 
     def subscribe(
@@ -72,8 +71,6 @@ def sdk_session(
 
 
 class _Held(HeldSession):
-    """One subscription."""
-
     def __init__(
         self,
         program: Program,
@@ -103,7 +100,7 @@ class _Held(HeldSession):
         )
         self._process, self._timer = SerialDisposable(), SerialDisposable()
         self._lock = threading.Lock()
-        """Held to begin, so that nothing begins behind a disposal."""
+        """Held while starting, so that nothing starts after a disposal."""
 
     def start(self) -> None:
         lines = process_duplex(
@@ -117,16 +114,16 @@ class _Held(HeldSession):
                 self._link.start()
 
     def dispose(self) -> None:
-        """End everything and wait for that; from any thread, any number of times."""
+        """Terminate everything and wait for that; callable from any thread, repeatedly."""
         with self._lock:
             self._is_over = True
         self._timer.dispose()
-        # Closed from both ends: what the link waits for ends with the program.
+        # Close both ends: the program ends what the link waits for.
         self._process.dispose()
         self._link.close()
 
     def _told(self, verdict: bytes) -> None:
-        """On the link's thread: the line stands before all that the program makes of it."""
+        """Post the verdict from the link's thread, before the lines that result from it."""
         self._post(lambda: self._read(verdict))
 
     def _on_line(self, line: bytes) -> None:
@@ -144,7 +141,7 @@ class _Held(HeldSession):
             self._end(-9, "", breach)
 
     def _on_link_error(self, error: Exception) -> None:
-        """What the program says counts more; without its input it ends soon."""
+        """Prefer what the program reports; without its input it ends soon."""
         failure = _named(error, guarded=self._is_guarded)
         if isinstance(error, OSError) or self._session.has_result:
             self._timer.disposable = self._lane.schedule_relative(
@@ -183,7 +180,7 @@ class _Held(HeldSession):
 
 
 def _named(error: Exception, *, guarded: bool) -> LlmSessionError:
-    """What the SDK says of its failure."""
+    """Return the error for a failure of the SDK."""
     told = cut(str(error) or type(error).__name__)
     if guarded and "on_failure" in told:
         return not_live(told)

@@ -1,4 +1,4 @@
-"""How the Codex CLI is configured for one session: TOML on its command line, or a file for more."""
+"""Configuration of the Codex CLI for one session: TOML arguments, or a private file."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.program import encodable
+from cuggino.agents.base.program import encodable
 from cuggino.errors import StorageError
 
 LONGEST_ARGUMENT = 100_000
-"""Bytes of one argument; the system's own limit on Linux is 128 KiB."""
+"""Maximum bytes of one argument; Linux allows 128 KiB."""
 
 OFF = (
-    # What is looked up on the network, and what asks or waits for somebody.
+    # Features that use the network, or wait for a person.
     *("apps", "plugins", "tool_suggest", "skill_search", "goals", "sleep_tool"),
-    # Without a network it would wait for ever.
+    # Without a network it would wait indefinitely.
     "unbounded_connection_retries",
 )
-"""Features that are turned off in every session."""
+"""Features turned off in every session."""
 
 OFF_WHEN_GUARDED = (
-    # With a terminal of its own a command could be typed into, behind the guard's back.
+    # A command with its own terminal could be typed into, bypassing the guard.
     "unified_exec_tty",
     *("multi_agent", "multi_agent_v2", "image_generation", "memories"),
 )
 
 _RETRIES = {"request_max_retries": 3, "stream_max_retries": 3, "stream_idle_timeout_ms": 300_000}
-"""Of a model provider of the user's own, where its table does not say otherwise."""
+"""Defaults for a custom model provider."""
 
 _BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
-"""Providers that cannot be configured; they end by themselves in less than a minute."""
+"""Providers that cannot be configured; they give up by themselves within a minute."""
 
 
 def toml(value: Any) -> str:
-    """The value in one line of TOML; what is None in a table is left out."""
+    """Return the value in one line of TOML; None values in a table are left out."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -58,21 +58,21 @@ def toml(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a string of TOML. Halves of surrogate pairs become question marks."""
-    # As JSON, but that needs no escape for DEL; and TOML knows no pairs of surrogates.
+    """Return the text as a TOML string. Lone surrogates become question marks."""
+    # As JSON, except that TOML must escape DEL and has no surrogate pairs.
     return json.dumps(encodable(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def override(key: str, value: Any) -> list[str]:
-    """The arguments that set the key."""
+    """Return the arguments that set the key."""
     return ["-c", f"{key}={toml(value)}"]
 
 
 def codex_home(env: Mapping[str, str]) -> Path:
-    """Where the program keeps its settings and sessions."""
+    """Return the folder of the program's settings and sessions."""
     if own := env.get("CODEX_HOME"):
         return Path(own)
-    # A shell knows whose home that is.
+    # A shell resolves the home folder.
     asked = subprocess.run(
         ["/bin/sh", "-c", 'printf %s "${HOME:-~}"/.codex'],
         env=dict(env),
@@ -85,11 +85,11 @@ def codex_home(env: Mapping[str, str]) -> Path:
 
 
 def retries(env: Mapping[str, str]) -> list[str]:
-    """Arguments that bound how long a provider of the user's own is asked again."""
+    """Return arguments that limit the retries of a custom model provider."""
     try:
         config = tomllib.loads((codex_home(env) / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []  # the program says what is wrong with it
+        return []  # the program reports what is wrong
     name, providers = config.get("model_provider"), config.get("model_providers")
     given = providers.get(name) if isinstance(providers, dict) else None
     if not isinstance(name, str) or not isinstance(given, dict) or name in _BUILT_IN:
@@ -101,17 +101,17 @@ def retries(env: Mapping[str, str]) -> list[str]:
 def server_table(
     given: Mapping[str, object], *, approved: bool, allowed_tools: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """MCP servers that are described as Claude Code's are, in the program's words.
+    """Convert MCP servers from Claude Code's format to Codex's.
 
-    The session waits for them, and fails without them: Codex begins before they are ready, and the
-    model would not know their tools. `approved` lets all of their tools run unasked,
-    `allowed_tools` those that it names (`mcp__server` or `mcp__server__tool`).
+    The session waits for them, and fails without them: Codex starts before they are ready, and the
+    model would not learn about their tools. `approved` allows all of their tools, `allowed_tools`
+    those it names (`mcp__server` or `mcp__server__tool`).
     """
     return {name: _server(name, told, approved, allowed_tools) for name, told in given.items()}
 
 
 def holds_secrets(table: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a server is given variables or headers, in which keys stand."""
+    """Return whether a server has variables or headers, which may hold keys."""
     return any(told.get("env") or told.get("http_headers") for told in table.values())
 
 
@@ -133,14 +133,14 @@ def _server(name: str, told: object, approved: bool, allowed: Sequence[str]) -> 
 
 @contextmanager
 def private(settings: Mapping[str, object], env: Mapping[str, str]) -> Iterator[list[str]]:
-    """Arguments that set what other users of the machine must not read, whom arguments are shown.
+    """Yield arguments for settings that other users of the machine must not see.
 
-    It stands in a private file in the program's own folder, a profile, which is removed in the end.
-    Where the user has a profile by default, that would take its place: then it is in arguments,
-    unless it is too long for that.
+    They are written to a private file in the program's own folder, a profile, which is removed at
+    the end. A default profile of the user would be replaced by it: in that case they become
+    arguments, unless they are too long.
 
     Raises:
-        StorageError: that file cannot be written.
+        StorageError: the file cannot be written.
     """
     if not settings:
         yield []

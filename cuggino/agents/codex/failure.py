@@ -1,7 +1,7 @@
-"""How a session of the Codex CLI ended, and if it failed, which error that is.
+"""How a session of the Codex CLI ended, and the error if it failed.
 
-Decided on what the program says of itself: the message of `turn.failed`, or its last words on
-stderr when it ended before its turn. Never on the model's text, nor on the exit code alone.
+The decision uses what the program reports about itself: the message of `turn.failed`, or its last
+lines on stderr if it ended before its turn. Never the model's text, nor the exit code alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from datetime import datetime, tzinfo
 
-from cuggino.agents.failures import (
+from cuggino.agents.base.failure import (
     CONNECTION,
     api_failure,
     crash,
@@ -55,35 +55,35 @@ _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Error loading config|invalid value|is not trusted"), "check config.toml"),
     (
         re.compile(r"error: unexpected argument|[Uu]nknown feature flag"),
-        "this codex does not know an option that is needed: update it through npm",
+        "this codex lacks a required option: update it through npm",
     ),
     (re.compile(r"required MCP server"), "check the MCP servers of this session"),
 )
-"""What the program refuses before it starts working, and what to do then."""
+"""Reasons to refuse before any work starts, and what to do then."""
 
 _WARNING = re.compile(r"^(?:WARNING|warning):|^\S+Z\s+(?:WARN|INFO)\b")
 
 
 def failure_of(message: str, *, now: datetime, zone: tzinfo) -> LlmSessionError:
-    """The error that a `turn.failed` tells. `now` has a zone; `zone` is that of its times."""
+    """Return the error of a `turn.failed`. `now` is timezone-aware; `zone` is that of its times."""
     plain = _plain(message) or "Unknown error"
     text, reason = cut(plain), reason_of(plain)
     if reason == "billing":
         return failed(text, reason, hints=_HINTS)
     if plain != message and reason == "unknown":
-        reason = "bad_request"  # the API's own words, passed on as they are for this status alone
+        reason = "bad_request"  # a message of the API, passed on unchanged for this status alone
     return api_failure(text, reason, now=now, zone=zone, hints=_HINTS)
 
 
 def no_session(thread: str) -> AgentFailed:
-    """The error of a session that is not there to be gone on with."""
+    """Return the error of a session that cannot be resumed."""
     return AgentFailed(
         cut(f"there is no session {thread}"), reason="bad_request", hint=_RESUME_AGAIN
     )
 
 
 def reason_of(message: str) -> AgentFailure:
-    """What the words of the program say of a failure."""
+    """Return the reason of a failure from the program's message."""
     if found := _STATUS.search(message):
         status = int(found[1])
         return "overloaded" if status == 503 else reason_of_status(status)
@@ -91,7 +91,7 @@ def reason_of(message: str) -> AgentFailure:
 
 
 def ended_early(program: str, *, exit_code: int, stderr_tail: str) -> AgentFailed:
-    """The error of a program that ended without saying how its turn went."""
+    """Return the error of a program that ended before its turn did."""
     said = "\n".join(line for line in stderr_tail.splitlines() if not _WARNING.match(line))
     for pattern, hint in _REFUSALS:
         if pattern.search(said):
@@ -103,7 +103,7 @@ def ended_early(program: str, *, exit_code: int, stderr_tail: str) -> AgentFaile
 
 
 def _plain(message: str) -> str:
-    """The words of an answer of the API that is passed on as it came."""
+    """Extract the message from an API response that is passed on unchanged."""
     if not message.startswith("{"):
         return message
     try:

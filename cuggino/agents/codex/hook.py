@@ -1,15 +1,14 @@
-"""The program that the Codex CLI asks before each tool call: our judge in its hook's words.
+"""The hook of the Codex CLI: checks a tool call before it runs.
 
-Run by path with nothing but the standard library
-(`python -I -S hook.py POLICY SHFMT TOKEN BASH LOG [SERVER...]`, one process for each call),
-it reads the call from standard input and prints one JSON object: a denial with its reason, or what
-may pass. A command that may pass is put into the words of the bash that it was judged for, as the
-model may name another shell (`shell: sh`), for which the same text can mean something else; and it
-is run in the folder for which it was judged, wherever the user's profile would have it begin.
+Run by path with nothing but the standard library (`python -I -S hook.py POLICY SHFMT TOKEN BASH LOG
+[SERVER...]`, one process per call), it reads the call from standard input and prints one JSON
+object: a denial with its reason, or the call to run. An allowed command is wrapped for the bash it
+was checked for, as the model may name another shell (`shell: sh`), in which the same text can mean
+something else. It runs in the folder it was checked for, whatever the user's profile changes to.
 
-Every verdict goes to LOG as well, one JSON object a line: Codex does not tell what was denied. When
-anything fails, this program ends with an error and without a word, and whoever runs it must take
-that for a no.
+Every verdict is also appended to LOG as a line of JSON, because Codex does not report denials. If
+anything fails, this program exits with an error and prints nothing, which callers must treat as a
+denial.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from cuggino.security.policy import Policy
+    from cuggino.guard.policy import Policy
 
 UNKNOWN = "Tool '{}' is not known to the guard: use commands, or patches"
 
@@ -48,28 +47,24 @@ _HARMLESS = {
     "sleep": "Sleep",
     "wait": "BashOutput",
 }
-"""Tools that write nothing and start nothing. Not in here, and so unknown: those of sub-agents."""
+"""Tools that write and start nothing. Those of sub-agents are missing, and so unknown."""
 
-_PATCHED = re.compile(
-    r"^[^\S\n]*\*\*\*[^\S\n]*(?:(?:Add|Update|Delete)[^\S\n]+File|Move[^\S\n]+to)[^\S\n]*:(.*)$",
-    re.MULTILINE,
-)
 _IN_FOLDER = 'builtin cd -- "$1" && unset OLDPWD && exec "$0" -c "$2"'
 _SHOWN = 20_000
-"""Characters of a patch that an event shows."""
+"""Maximum characters of a patch in an event."""
 
 
 class Call(NamedTuple):
-    """A call in the names of Claude Code."""
+    """A call with Claude Code's tool names."""
 
     tool: str
     input: Any
     is_known: bool = True
-    """Whether it is known what the tool does with its input."""
+    """Whether the effect of the input is known."""
 
 
 def common_call(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:
-    """The call as Claude Code would name it; `servers` are the MCP servers. Never raises."""
+    """Convert a call to Claude Code's tool names; `servers` are the MCP servers. Never raises."""
     if not isinstance(given, Mapping):
         return Call(name, given, False)
     if name == "Bash":
@@ -86,29 +81,21 @@ def common_call(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:
     return Call(name, dict(given), False)
 
 
-def patched_files(patch: str) -> list[str]:
-    """The files that a patch adds, changes, removes or moves, in order.
-
-    With blanks around a name both readings are given, as the program may take them or leave them.
-    """
-    found = _PATCHED.findall(patch)
-    names = [name for raw in found for name in (raw.strip(), raw.removeprefix(" ").rstrip("\r"))]
-    return [name for name in dict.fromkeys(names) if name]
-
-
 def in_bash(command: str, bash: str, cwd: str) -> str:
-    """The command in words that every shell hands to this bash unread, to be run in this folder."""
+    """Wrap a command so that any shell passes it to this bash unchanged, in this folder."""
     words = shlex.join([bash, "-c", _IN_FOLDER, bash, cwd, command])
     return f"unset BASH_ENV; exec {words}"
 
 
 def judged_command(words: Sequence[str], bash: str) -> tuple[str, str] | None:
-    """The folder and the command for which `in_bash` made these words, None for other words."""
+    """Return the folder and command that `in_bash` wrapped, or None for other words."""
     start = ["unset", "BASH_ENV;", "exec", bash, "-c", _IN_FOLDER, bash]
     return (words[7], words[8]) if list(words[:7]) == start and len(words) == 9 else None
 
 
 def _patch_call(patch: Any) -> Call:
+    from cuggino.guard.patches import patched_files
+
     if not isinstance(patch, str):
         return Call("MultiEdit", {"patch": patch}, False)
     edits = [{"file_path": file} for file in patched_files(patch)]
@@ -116,7 +103,7 @@ def _patch_call(patch: Any) -> Call:
 
 
 def _server_tool(name: str, servers: Iterable[str]) -> str:
-    """The name with the server as it is configured: Codex makes other letters of some."""
+    """Restore the configured name of the server, in which Codex replaces characters."""
     for server in sorted(servers, key=len, reverse=True):
         prefix = f"mcp__{re.sub('[^A-Za-z0-9_]', '_', server)}__"
         if name.startswith(prefix):
@@ -133,12 +120,12 @@ def decide(
     bash: str,
     servers: Iterable[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What to print for the hook input, and what to log; every error while judging is a no.
+    """Return what to print for the hook input, and what to log; every error is a denial.
 
     Raises:
-        ValueError: the input is of no event that this program is asked about.
+        ValueError: the input is of an event that this program does not handle.
     """
-    from cuggino.security import hook
+    from cuggino.guard import hook
 
     event = data.get("hook_event_name")
     if event == "SessionStart":
@@ -172,7 +159,7 @@ def decide(
 
 
 def _is_inside(project: str, own: Mapping[str, Any]) -> bool:
-    """Whether the file that is to be read is one of the project."""
+    """Return whether the file to read belongs to the project."""
     path = PurePath(os.path.realpath(PurePath(str(own["cwd"]), own["input"]["file_path"])))
     return path.is_relative_to(os.path.realpath(project))
 
@@ -189,13 +176,13 @@ def _shown(given: Any) -> Any:
 
 
 def main() -> None:
-    """Answer what stands on standard input; see the module."""
-    # The package is found by where this file is, behind all others.
+    """Answer the call on standard input; see the module."""
+    # The package is located relative to this file, after all other paths.
     sys.path.append(__file__.rsplit("/", 4)[0])
-    from cuggino.security.hook import ALARM_SECONDS
-    from cuggino.security.policy import Policy
+    from cuggino.guard.hook import ALARM_SECONDS
+    from cuggino.guard.policy import Policy
 
-    # The default action ends the program without an answer, whatever it is in the midst of.
+    # The default action ends the program without an answer, whatever it is doing.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(ALARM_SECONDS)
     _, policy, shfmt, token, bash, log, *servers = sys.argv
@@ -211,7 +198,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Neither collecting garbage nor tidying up is worth its time in a process this short.
+    # Garbage collection and cleanup are not worthwhile in a process this short.
     gc.disable()
     main()
     os._exit(0)

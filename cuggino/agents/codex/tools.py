@@ -1,4 +1,4 @@
-"""Codex's items in the names of Claude Code, which events, policies and reports speak in."""
+"""Codex's items with Claude Code's tool names, which events, policies and reports use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from pathlib import PurePath
 from typing import Any
 
-from cuggino.agents.json_values import Json, compact, dict_or_empty, shown, text_or_none
+from cuggino.agents.base.wire import Json, compact, dict_or_empty, shown, text_or_none
 from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
@@ -16,7 +16,7 @@ _FAILED = frozenset({"failed", "declined"})
 
 
 def is_tool(item: Json) -> bool:
-    """Whether the item is a call of a tool."""
+    """Return whether the item is a tool call."""
     return item.get("type") in (
         "command_execution",
         "file_change",
@@ -28,9 +28,9 @@ def is_tool(item: Json) -> bool:
 
 
 def calls_of(item: Json, *, command: str | None = None) -> list[ToolCall]:
-    """The calls that the item tells: a change of several files gives one for each.
+    """Return the calls of an item: a change of several files has one for each.
 
-    `command` is what a command is known to be, in the place of what the item says.
+    `command` overrides the command of the item.
     """
     own = text_or_none(item.get("id")) or ""
     match item.get("type"):
@@ -58,7 +58,7 @@ def calls_of(item: Json, *, command: str | None = None) -> list[ToolCall]:
 
 
 def results_of(item: Json) -> list[LlmAgentEvent]:
-    """The results of the calls of an item that is complete."""
+    """Return the results of the calls of a complete item."""
     own = text_or_none(item.get("id"))
     failed = text_or_none(item.get("status")) in _FAILED
     match item.get("type"):
@@ -92,7 +92,7 @@ def results_of(item: Json) -> list[LlmAgentEvent]:
 
 
 def command_of(item: Json) -> str:
-    """The command, without the shell that Codex puts around it, always by its whole path."""
+    """Return the command without the shell that Codex adds, always by its absolute path."""
     text = text_or_none(item.get("command")) or ""
     words = shell_words(text)
     is_shell = len(words) == 3 and text[:1] == "/" and PurePath(words[0]).name in _SHELLS
@@ -100,7 +100,7 @@ def command_of(item: Json) -> str:
 
 
 def shell_words(text: str) -> list[str]:
-    """The words of a command line, none when it is not one of plain words."""
+    """Return the words of a command line, or none if it has unbalanced quotes."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -108,7 +108,7 @@ def shell_words(text: str) -> list[str]:
 
 
 def _changes(item: Json, own: str) -> list[tuple[str, str, Json]]:
-    """Each change of a file: the id of its call, its tool, its input."""
+    """Return the id, tool and input of each file change."""
     changes = item.get("changes")
     told = [dict_or_empty(change) for change in (changes if isinstance(changes, list) else [])]
     return [
@@ -131,7 +131,7 @@ def _arguments(value: Any) -> Any:
 
 
 def _content(result: Any) -> str:
-    """The text of what an MCP server answered."""
+    """Return the text of an MCP result."""
     parts = dict_or_empty(result).get("content")
     texts = [
         text_or_none(dict_or_empty(part).get("text")) or compact(part)

@@ -1,19 +1,24 @@
-"""The wire of `codex exec --json`: the fold over the lines of one session.
-
-Nothing in here knows of processes or clocks.
-"""
+"""The wire format of `codex exec --json`: usage, and the fold over the lines of one session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 
+from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.wire import (
+    Json,
+    count_or_zero,
+    dict_or_empty,
+    parse_json_line,
+    text_or_none,
+)
+from cuggino.agents.codex.config import codex_home
 from cuggino.agents.codex.failure import ended_early, failure_of, no_session
+from cuggino.agents.codex.guard import CodexWatch
 from cuggino.agents.codex.tools import calls_of, is_tool, results_of
-from cuggino.agents.codex.usage import usage_of, without
-from cuggino.agents.codex.watch import CodexWatch
-from cuggino.agents.failures import outcome_of
-from cuggino.agents.json_values import Json, dict_or_empty, parse_json_line, text_or_none
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -29,14 +34,86 @@ from cuggino.events import (
     UsageUpdate,
 )
 
+_MOST_SEARCHES = 5
+_ID = re.compile(r"[\w-]+", re.ASCII)
+
+
+def usage_of(told: Json) -> Usage:
+    """Return the reported tokens; those of the cache are part of the input."""
+    read = count_or_zero(told.get("cached_input_tokens"))
+    written = count_or_zero(told.get("cache_write_input_tokens"))
+    return Usage(
+        input_tokens=max(0, count_or_zero(told.get("input_tokens")) - read - written),
+        output_tokens=count_or_zero(told.get("output_tokens")),
+        cache_read_tokens=read,
+        cache_creation_tokens=written,
+    )
+
+
+def without(usage: Usage, before: Usage | None) -> Usage:
+    """Return the usage since `before`."""
+    if before is None:
+        return usage
+    return Usage(
+        input_tokens=max(0, usage.input_tokens - before.input_tokens),
+        output_tokens=max(0, usage.output_tokens - before.output_tokens),
+        cache_read_tokens=max(0, usage.cache_read_tokens - before.cache_read_tokens),
+        cache_creation_tokens=max(0, usage.cache_creation_tokens - before.cache_creation_tokens),
+    )
+
+
+class UsageRecord:
+    """The usage of a thread, read from the program's own record as it grows."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._home = codex_home(env)
+        self._file: Path | None = None
+        self._searches = 0
+        self._at = 0
+        self._last: Usage | None = None
+
+    def total(self, thread: str) -> Usage | None:
+        """Return all tokens of the thread so far, or None if the record has none."""
+        try:
+            file = self._found(thread)
+            if file is not None:
+                self._read(file)
+        except OSError:
+            return None
+        return self._last
+
+    def _found(self, thread: str) -> Path | None:
+        if self._file is None and self._searches < _MOST_SEARCHES and _ID.fullmatch(thread):
+            self._searches += 1
+            found = sorted(self._home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+            self._file = found[-1] if found else None
+        return self._file
+
+    def _read(self, path: Path) -> None:
+        with path.open("rb") as file:
+            file.seek(self._at)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return  # it is still being written
+                self._at += len(line)
+                if b'"token_count"' in line:
+                    self._last = _total(line) or self._last
+
+
+def _total(line: bytes) -> Usage | None:
+    payload = dict_or_empty((parse_json_line(line) or {}).get("payload"))
+    total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
+    return usage_of(total) if payload.get("type") == "token_count" and total else None
+
+
 _UNFINISHED = "It was still running when the session ended."
 
 
 class CodexSession:
-    """Feed it every line of stdout, then end it once.
+    """The fold over one run of the program: feed it every line of stdout, then end it once.
 
-    `resumed` is the id of the thread that is gone on with; `record` tells what a thread has used,
-    in which Codex counts what went before. `watch` watches over a session that is held to a policy.
+    `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
+    which Codex includes earlier sessions. `watch` watches a guarded session.
     """
 
     def __init__(
@@ -59,22 +136,23 @@ class CodexSession:
         self._failed: str | None = None
         self._completed = False
         self._open: dict[str, str] = {}
-        """By item, the call that has begun; an item of many files has several calls."""
+        """Tools of the calls that have started, by id; an item with several files has several
+        calls."""
         self._last_words: str | None = None
         self._stranger: AgentFailed | None = None
 
     @property
     def limit(self) -> RateLimited | None:
-        """The program tells a limit in words alone."""
+        """None: the program reports limits only in messages."""
         return None
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end at once: its guard does not hold it, or it is another one."""
+        """Why the session must end immediately: a breach of the guard, or a different session."""
         return self._stranger or (self._watch.breach if self._watch else None)
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """The events of this line; `now` is in seconds since the epoch. Never raises."""
+        """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
         raw = parse_json_line(line)
         if raw is None:
             return []
@@ -85,7 +163,7 @@ class CodexSession:
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How the session ended. US dollars are not told by this program, nor its turns."""
+        """Return how the session ended. The program reports neither US dollars nor turns."""
         error: LlmSessionError | None = self.breach
         if error is None and self._failed is not None:
             when = datetime.fromtimestamp(now, UTC)
@@ -101,7 +179,7 @@ class CodexSession:
         return ended, error
 
     def _read(self, raw: Json) -> list[LlmAgentEvent] | None:
-        """The events; None for what only tells that the program is alive."""
+        """Return the events, or None for a mere sign of life."""
         match raw.get("type"):
             case "thread.started":
                 return self._begin(text_or_none(raw.get("thread_id")))
@@ -125,7 +203,7 @@ class CodexSession:
 
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
-            self._stranger = no_session(self._resumed)  # this one is new
+            self._stranger = no_session(self._resumed)  # this is a new session
             return []
         self.session_id = thread
         if self._resumed is not None and self._before is None:
@@ -176,7 +254,7 @@ class CodexSession:
         return [message, *self._count()]
 
     def _count(self) -> list[LlmAgentEvent]:
-        """What was used until now, where that has changed."""
+        """Return the usage so far if it has changed."""
         total = self._record(self.session_id) if self.session_id is not None else None
         return self._used(total) if total is not None else []
 
@@ -188,7 +266,7 @@ class CodexSession:
         return [UsageUpdate(usage=usage)]
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
-        """Words of the program, which says some of them twice."""
+        """Return a message of the program, which repeats some of them."""
         if not text or text == self._last_words:
             return None
         self._last_words = text
@@ -201,9 +279,6 @@ class CodexSession:
         return [*self._left_open(), *(self._used(usage_of(told)) if told else [])]
 
     def _left_open(self) -> list[LlmAgentEvent]:
-        """The ends of calls that will not be told any more.
-
-        What they started ends with the program.
-        """
+        """Return results for calls that never ended; their processes end with the program."""
         calls, self._open = list(self._open), {}
         return [ToolResult(name=call, output=_UNFINISHED, is_error=True) for call in calls]

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import secrets
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, defer
+from reactivex import Observable
 
+from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.guard import Guard, find_bash, make_guard, with_variables
+from cuggino.agents.base.program import ProgramAgent, check_package, encodable, private_folder
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
 from cuggino.agents.copilot.stream import Program, copilot_session
-from cuggino.agents.guard import Guard, find_bash, make_guard, with_variables
-from cuggino.agents.program import absolute, ask_version, check_version, converse, encodable
-from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.errors import AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent
-from cuggino.security.policy import Policy
+from cuggino.guard.policy import Policy
 
-MINIMUM_VERSION = (1, 0, 102)
-"""The oldest version of the program that was tried."""
-
-SDK = "github-copilot-sdk"
 MINIMUM_SDK = (1, 0, 27)
-
-_INSTALL = (
-    "install it with `npm install -g @github/copilot`, "
-    'or give its path as "agentPath" in .cuggino.json'
-)
-_INSTALL_SDK = "install it with `pip install 'cuggino[copilot]'`"
 
 _SERVER = ("--headless", "--no-auto-update", "--log-level", "error", "--port", "0")
 
@@ -49,36 +36,48 @@ _PROVIDER = {
 """The user's model provider: the SDK's names, and the variables of the program."""
 
 _UNGUARDED_ENV = ("COPILOT_ALLOW_ALL", "BASH_ENV", "ENV")
-"""Variables that would let calls pass unasked, or run something in front of each command."""
-
-_NO_TERMINAL = (
-    "GitHub Copilot cannot be held to a policy in its own terminal: it asks this process alone"
-)
+"""Variables that would allow calls without asking, or run something before each command."""
 
 
-class CopilotAgent:
-    """The installed GitHub Copilot CLI, by the GitHub Copilot SDK for Python.
+class CopilotAgent(ProgramAgent):
+    """The installed GitHub Copilot CLI, through the GitHub Copilot SDK for Python.
 
-    `path` is the program, looked up on PATH when it is a bare name; any other path is that of the
-    present working directory. `env` replaces the whole environment that the program gets, which is
-    otherwise that of this process; there `COPILOT_CLI_PATH` counts when `path` is not given, and
-    `COPILOT_PROVIDER_*` with `COPILOT_MODEL` name a model provider of one's own, as they do for the
+    Without a `path` the program is `COPILOT_CLI_PATH` of the environment, else `copilot`.
+    `COPILOT_PROVIDER_*` and `COPILOT_MODEL` name a custom model provider, as they do for the
     program itself.
+
+    Events use Claude Code's tool names (see `copilot.tools`). Tokens are reported, US dollars are
+    not, so `max_budget_usd` has no effect; neither have `thinking`, `settings` and `sandbox`.
+
+    Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools` given by their
+    bare names; everything else is denied, as nobody is there to ask. It cannot ask the user
+    questions. A session with a `guard` is enforced as described in `copilot.guard`: each denied
+    call emits one `GuardDenied`.
+
+    A resumed session works in the folder, and has the system prompt, of the new options.
     """
 
     name = "copilot"
-    can_resume = True
+    command = "copilot"
+    package = "@github/copilot"
+    minimum_version = (1, 0, 102)
+    update_hint = "update it with `copilot update` or through npm"
+    # Other programs share the name.
+    version_pattern = r"GitHub Copilot CLI (\d+\.\d+\.\d+)"
+    mismatch = "is not the GitHub Copilot CLI"
+    unguarded_terminal = (
+        "GitHub Copilot cannot be guarded in its own terminal: it asks this process alone"
+    )
 
     def __init__(
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
     ) -> None:
-        self._env = env
-        self._path = absolute(path or self.environment.get("COPILOT_CLI_PATH", "copilot"))
-        self._version: str | None = None
+        own = os.environ if env is None else env
+        super().__init__(path=path or own.get("COPILOT_CLI_PATH"), env=env)
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `DescribedAgent.capabilities`."""
+        """See `LlmAgent.capabilities`."""
         return Capabilities(
             guard="calls",
             mcp=True,
@@ -89,46 +88,22 @@ class CopilotAgent:
             note="a session in its own terminal cannot be guarded",
         )
 
-    def check(self) -> str:
-        """The version of the installed program; it is asked once."""
-        if self._version is None:
-            _check_sdk()
-            self._version = ask_version(
-                self._path,
-                name=self.name,
-                # Other programs bear the name as well.
-                pattern=r"GitHub Copilot CLI (\d+\.\d+\.\d+)",
-                stranger="is not the GitHub Copilot CLI",
-                least=MINIMUM_VERSION,
-                env=self.environment,
-                install=_INSTALL,
-                update="update it with `copilot update` or through npm",
-            )
-        return self._version
-
     def check_guard(self, policy: Policy) -> None:
-        """See `GuardedAgent.check_guard`."""
+        """See `LlmAgent.check_guard`."""
         self.check()
         guard, _ = _guarded(policy, self.environment)
         Gate(cwd=Path(policy.project), unattended=True, guard=guard).try_out()
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """Run one session; see `LlmAgent.spawn`.
+    def _ask_version(self) -> str:
+        check_package(
+            "github-copilot-sdk",
+            title="the GitHub Copilot SDK",
+            least=MINIMUM_SDK,
+            hint="install it with `pip install 'cuggino[copilot]'`",
+        )
+        return super()._ask_version()
 
-        Events name tools as Claude Code does (see `copilot.tools`). Tokens are told, US dollars are
-        not, so `max_budget_usd` has no effect; nor have `thinking`, `settings` and `sandbox`.
-
-        Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools` given by
-        their bare names; all else is denied, as nobody is there to be asked. It cannot ask the user
-        questions. A session with a `guard` is held to it as `copilot.guard` tells: each call that
-        is denied gives one `GuardDenied`.
-
-        A resumed session works in the folder, and has the system prompt, that are given now.
-        """
-        return defer(lambda _scheduler: self._start(options))
-
-    def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        self.check()
+    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         env = {**self.environment, **options.env}
         guard: Guard | None = None
         if options.guard is not None:
@@ -155,51 +130,30 @@ class CopilotAgent:
             provider=provider,
             mcp_servers=options.mcp_servers,
         )
-        argv = [self._path, *_SERVER, *(["--no-auto-login"] if provider else [])]
+        argv = [self.program, *_SERVER, *(["--no-auto-login"] if provider else [])]
         program = Program(
             argv=argv, cwd=options.cwd, env={**env, "COPILOT_CONNECTION_TOKEN": token}
         )
         return copilot_session(program, order, gate)
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Hand the terminal to the program until the person leaves it; gives its exit code.
-
-        The system prompt goes to a private folder of instructions, which is removed at the end.
-
-        Raises:
-            GuardNotLive: a policy is given, which the program cannot be held to there.
-        """
-        self.check()
-        if options.guard is not None:
-            raise GuardNotLive(_NO_TERMINAL, hint='use claude, or set "guard": "off"')
-        argv, env = [self._path, "--no-auto-update"], dict(self.environment)
+    def _terminal(
+        self, options: InteractiveOptions, stack: ExitStack
+    ) -> tuple[list[str], Mapping[str, str]]:
+        argv, env = [self.program, "--no-auto-update"], dict(self.environment)
         if options.dangerously_skip_permissions:
             argv.append("--allow-all")
-        with _instructions(options.system_prompt) as folder:
-            if folder is not None:
-                folders = [env.get("COPILOT_CUSTOM_INSTRUCTIONS_DIRS"), str(folder)]
-                env["COPILOT_CUSTOM_INSTRUCTIONS_DIRS"] = ",".join(filter(None, folders))
-            return converse(argv, cwd=options.cwd, env=env)
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """See `InstalledAgent.environment`."""
-        return os.environ if self._env is None else self._env
-
-
-def _check_sdk() -> None:
-    try:
-        version = importlib.metadata.version(SDK)
-    except importlib.metadata.PackageNotFoundError:
-        raise AgentNotFound("the GitHub Copilot SDK is not installed", hint=_INSTALL_SDK) from None
-    check_version(version, name=SDK, least=MINIMUM_SDK, hint=_INSTALL_SDK)
+        if options.system_prompt is not None:
+            own = str(_instructions(options.system_prompt, stack))
+            folders = [env.get("COPILOT_CUSTOM_INSTRUCTIONS_DIRS"), own]
+            env["COPILOT_CUSTOM_INSTRUCTIONS_DIRS"] = ",".join(filter(None, folders))
+        return argv, env
 
 
 def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:
-    """What holds a session to the policy, and the environment that goes with it.
+    """Return the guard of a session, and the environment it needs.
 
     Raises:
-        GuardNotLive: the parser, or the shell that it understands, is not installed.
+        GuardNotLive: the parser, or the shell it supports, is not installed.
     """
     guard = make_guard(with_variables(policy, env))
     held = {name: value for name, value in env.items() if name not in _UNGUARDED_ENV}
@@ -209,7 +163,7 @@ def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, s
 
 
 def _provider(env: Mapping[str, str]) -> dict[str, Any] | None:
-    """The model provider that the environment names; the SDK does not look there itself."""
+    """Return the model provider of the environment, which the SDK does not read itself."""
     base_url = env.get("COPILOT_PROVIDER_BASE_URL")
     if not base_url:
         return None
@@ -226,15 +180,11 @@ def _provider(env: Mapping[str, str]) -> dict[str, Any] | None:
     return {"type": env.get("COPILOT_PROVIDER_TYPE") or "openai", "base_url": base_url, **given}
 
 
-@contextmanager
-def _instructions(system_prompt: str | None) -> Iterator[Path | None]:
-    """A private folder with the system prompt, as the program reads instructions."""
-    if system_prompt is None:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="cuggino-") as name:
-        folder = Path(name) / ".github" / "instructions"
-        folder.mkdir(parents=True)
-        text = f'---\napplyTo: "**"\n---\n{encodable(system_prompt)}\n'
-        (folder / "cuggino.instructions.md").write_text(text, encoding="utf-8")
-        yield Path(name)
+def _instructions(system_prompt: str, stack: ExitStack) -> Path:
+    """Write the system prompt to a private folder in the layout of the program's instructions."""
+    root = private_folder(stack)
+    folder = root / ".github" / "instructions"
+    folder.mkdir(parents=True)
+    text = f'---\napplyTo: "**"\n---\n{encodable(system_prompt)}\n'
+    (folder / "cuggino.instructions.md").write_text(text, encoding="utf-8")
+    return root

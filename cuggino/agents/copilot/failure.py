@@ -1,7 +1,7 @@
-"""How a session of GitHub Copilot ended, and if it failed, which error that is.
+"""How a session of GitHub Copilot ended, and the error if it failed.
 
-Decided on what the program says about itself (`session.error`: its type, code and status), never
-on the model's text; on its words only where it says nothing else.
+The decision uses what the program reports about itself (`session.error`: its type, code and
+status), never the model's text; and its message only if nothing else is reported.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.failures import cut, failed, reason_of_status
-from cuggino.agents.json_values import Json
+from cuggino.agents.base.failure import cut, failed, reason_of_status
+from cuggino.agents.base.wire import Json
 from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
@@ -46,15 +46,15 @@ _WORDS: tuple[tuple[re.Pattern[str], AgentFailure], ...] = (
 
 
 def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
-    """The error that a `session.error` tells.
+    """Return the error of a `session.error`.
 
-    `now` has a zone; `zone` is that of a time that is told without one.
+    `now` is timezone-aware; `zone` is the zone of times without one.
     """
     message = cut(_text(error.get("message")) or "Unknown error")
     kind, code = _text(error.get("errorType")), _text(error.get("errorCode"))
     reason = _reason(kind, code, error.get("statusCode"), message)
     met = kind == "quota" and reason != "billing"
-    # Limits of the user are lifted in hours or days; those of the service in a moment.
+    # Limits of the user are lifted in hours or days, those of the service within moments.
     met = met or (kind == "rate_limit" and code.startswith("user_"))
     told = reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message)
     if met or told:
@@ -63,7 +63,7 @@ def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
 
 
 def refusal(program: str, error: Exception) -> AgentFailed:
-    """The error of a session that could not be begun, or whose connection broke."""
+    """Return the error of a session that could not start, or whose connection broke."""
     said = re.sub(r"^JSON-RPC Error -?\d+: ", "", str(error)) or type(error).__name__
     if "Session not found" in said:
         again = "the session cannot be resumed: start a new one"
@@ -73,7 +73,7 @@ def refusal(program: str, error: Exception) -> AgentFailed:
             return failed(cut(said), reason, hints=_HINTS)
     hint = None
     if "protocol version" in said or "Unknown PermissionRequest" in said:
-        hint = f"{program} and github-copilot-sdk do not fit together: update both"
+        hint = f"{program} and github-copilot-sdk are incompatible: update both"
     return AgentFailed(cut(f"{program}: {said}"), reason="crash", hint=hint)
 
 

@@ -1,17 +1,17 @@
-"""Who may use which tool in a session of GitHub Copilot: asked twice, in this process.
+"""The guard of a GitHub Copilot session: the program asks this process twice for each call.
 
-The program asks before every call (`before_tool`, its preToolUse hook, sub-agents and MCP
-included) and, when that let it pass, again before it runs a command, writes or reads a file, calls
-an MCP server or fetches an address (`permission`). As seen on the real program:
+It asks before every call (`before_tool`, its preToolUse hook, including sub-agents and MCP). If
+that allows the call, it asks again before it runs a command, writes or reads a file, calls an MCP
+server or fetches an address (`permission`). As observed with the real program:
 
-- A hook of ours that denies wins over hooks of the user's that allow, and sees what they have made
-  of the input; a hook that allows skips the second question, so ours never does: it denies, or says
+- A denial by our hook overrides an approval by the user's hooks, and our hook sees the input after
+  theirs. A hook that approves skips the second question, so ours never does: it denies, or returns
   nothing.
 - Hooks of the repository (`.github/hooks`), which an agent could write itself, are turned off.
-- What this process does not answer, or answers with an error, is not run at the second question;
-  the first one would let it pass, which is why nothing is raised in here.
+- A missing or failed answer to the second question is a denial; to the first one it would be an
+  approval, so nothing is raised here.
 
-A call that was carried out without a verdict, or in spite of one, ends the session.
+A call that ran without a verdict, or despite one, ends the session.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
+from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
 from cuggino.agents.copilot.tools import Call, common_call, same_text
-from cuggino.agents.guard import NOT_JUDGED, Guard, not_live
-from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.security import hook
+from cuggino.guard import hook
 
 JUDGE_SECONDS = 8.0
-"""After so long a call that is still being judged is denied."""
+"""A call that takes longer to check is denied."""
 
-_ATTENDED = "This session may read only: nobody is there to be asked. Say so in your report."
-_MANAGED = "The organisation wants a person to approve this, and nobody is there."
+_ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
+_MANAGED = "The organization requires a person to approve this, and nobody is there."
 _OUT_OF_SCOPE = (
     "Reading outside of the project is not allowed: what you need must be in the project, or the "
     "user has to allow its folder"
@@ -42,12 +42,12 @@ _OUT_OF_SCOPE = (
 _SANDBOX = "Commands stay in the sandbox: do not ask to leave it"
 _SHELL_KEYS = frozenset({"command", "description", "shellId", "mode", "detach", "initial_wait"})
 _OUTPUT = re.compile(r"\d+-copilot-tool-output-[\w-]+\.txt")
-"""The files to which the program moves long outputs, for the agent to read."""
+"""Files in which the program stores long outputs for the agent to read."""
 
 
 @dataclass
 class _Started:
-    """A call that the program has told of and not yet ended."""
+    """A call that the program has started and not yet ended."""
 
     name: str
     arguments: str
@@ -57,11 +57,14 @@ class _Started:
 
 @dataclass
 class Gate:
-    """Answers for one session; without a `guard` only `unattended` and `allowed_tools` count."""
+    """Answers the questions of one session.
+
+    Without a `guard` the answers depend on `unattended` and `allowed_tools` alone.
+    """
 
     cwd: Path
     unattended: bool
-    """Whether what may be done is done without asking a person."""
+    """Whether allowed actions run without asking a person."""
     guard: Guard | None = None
     allowed_tools: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
@@ -69,13 +72,13 @@ class Gate:
     """The program's folder for temporary files."""
     tell: Callable[[GuardDenied], None] = lambda _event: None
     breach: GuardNotLive | None = field(default=None, init=False)
-    """Why the session must end at once, if it must."""
+    """Why the session must end immediately, or None."""
     _started: dict[str, _Started] = field(default_factory=dict, init=False)
     _verdicts: dict[str, bool] = field(default_factory=dict, init=False)
     _told: set[str] = field(default_factory=set, init=False)
 
     def try_out(self) -> None:
-        """Judge a call that must be denied and one that must not.
+        """Check a call that must be denied and one that must be allowed.
 
         Raises:
             GuardNotLive: one of the answers is wrong.
@@ -91,7 +94,7 @@ class Gate:
             raise not_live(str(canary))
 
     def see(self, raw: Json) -> None:
-        """Watch over the events of the session; sets `breach`."""
+        """Watch the events of the session; sets `breach`."""
         if self.guard is None:
             return
         data = dict_or_empty(raw.get("data"))
@@ -106,13 +109,13 @@ class Gate:
                 started = self._started.pop(call, None)
                 if data.get("success") is True and self._verdicts.get(call) is not True:
                     tool = started.name if started else "a tool"
-                    how = "in spite of" if call in self._verdicts else "without"
+                    how = "despite" if call in self._verdicts else "without"
                     self.breach = self.breach or not_live(f"{tool} was used {how} its verdict")
             case _:
                 pass
 
     async def before_tool(self, data: Json) -> Json | None:
-        """The answer of the preToolUse hook: a denial, or nothing. Never raises."""
+        """Answer the preToolUse hook: a denial, or nothing. Never raises."""
         name = text_or_none(data.get("toolName")) or ""
         arguments = data.get("toolArgs")
         call_id, server = self._claim(name, same_text(arguments))
@@ -124,7 +127,7 @@ class Gate:
         return {"permissionDecision": "deny", "permissionDecisionReason": reason}
 
     async def permission(self, request: Json) -> str:
-        """Why the program may not do this; empty when it may. Never raises."""
+        """Return why the program may not do this, or "" if it may. Never raises."""
         try:
             return await self._permission(request)
         except Exception:
@@ -161,9 +164,9 @@ class Gate:
         return of_program and _OUTPUT.fullmatch(real.name) is not None
 
     def _claim(self, name: str, arguments: str) -> tuple[str, tuple[str, str] | None]:
-        """The call that is meant, as the program does not say it.
+        """Find the call in question, which the program does not identify.
 
-        A hook of the user's may have changed the input, so the name alone does too.
+        The name alone suffices, as a hook of the user may have changed the input.
         """
         free = [
             (call, started)
@@ -177,7 +180,7 @@ class Gate:
         return "", None
 
     async def _judge(self, call: Call, cwd: str, call_id: str) -> str:
-        """Why not, in the words for the agent; empty when the call may pass. Never raises."""
+        """Return why the call is denied, in words for the agent, or "" if allowed. Never raises."""
         if self.guard is None:
             return ""
         if not call.is_known:
@@ -200,7 +203,7 @@ class Gate:
                 self._verdicts.setdefault(call_id, True)
                 return ""
             return self._denied(call, call_id, str(own["part"]), str(own["reason"]))
-        except Exception:  # a time-out too: whatever it is, what was not judged does not run
+        except Exception:  # including a timeout: unchecked calls do not run
             return self._denied(call, call_id, call.tool, NOT_JUDGED)
 
     def _answer(self, guard: Guard, data: Json) -> Json:
@@ -215,7 +218,7 @@ class Gate:
 
 
 def _requested(request: Json) -> Call:
-    """What a permission is asked for, as a call of a tool."""
+    """Convert a permission request to a tool call."""
     match request.get("kind"):
         case "shell":
             command = request.get("fullCommandText")
@@ -238,7 +241,7 @@ def _requested(request: Json) -> Call:
 
 
 def _written(request: Json) -> Call:
-    """Every file that is told to be written, under whichever of its names."""
+    """Return every file to be written, under all of its names."""
     edits = request.get("fileEdits")
     sides = [
         dict_or_empty(dict_or_empty(edit).get(side)).get("path")
@@ -255,6 +258,6 @@ def _inputs(value: object) -> Json:
 
 
 def _unknown_keys(call: Call) -> str:
-    """Inputs of the shell that nobody knows: they could change where or how it runs."""
+    """Return unknown inputs of the shell: they could change where or how it runs."""
     keys: Iterable[str] = call.input if call.tool == "Bash" and isinstance(call.input, dict) else ()
     return ", ".join(sorted(str(key) for key in keys if key not in _SHELL_KEYS))

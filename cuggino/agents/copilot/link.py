@@ -1,7 +1,7 @@
-"""The bridge to the GitHub Copilot SDK: an event loop on a thread of its own, for one session.
+"""The bridge to the GitHub Copilot SDK: an event loop on its own thread, for one session.
 
-The SDK only speaks to a program that is already running (`copilot --headless`): it starts none, so
-that the program and its whole tree are held like any other child process.
+The SDK connects to a running program (`copilot --headless`) and starts none itself, so the program
+and its process tree are supervised like any other child process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.guard import Gate
-from cuggino.agents.json_values import Json
 
 if TYPE_CHECKING:
     from copilot import CopilotClient
     from copilot.session import CopilotSession
 
 DETACH_SECONDS = 2.0
-"""For the program to let go of a session that has ended."""
+"""Time for the program to detach from a session that has ended."""
 
 HOST = "127.0.0.1"
 
@@ -35,22 +35,22 @@ _LOG = logging.getLogger("copilot")
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What the session is."""
+    """The session to run."""
 
     prompt: str
     cwd: Path
     token: str
-    """With which the program knows that it is us who connect."""
+    """Authenticates the connection to the program."""
     system_prompt: str | None = None
     session_id: str | None = None
     resume_session_id: str | None = None
     model: str | None = None
     provider: Mapping[str, Any] | None = None
-    """A model provider of the user's own."""
+    """A custom model provider."""
     mcp_servers: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self, gate: Gate, on_event: Callable[[Any], None]) -> dict[str, Any]:
-        """The arguments for a new or resumed session."""
+        """Return the arguments for a new or resumed session."""
         from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject
 
         async def on_permission_request(request: Any, _invocation: Any) -> Any:
@@ -71,7 +71,7 @@ class Order:
         }
         if gate.guard is not None:
             options["hooks"] = {"on_pre_tool_use": on_pre_tool_use}
-            # They come with the repository, and would run and allow what they like.
+            # The hooks of the repository could run and approve anything.
             options["enable_file_hooks"] = False
         if self.system_prompt is not None:
             options["system_message"] = {"mode": "append", "content": self.system_prompt}
@@ -87,8 +87,7 @@ class Order:
 def _hurry(client: Any) -> None:
     """Send each message at once.
 
-    It is written in two parts, of which the second would wait for 40 ms, at every answer to the
-    program.
+    Messages are written in two parts, of which the second would wait for 40 ms each time.
     """
     held = getattr(getattr(client, "_process", None), "_socket", None)
     if isinstance(held, socket.socket):
@@ -96,17 +95,17 @@ def _hurry(client: Any) -> None:
 
 
 def _server(server: Any) -> Any:
-    """A server as Claude Code takes it, for the SDK."""
+    """Convert a server from Claude Code's format to that of the SDK."""
     if not isinstance(server, Mapping):
         return server
     return {"tools": ["*"], **({} if "url" in server else {"type": "local"}), **server}
 
 
 class CopilotLink:
-    """One connection and its session; all callbacks come on its thread.
+    """One connection and its session; all callbacks run on its thread.
 
-    `on_event` gets each event as JSON, `on_end` comes once, when the connection is closed: with
-    None after `finish` or `close`, otherwise with what went wrong.
+    `on_event` gets each event as JSON. `on_end` is called once, when the connection is closed: with
+    None after `finish` or `close`, otherwise with the error.
     """
 
     def __init__(
@@ -135,13 +134,13 @@ class CopilotLink:
         self._thread.start()
 
     def finish(self) -> None:
-        """The session is over: let the program note that, and close. From any thread; returns."""
+        """Let the program save the finished session, then close; thread-safe, does not wait."""
         with self._lock:
             if self._loop is not None and self._finished is not None:
                 self._loop.call_soon_threadsafe(self._finished.set)
 
     def close(self) -> None:
-        """Close at once, and wait for that. From any thread, any number of times."""
+        """Close immediately and wait for that; callable from any thread, repeatedly."""
         with self._lock:
             self._is_closed = True
             if self._loop is not None and self._task is not None:
@@ -169,7 +168,7 @@ class CopilotLink:
                 return
             self._loop, self._task, self._finished = loop, asyncio.current_task(), finished
         try:
-            # It tells its log as well, which without a handler would be printed.
+            # Without a handler its log would be printed.
             if not _LOG.handlers:
                 _LOG.addHandler(logging.NullHandler())
             await self._session(finished)
@@ -208,9 +207,9 @@ class CopilotLink:
         self._on_event(raw)
 
     def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What went wrong in the SDK: mostly an event of a newer program that it cannot read.
+        """Handle an error within the SDK, mostly an event of a newer program that it cannot parse.
 
-        A question that it cannot read would never be answered, and its tool wait for ever.
+        An unreadable question would never be answered, and its tool would wait indefinitely.
         """
         error = context.get("exception")
         if isinstance(error, ValueError) and str(error).startswith(_UNREADABLE):

@@ -1,4 +1,4 @@
-"""A session of GitHub Copilot as a stream of agent events: its program, its link, its ending."""
+"""A session of GitHub Copilot as a stream of agent events: its program, link and end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pathlib import Path
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
+from cuggino.agents.base.failure import crash, local_zone
+from cuggino.agents.base.stream import HeldSession, conclude
+from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
-from cuggino.agents.failures import crash
-from cuggino.agents.held_session import HeldSession, conclude
-from cuggino.agents.json_values import Json
-from cuggino.agents.zone import local_zone
 from cuggino.errors import (
     AgentFailed,
     GuardNotLive,
@@ -31,17 +30,17 @@ from cuggino.operators import serial
 from cuggino.sources.process import process_lines
 
 START_SECONDS = 60.0
-"""For the program to listen; its very first start unpacks a quarter of a gigabyte."""
+"""Time for the program to listen; its first start ever unpacks a quarter of a gigabyte."""
 
 LOST_SECONDS = 5.0
-"""For the program to end when its connection is gone."""
+"""Time for the program to end after its connection is lost."""
 
 _LISTENING = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """How it is started: as a server on the loopback device, for one session."""
+    """The program to start: a server on the loopback device, for one session."""
 
     argv: Sequence[str]
     cwd: Path
@@ -49,19 +48,19 @@ class Program:
 
 
 Linker = Callable[..., CopilotLink]
-"""What makes the link, as the class does."""
+"""Creates the link, like the class."""
 
 
 def copilot_session(
     program: Program, order: Order, gate: Gate, *, link: Linker = CopilotLink
 ) -> Observable[LlmAgentEvent]:
-    """Start the program, hold the session, and emit its events, `SessionEnded` last.
+    """Start the program, run the session, and emit its events, `SessionEnded` last.
 
-    All on the scheduler given to `subscribe`. A usage limit is told by a `RateLimited` before
-    `SessionEnded`. Completes when the connection is closed and the program and everything that it
-    started has ended. Fails with an `LlmSessionError` after `SessionEnded`; `AgentNotFound` comes
-    alone, as nothing was started. A breach of the guard ends everything first, and so does
-    disposal, which returns when all of it is gone.
+    All events are emitted on the scheduler given to `subscribe`. A usage limit is emitted as
+    `RateLimited` before `SessionEnded`. Completes when the connection is closed and the program and
+    everything it started has ended. Fails with an `LlmSessionError` after `SessionEnded`;
+    `AgentNotFound` comes alone, as nothing was started. A breach of the guard terminates everything
+    first, and so does disposal, which returns when all of it is gone.
     """
 
     def subscribe(
@@ -88,7 +87,7 @@ class _Held(HeldSession):
     ) -> None:
         super().__init__(observer, lane)
         self._program, self._order, self._link_of = program, order, link
-        # Nothing of a gate may outlive its session.
+        # A gate must not outlive its session.
         self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))
         self._session = CopilotSession(
             servers=tuple(order.mcp_servers),
@@ -99,7 +98,7 @@ class _Held(HeldSession):
         self._timer = SerialDisposable()
         self._link: CopilotLink | None = None
         self._lock = threading.Lock()
-        """Held to begin the link, so that none begins behind a disposal."""
+        """Held while the link starts, so that none starts after a disposal."""
 
     def start(self) -> None:
         self._timer.disposable = self._lane.schedule_relative(
@@ -115,12 +114,12 @@ class _Held(HeldSession):
         )
 
     def dispose(self) -> None:
-        """End everything and wait for that; from any thread, any number of times."""
+        """Terminate everything and wait for that; callable from any thread, repeatedly."""
         with self._lock:
             self._is_over = True
             link = self._link
         self._timer.dispose()
-        # Closed from both ends: what the link waits for ends with the program.
+        # Close both ends: the program ends what the link waits for.
         self._process.dispose()
         if link is not None:
             link.close()
@@ -141,7 +140,7 @@ class _Held(HeldSession):
             self._link.start()
 
     def _told(self, raw: Json) -> None:
-        """On the link's thread; what was a breach by then belongs to this event."""
+        """Post an event from the link's thread, with the breach known at that time."""
         breach = self._gate.breach
         self._post(lambda: self._on_event(raw, breach))
 
@@ -162,7 +161,7 @@ class _Held(HeldSession):
         if error is None or self._session.is_over:
             self._ended(None)
         elif type(error).__name__ == "ProcessExitedError":
-            # The program is ending: it tells itself how, unless it lives on without us.
+            # The program is ending and reports how, unless it keeps running.
             self._timer.disposable = self._lane.schedule_relative(
                 LOST_SECONDS, lambda *_: self._ended(refusal(PROGRAM, error))
             )
@@ -184,7 +183,7 @@ class _Held(HeldSession):
             return
         self.dispose()
         now = self._lane.now
-        # What the session has told of its end counts more than how its program went.
+        # The end that the session reported takes precedence over that of its program.
         told = self._session.is_over and not isinstance(failure, GuardNotLive)
         outside = None if told else failure
         duration = (now - self._started).total_seconds()

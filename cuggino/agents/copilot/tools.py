@@ -1,4 +1,4 @@
-"""Copilot's tools in the names of Claude Code, which events, policies and reports speak in."""
+"""Copilot's tools with Claude Code's names, which events, policies and reports use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cuggino.agents.patches import patched_files
+from cuggino.guard.patches import patched_files
 
 _NAMES = {
     "bash": "Bash",
@@ -38,9 +38,9 @@ _NAMES = {
     "tool_search": "ToolSearch",
     "fetch_copilot_cli_documentation": "WebFetch",
 }
-"""Copilot's own tools. `sql` asks a database of the session, in which it keeps its tasks; the
-program itself refuses to attach another one. Not in here, and so unknown: `write_bash`, which types
-into a running shell."""
+"""Copilot's own tools. `sql` queries a database of the session, in which it keeps its tasks; the
+program itself refuses to attach another one. `write_bash`, which types into a running shell, is
+missing, and so unknown."""
 
 _INPUTS = {
     "Read": {"path": "file_path"},
@@ -50,28 +50,28 @@ _INPUTS = {
     "Glob": {"paths": "path"},
     "Task": {"agent_type": "subagent_type"},
 }
-"""The names of inputs, where they differ."""
+"""Inputs whose names differ."""
 
 _GITHUB = "github-mcp-server"
-"""The server that the program brings along for those who are logged in."""
+"""The server that comes with the program for users who are logged in."""
 
 
 class Call(NamedTuple):
-    """A call of a tool."""
+    """A tool call."""
 
     tool: str
     input: Any
     is_known: bool
-    """Whether it is known what the tool does with its input."""
+    """Whether the effect of the input is known."""
 
 
 def common_call(
     name: str, arguments: Any, *, server: tuple[str, str] | None = None, servers: Iterable[str] = ()
 ) -> Call:
-    """The call as Claude Code would name it; tools that are not known keep their names.
+    """Convert a call to Claude Code's tool names; unknown tools keep their names.
 
-    `server` is the MCP server and its tool, where the program says so; else the longest of
-    `servers` whose name the tool's name begins with is it. Never raises.
+    `server` is the MCP server and its tool, if reported; otherwise it is the longest of `servers`
+    that is a prefix of the tool's name. Never raises.
     """
     if own := _NAMES.get(name):
         return _own_call(own, arguments)
@@ -89,12 +89,12 @@ def _own_call(tool: str, arguments: Any) -> Call:
         return Call(tool, arguments, False)
     names = _INPUTS.get(tool, {})
     given = {names.get(key, key): value for key, value in arguments.items()}
-    # Two names for one input: nobody knows which of them counts.
+    # With two names for one input it is unknown which one counts.
     return Call(tool, given, len(given) == len(arguments))
 
 
 def _patch_call(arguments: Any) -> Call:
-    """A patch is a text, or an object with it; it may write, move and remove several files."""
+    """Convert a patch, given as a text or in an object; it may change several files."""
     if isinstance(arguments, Mapping):
         texts = [value for value in arguments.values() if isinstance(value, str)]
         arguments = "\n".join(texts)
@@ -113,7 +113,7 @@ def _server_of(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
 
 
 def same_text(arguments: Any) -> str:
-    """Equal texts for equal arguments."""
+    """Return equal texts for equal arguments."""
     try:
         return json.dumps(arguments, sort_keys=True)
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,6 @@
-"""What the events of GitHub Copilot's SDK mean: the fold over those of one session.
+"""The wire format of GitHub Copilot's SDK: the fold over the events of one session.
 
-An event is a JSON object with `type`, `data` and, when a sub-agent is meant, `agentId`. Nothing in
-here knows of processes, clocks or the SDK.
+An event is a JSON object with `type`, `data` and, for a sub-agent, `agentId`.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
-from cuggino.agents.copilot.failure import failure_of
-from cuggino.agents.copilot.tools import Call, common_call
-from cuggino.agents.failures import outcome_of
-from cuggino.agents.json_values import (
+from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.wire import (
     Json,
+    Pieces,
     count_or_zero,
     dict_or_empty,
     failed_servers,
     shown,
     text_or_none,
 )
-from cuggino.agents.pieces import Pieces
+from cuggino.agents.copilot.failure import failure_of
+from cuggino.agents.copilot.tools import Call, common_call
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -41,13 +40,13 @@ PROGRAM = "copilot"
 
 
 class CopilotSession:
-    """Feed it every event, then end it once.
+    """The fold over one session: feed it every event, then end it once.
 
-    `servers` are the names of the MCP servers, `resumed` is the id of a session that is gone on
-    with; a new one tells its id itself.
+    `servers` are the names of the MCP servers, `resumed` is the id of a resumed session; a new one
+    reports its id.
 
-    The session is over (`is_over`) when the program has become idle: then no sub-agent and no
-    shell is at work any more.
+    The session is over (`is_over`) when the program has become idle: no sub-agent and no shell is
+    running any more.
     """
 
     def __init__(
@@ -60,20 +59,20 @@ class CopilotSession:
         self._zone = zone
         self._begun = False
         self._error: Json | None = None
-        """The last error, unless the model spoke after it."""
+        """The last error, unless the model answered after it."""
         self._interrupted = False
         self._usage: Usage | None = None
         self._turns = 0
         self._misread = False
         self._calls: dict[str, str] = {}
-        """By sub-agent, the call that started it."""
+        """The call that started each sub-agent."""
         self._pieces = Pieces()
 
     def feed(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
-        """The events of this one; `now` is in seconds since the epoch.
+        """Return the events of this one; `now` is in seconds since the epoch.
 
-        Text that is being written is told by `MessageDelta`s, which are signs of life as well; what
-        is thought meanwhile is not. Never raises.
+        Text is streamed as `MessageDelta`s, which are signs of life as well; reasoning is not.
+        Never raises.
         """
         data = dict_or_empty(raw.get("data"))
         agent = text_or_none(raw.get("agentId"))
@@ -85,9 +84,9 @@ class CopilotSession:
     def end(
         self, failure: LlmSessionError | None, *, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How it ended; `failure` is what ended it from outside, and comes first.
+        """Return how it ended; `failure` is an external cause and takes precedence.
 
-        US dollars are not told by this program.
+        The program does not report US dollars.
         """
         error = failure
         if error is None and self._interrupted:
@@ -104,7 +103,7 @@ class CopilotSession:
         return ended, error
 
     def _read(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
-        """The events; None for what only tells that the program is alive."""
+        """Return the events, or None for a mere sign of life."""
         match kind:
             case "session.start" | "session.resume" if agent is None:
                 self.session_id = text_or_none(data.get("sessionId")) or self._resumed
@@ -182,7 +181,7 @@ class CopilotSession:
         return [ToolCall(name=call.tool, input=shown(call.input), id=call_id)]
 
     def _sub_agent(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent]:
-        """Also told in words: a sub-agent in the background ends long after its call."""
+        """Report a sub-agent as a message: in the background it ends long after its call."""
         call = text_or_none(data.get("toolCallId"))
         name = text_or_none(data.get("agentDisplayName")) or text_or_none(data.get("agentName"))
         told = f"Sub-agent {name or 'unknown'}"
@@ -202,7 +201,7 @@ class CopilotSession:
         return [SystemMessage(text=text_or_none(data.get("message")) or "Unknown error")]
 
     def _count(self, data: Json) -> list[LlmAgentEvent]:
-        """Tokens of one request, sub-agents' included. Those of the cache are part of the input."""
+        """Count the tokens of one request; those of the cache are part of the input."""
         read = count_or_zero(data.get("cacheReadTokens"))
         written = count_or_zero(data.get("cacheWriteTokens"))
         given = count_or_zero(data.get("inputTokens"))
@@ -217,7 +216,7 @@ class CopilotSession:
 
 
 def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
-    """The call that a `tool.execution_start` tells."""
+    """Return the call of a `tool.execution_start`."""
     server, tool = text_or_none(data.get("mcpServerName")), text_or_none(data.get("mcpToolName"))
     return common_call(
         text_or_none(data.get("toolName")) or "unknown",

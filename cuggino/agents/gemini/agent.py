@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from reactivex import Observable, defer
+from reactivex import Observable
 
-from cuggino.agents.gemini.exits import Exits
-from cuggino.agents.gemini.guard import SessionGuard, prepare_guard, rules
-from cuggino.agents.gemini.home import (
+from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.program import ProgramAgent, encodable
+from cuggino.agents.base.stream import stream_json
+from cuggino.agents.gemini.config import (
+    DISTRUST,
+    GUARDED,
     Home,
     as_said,
     context_of_project,
     fits_command,
     is_verbatim,
+    merged,
+    session_settings,
 )
-from cuggino.agents.gemini.settings import DISTRUST, GUARDED, merged, session_settings
-from cuggino.agents.gemini.watch import GeminiWatch
-from cuggino.agents.gemini.wire import GeminiSession
-from cuggino.agents.program import absolute, ask_version, converse, encodable
-from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.agents.stream_json import stream_json
-from cuggino.errors import GuardNotLive
+from cuggino.agents.gemini.guard import GeminiWatch, SessionGuard, prepare_guard, rules
+from cuggino.agents.gemini.wire import Exits, GeminiSession
 from cuggino.events import LlmAgentEvent
-from cuggino.operators import acquire_release
-from cuggino.security.policy import Policy
-
-MINIMUM_VERSION = (0, 61, 0)
-"""The oldest version that was tried."""
-
-_INSTALL = (
-    "install it with `npm install -g @google/gemini-cli`, "
-    'or give its path as "agentPath" in .cuggino.json'
-)
-
-_ENVIRONMENT = {
-    # One process: the other one would only wait, and does not pass signals on.
-    "GEMINI_CLI_NO_RELAUNCH": "true",
-    "GEMINI_TELEMETRY_ENABLED": "false",
-    "NO_COLOR": "1",
-}
+from cuggino.guard.policy import Policy
 
 _BUILD_FILES = (
     "write_file and replace are refused for build files (package.json, lock files, pyproject.toml, "
     "Cargo.toml, go.mod, Makefile, Dockerfile and the like). Where your task asks for it, change "
     "those with run_shell_command; no confirmation is needed."
 )
-"""The program refuses that where nobody can be asked, and no setting changes it."""
+"""The program refuses those when nobody can be asked, whatever its settings."""
 
 _NOTE = (
     "build files are changed by commands only; a guarded session ends, too late for that call, if "
@@ -59,30 +44,48 @@ _NOTE = (
 
 _RULES = "rules.toml"
 
-_NO_TERMINAL = "the Gemini CLI is not held to a policy in its own terminal"
 
-
-class GeminiAgent:
+class GeminiAgent(ProgramAgent):
     """The installed Gemini CLI.
 
-    `path` is the program, looked up on PATH when it is a bare name; any other path is that of the
-    present working directory. `env` replaces the whole environment that the program gets, which is
-    otherwise that of this process.
+    Events use Claude Code's tool names (see `gemini.tools`). Text is streamed, and emitted whole
+    when something else happens; reasoning is not reported. Tokens are reported at the end, US
+    dollars are not, so `max_budget_usd` has no effect; neither have `thinking` and `sandbox`.
+
+    Each session has its own home (see `gemini.config`) with the user's logins, sessions and
+    settings. The home and its temporary files are removed at the end. The system prompt is added to
+    the program's own, which collapses empty lines, and fences a text that seems to contain an
+    import (`@file`).
+
+    Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools`; everything
+    else is denied, and tools that are never allowed are not offered to the model. In that mode, and
+    with a `guard`, only the names of the context files count of the project's own settings
+    (`.gemini/settings.json`). The agent cannot ask the user questions. A session with a `guard` is
+    enforced as described in `gemini.guard`: each denied call emits one `GuardDenied`.
+
+    A session can be resumed in the folder where it was started, and has the system prompt of the
+    new options.
     """
 
     name = "gemini"
-    can_resume = True
-
-    def __init__(
-        self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
-    ) -> None:
-        self._path = absolute(path or "gemini")
-        self._env = env
-        self._version: str | None = None
+    command = "gemini"
+    package = "@google/gemini-cli"
+    minimum_version = (0, 61, 0)
+    update_hint = "update it with `npm install -g @google/gemini-cli`"
+    version_pattern = r"(?m)^(\d+\.\d+\.\d+)\S*$"
+    unguarded_terminal = "the Gemini CLI cannot be guarded in its own terminal"
+    variables = MappingProxyType(
+        {
+            # A single process: the parent would only wait, and does not pass signals on.
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "GEMINI_TELEMETRY_ENABLED": "false",
+            "NO_COLOR": "1",
+        }
+    )
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `DescribedAgent.capabilities`."""
+        """See `LlmAgent.capabilities`."""
         return Capabilities(
             guard="calls",
             mcp=True,
@@ -93,62 +96,17 @@ class GeminiAgent:
             note=_NOTE,
         )
 
-    def check(self) -> str:
-        """The version of the installed program; it is asked once."""
-        if self._version is None:
-            self._version = ask_version(
-                self._path,
-                name=self.name,
-                pattern=r"(?m)^(\d+\.\d+\.\d+)\S*$",
-                least=MINIMUM_VERSION,
-                env={**self.environment, **_ENVIRONMENT},
-                install=_INSTALL,
-                update="update it with `npm install -g @google/gemini-cli`",
-            )
-        return self._version
-
     def check_guard(self, policy: Policy) -> None:
-        """See `GuardedAgent.check_guard`."""
+        """See `LlmAgent.check_guard`."""
         self.check()
-        env = self.environment
-        home = Home(env)
-        try:
-            guard, held = prepare_guard(policy, env, home)
+        with ExitStack() as stack:
+            home = Home(self.environment, stack)
+            guard, held = prepare_guard(policy, self.environment, home)
             guard.try_out(held, policy.project)
-        finally:
-            home.remove()
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """Run one session; see `LlmAgent.spawn`.
-
-        Events name tools as Claude Code does (see `gemini.tools`). Text comes in deltas, and whole
-        when something else happens; reasoning is not told. Tokens are told at the end, US dollars
-        are not, so `max_budget_usd` has no effect; nor have `thinking` and `sandbox`.
-
-        Each session has a home of its own (see `gemini.home`), in which the user's logins, sessions
-        and settings are, and which is removed at its end; so are its temporary files. The system
-        prompt is added to the program's own, which makes one empty line of several, and fences a
-        text in which something looks like an import (`@file`).
-
-        Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools`; all else
-        is denied, and tools that are never allowed are not offered to the model. Then, and with a
-        `guard`, of the project's own settings for the program (`.gemini/settings.json`) only the
-        names of its context files count. It cannot ask the user questions. A session with a
-        `guard` is held to it as `gemini.guard` tells: each call that is denied gives one
-        `GuardDenied`.
-
-        A session can be resumed in the folder in which it was begun, and has the system prompt that
-        is given now.
-        """
-        return acquire_release(
-            lambda: Home({**self.environment, **options.env}),
-            lambda home: defer(lambda _scheduler: self._start(options, home)),
-            lambda home: home.remove(),
-        )
-
-    def _start(self, options: SpawnOptions, home: Home) -> Observable[LlmAgentEvent]:
-        self.check()
-        env = {**self.environment, **_ENVIRONMENT, **options.env}
+    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+        home = Home({**self.environment, **options.env}, stack)
+        env = {**self.environment, **self.variables, **options.env}
         env |= {"GEMINI_CLI_HOME": str(home.path), "TMPDIR": str(home.temp)}
         is_free = options.dangerously_skip_permissions and options.guard is None
         env |= {"GEMINI_CLI_TRUST_WORKSPACE": "true"} if is_free else home.distrust()
@@ -210,9 +168,9 @@ class GeminiAgent:
         home.keep(_RULES, made)
 
     def arguments(self, options: SpawnOptions, home: Home) -> list[str]:
-        """The command line of a session."""
+        """Return the command line of a session."""
         mode = "yolo" if options.dangerously_skip_permissions else "default"
-        argv = [self._path, "--output-format", "stream-json", "--skip-trust"]
+        argv = [self.program, "--output-format", "stream-json", "--skip-trust"]
         argv += ["--approval-mode", mode, "--admin-policy", str(home.own / _RULES)]
         if options.model is not None:
             argv += ["--model", options.model]
@@ -222,38 +180,23 @@ class GeminiAgent:
             argv += ["--session-id", options.session_id]
         return argv
 
-    def interactive(self, options: InteractiveOptions) -> int:
-        """Hand the terminal to the program until the person leaves it; gives its exit code.
-
-        Raises:
-            GuardNotLive: a policy is given, which the program is not held to there.
-        """
-        self.check()
-        if options.guard is not None:
-            raise GuardNotLive(_NO_TERMINAL, hint='use claude, or set "guard": "off"')
-        env = dict(self.environment)
-        argv = [self._path]
+    def _terminal(
+        self, options: InteractiveOptions, stack: ExitStack
+    ) -> tuple[list[str], Mapping[str, str]]:
+        argv, env = [self.program], self.environment
         if options.dangerously_skip_permissions:
             argv += ["--approval-mode", "yolo"]
         if options.system_prompt is None:
-            return converse(argv, cwd=options.cwd, env=env)
-        home = Home(env)
-        try:
-            home.write_settings(home.user_settings())
-            names = context_of_project(options.cwd) or home.user_settings()
-            home.write_context(encodable(options.system_prompt), settings=names)
-            return converse(argv, cwd=options.cwd, env={**env, "GEMINI_CLI_HOME": str(home.path)})
-        finally:
-            home.remove()
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """See `InstalledAgent.environment`."""
-        return os.environ if self._env is None else self._env
+            return argv, env
+        home = Home(env, stack)
+        home.write_settings(home.user_settings())
+        names = context_of_project(options.cwd) or home.user_settings()
+        home.write_context(encodable(options.system_prompt), settings=names)
+        return argv, {**env, "GEMINI_CLI_HOME": str(home.path)}
 
 
 class _Lines:
-    """The lines that were added to a file since they were last asked for."""
+    """The lines added to a file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

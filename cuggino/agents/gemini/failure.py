@@ -1,8 +1,8 @@
-"""How a session of the Gemini CLI ended, and if it failed, which error that is.
+"""How a session of the Gemini CLI ended, and the error if it failed.
 
-Decided on what the program says about itself (its `result`, its `error` lines, its exit code),
-never on the model's text. It puts the API's error into words: the status stands in them as JSON, or
-is the exit code modulo 256.
+The decision uses what the program reports about itself (its `result`, its `error` lines, its exit
+code), never the model's text. The status of an API error is part of a message, as JSON, or is the
+exit code modulo 256.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from cuggino.agents.failures import (
+from cuggino.agents.base.failure import (
     CONNECTION,
     api_failure,
     crash,
@@ -23,7 +23,7 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
-from cuggino.agents.json_values import Json, dict_or_empty, text_or_none
+from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
 from cuggino.domain.quota import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
@@ -52,23 +52,23 @@ _SPAN = re.compile(r"([\d.]+)(ms|[dhms])")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _USED_UP = re.compile(r"exhausted your|credits", re.IGNORECASE)
 _NOTHING = re.compile(r"limit:\s*0(?![\d.])", re.IGNORECASE)
-"""There is no free use of the model, so that waiting does not help, whatever else is told."""
+"""The model has no free tier, so waiting does not help."""
 _RESUMING = re.compile(r"[Ee]rror resuming session|Invalid session identifier|already exists")
 _NOISE = re.compile(
     r"256-color|^YOLO mode|^Ripgrep is not|^Data collection|^\[STARTUP\]", re.MULTILINE
 )
-"""What the program says on standard error in every session, or now and then about its start."""
+"""Lines on standard error that occur in any session or during startup."""
 
 LOOP = "Loop detected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is known at the end of a run."""
+    """Everything known at the end of a run."""
 
     result: Json | None
     told: str
-    """The last error that the program told before."""
+    """The last error reported before."""
     began: bool
     program: str
     now: datetime
@@ -76,7 +76,7 @@ class Ending:
 
 
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
-    """The error of the run, None when it succeeded."""
+    """Return the error of the run, or None if it succeeded."""
     if ending.result is None:
         return _without_result(ending, exit_code, stderr_tail)
     if ending.result.get("status") == "success":
@@ -118,9 +118,9 @@ def _reason(message: str, status: int | None) -> AgentFailure | None:
 
 
 def _limit(message: str, ending: Ending) -> QuotaExceeded | None:
-    """A limit that is lifted at a time that is told, or that is used up."""
+    """Return the error of a limit with a known reset time, or of an exhausted quota."""
     if found := _WAIT.search(message):
-        with suppress(ValueError, OverflowError):  # it is no number, or no date
+        with suppress(ValueError, OverflowError):  # not a number, or not a date
             seconds = sum(float(n) * _UNIT[unit] for n, unit in _SPAN.findall(found[1]))
             return QuotaExceeded(message, resets_at=ending.now + timedelta(seconds=seconds))
     if _USED_UP.search(message) or is_quota_text(message):
@@ -130,9 +130,9 @@ def _limit(message: str, ending: Ending) -> QuotaExceeded | None:
 
 
 def _api_error(message: str) -> tuple[str, int | None]:
-    """The API's own words, and its status if that is told.
+    """Return the API's own message, and its status if reported.
 
-    What the program adds behind the bracket is advice for all limits alike.
+    The text after the bracket is advice that is the same for all limits.
     """
     found = re.match(r"\[API Error: (.*)\]", message, re.DOTALL)
     words = found[1] if found else message

@@ -1,15 +1,15 @@
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123
-"""The program that the Gemini CLI runs before each tool call, and whose answer lets it run.
+"""The hook of the Gemini CLI: checks a tool call, and marks the ones that may run.
 
-Run by path with nothing but the standard library (`python -I -S hook.py ORDERS`, one process
-for each call), it reads the call as JSON from standard input, writes its verdict to the session's
-log and prints one JSON object. When anything fails, it ends with an error and without a word, which
-whoever runs it takes for a no.
+Run by path with nothing but the standard library (`python -I -S hook.py ORDERS`, one process per
+call), it reads the call as JSON from standard input, appends its verdict to the session's log and
+prints one JSON object. If anything fails, it exits with an error and prints nothing, which callers
+must treat as a denial.
 
-Gemini runs a call when a hook fails in silence. So an allowed call is marked: the answer gives the
-call's input anew, with the session's token in it, and the session's rules let tools that change
-something run with that mark alone. A command is wrapped in `eval`: the rules look at the parts of a
-compound command too, which would have no mark.
+Gemini runs a call if a hook fails silently. So an allowed call is marked: the answer repeats the
+call's input with the session's token in it, and the session's rules require that mark for tools
+that change something. A command is wrapped in `eval`, because the rules also look at the parts of a
+compound command, which would have no mark.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from cuggino.agents.gemini.tools import Call
-    from cuggino.security.policy import Policy
+    from cuggino.guard.policy import Policy
 
 Json: TypeAlias = dict[str, Any]
 
 ALARM_SECONDS = 8
-"""After so long the program ends itself."""
+"""The program ends itself after this time."""
 
 _PATHS = ("file_path", "path", "include", "paths")
 
@@ -42,15 +42,15 @@ _OUT_OF_SCOPE = (
 
 
 def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Json]:
-    """What to print for the hook input `data`, and what to write to the log.
+    """Return what to print for the hook input `data`, and what to log.
 
-    `orders` are those of the session: see `gemini.guard`.
+    `orders` are those of the session; see `gemini.guard`.
 
     Raises:
-        ValueError: the input is of no event that this program is asked about.
+        ValueError: the input is of an event that this program does not handle.
     """
-    from cuggino.security import hook
-    from cuggino.security.policy import Policy
+    from cuggino.guard import hook
+    from cuggino.guard.policy import Policy
 
     policy = Policy.from_json(orders["policy"])
     asked = {"shfmt": orders["shfmt"], "token": orders["token"]}
@@ -92,7 +92,7 @@ def _call(data: Mapping[str, Any], given: Json, orders: Mapping[str, Any]) -> Ca
 
 @cache
 def _tools() -> Any:
-    """The module beside this file; its package needs more than the standard library."""
+    """Load the module next to this file; its package needs more than the standard library."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.py")
     spec = importlib.util.spec_from_file_location("gemini_tools", path)
     if spec is None or spec.loader is None:
@@ -103,13 +103,13 @@ def _tools() -> Any:
 
 
 def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, str]:
-    """What the common judge does not look at: the part and the reason, empty when it may pass."""
+    """Check what the common hook does not: return the part and the reason, or "" if allowed."""
     if not call.is_known:
         why = "is not known to the guard: use run_shell_command, or the tools for files"
         return call.tool, f"Tool '{call.tool}' {why}"
     if keys := _tools().unknown_keys(call):
         return call.tool, f"Leave out {keys}"
-    from cuggino.security.tools import READERS
+    from cuggino.guard.tools import READERS
 
     if policy.scoped_reads and call.tool in READERS:
         roots = [os.path.realpath(root) for root in (policy.project, *orders["readable"])]
@@ -121,7 +121,7 @@ def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, s
 
 
 def _paths(tool: str, given: Mapping[str, Any]) -> list[str]:
-    """Every file or folder that is named; a pattern of files counts as one too."""
+    """Return every file or folder in the input; a pattern of files counts too."""
     found: list[str] = []
     for key in (*_PATHS, *(["pattern"] if tool == "Glob" else [])):
         value = given.get(key)
@@ -140,13 +140,13 @@ def _allowed(name: str, given: Json, orders: Mapping[str, Any]) -> Json:
 
 
 def main() -> None:
-    """Answer what stands on standard input; see the module."""
-    # The default action ends the program without an answer, whatever it is in the midst of.
+    """Answer the call on standard input; see the module."""
+    # The default action ends the program without an answer, whatever it is doing.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(ALARM_SECONDS)
     with open(sys.argv[1], encoding="utf-8") as file:
         orders = json.load(file)
-    # The path is isolated, so the package is found by where it is, behind all others.
+    # The path is isolated, so the package is added after all other paths.
     sys.path.append(orders["package"])
     said, told = answer(json.loads(sys.stdin.buffer.read()), orders)
     line = json.dumps(told).encode() + b"\n"
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Neither collecting garbage nor tidying up is worth its time in a process this short.
+    # Garbage collection and cleanup are not worthwhile in a process this short.
     gc.disable()
     main()
     os._exit(0)

@@ -1,7 +1,7 @@
 # ruff: noqa: PTH118
-"""Gemini's tools in the names of Claude Code, which events, policies and reports speak in.
+"""Gemini's tools with Claude Code's names, which events, policies and reports use.
 
-Nothing but the standard library: the hook (`gemini.hook`) loads this file by itself.
+It needs only the standard library: the hook (`gemini.hook`) loads this file by itself.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INPUTS = {
     "Grep": {"dir_path": "path"},
     "Task": {"agent_name": "subagent_type"},
 }
-"""The names of inputs, where they differ."""
+"""Inputs whose names differ."""
 
 _PATHS = ("file_path", "path")
 _SHELL_KEYS = frozenset(
@@ -60,7 +60,7 @@ _SHELL_KEYS = frozenset(
 _MCP = "mcp_"
 
 MARK = "cuggino_verdict"
-"""The input by which the guard lets a call pass."""
+"""The input with which the guard allows a call."""
 
 _WRAPPED = ("eval", "--")
 
@@ -68,7 +68,7 @@ ASKING = ("ask_user", "enter_plan_mode", "exit_plan_mode")
 """Tools that wait for a person."""
 
 WRITERS = ("run_shell_command", "write_file", "replace")
-"""Tools that change something, as far as they are Gemini's own."""
+"""Gemini's own tools that change something."""
 
 READERS = (
     *("read_file", "read_many_files", "list_directory"),
@@ -81,14 +81,14 @@ HARMLESS = tuple(name for name in _NAMES if name not in (*WRITERS, *READERS, *AS
 
 
 class Call(NamedTuple):
-    """A call of a tool."""
+    """A tool call."""
 
     tool: str
     input: Any
     cwd: str
-    """The folder in which it works."""
+    """The folder it works in."""
     is_known: bool
-    """Whether it is known what the tool does with its input."""
+    """Whether the effect of the input is known."""
 
 
 def common_call(
@@ -99,10 +99,10 @@ def common_call(
     server: tuple[str, str] | None = None,
     servers: Iterable[str] = (),
 ) -> Call:
-    """The call as Claude Code would name it; tools that are not known keep their names.
+    """Convert a call to Claude Code's tool names; unknown tools keep their names.
 
-    Paths are absolute. `server` is the MCP server and its tool, where the program says so; else
-    the longest of `servers` whose name the tool's name begins with is it. Never raises.
+    Paths become absolute. `server` is the MCP server and its tool, if reported; otherwise it is the
+    longest of `servers` that is a prefix of the tool's name. Never raises.
     """
     if server is None and name not in _NAMES and name.startswith(_MCP):
         server = _server_of(name.removeprefix(_MCP), servers)
@@ -122,7 +122,7 @@ def common_call(
 
 
 def marked(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """The input with the mark; a command is wrapped, so that it has no parts to be looked at."""
+    """Add the mark to the input; a command is wrapped, so that it has no parts to be checked."""
     made = {**arguments, MARK: token}
     if isinstance(command := made.get("command"), str):
         made["command"] = shlex.join((*_WRAPPED, command))
@@ -130,9 +130,9 @@ def marked(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def unmarked(arguments: Any) -> Any:
-    """The input as it was before it was marked.
+    """Remove the mark from the input.
 
-    Models see the marked calls of a session that is gone on with, and do likewise.
+    Models see the marked calls of a resumed session, and imitate them.
     """
     if not isinstance(arguments, Mapping) or MARK not in arguments:
         return arguments
@@ -148,13 +148,13 @@ def unmarked(arguments: Any) -> Any:
 
 
 def unknown_keys(call: Call) -> str:
-    """Inputs of the shell that nobody knows: they could change where or how it runs."""
+    """Return unknown inputs of the shell: they could change where or how it runs."""
     keys: Iterable[object] = call.input if call.tool == "Bash" else ()
     return ", ".join(sorted(str(key) for key in keys if key not in _SHELL_KEYS))
 
 
 def gemini_names(tool: str) -> tuple[str, ...]:
-    """What Gemini calls the tool that Claude Code calls so; empty when there is none."""
+    """Return Gemini's names for a tool of Claude Code."""
     return tuple(name for name, common in _NAMES.items() if common == tool)
 
 

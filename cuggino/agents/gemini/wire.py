@@ -1,16 +1,17 @@
-"""The wire of the Gemini CLI's stream-json: the fold over the lines of one run (CUG-082)."""
+"""The wire format of the Gemini CLI's stream-json: exit codes, and the fold of a run (CUG-082)."""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import Any
 
-from cuggino.agents.failures import outcome_of
-from cuggino.agents.gemini.failure import Ending, failure_of
-from cuggino.agents.gemini.tools import common_call, unmarked
-from cuggino.agents.gemini.watch import GeminiWatch
-from cuggino.agents.json_values import (
+from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
@@ -18,7 +19,10 @@ from cuggino.agents.json_values import (
     shown,
     text_or_none,
 )
-from cuggino.errors import LlmSessionError
+from cuggino.agents.gemini.failure import Ending, failure_of
+from cuggino.agents.gemini.guard import GeminiWatch, same_text
+from cuggino.agents.gemini.tools import common_call, unmarked
+from cuggino.errors import LlmSessionError, StorageError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -32,17 +36,87 @@ from cuggino.events import (
     UsageUpdate,
 )
 
+SHELL = "run_shell_command"
+
+_END = "</untrusted_context>"
+_CODE = re.compile(
+    r"^Exit Code: (\d{1,9})\n"
+    r"(?:(?:Signal|Background PIDs|Process Group PGID): .*\n)*" + re.escape(_END),
+    re.MULTILINE,
+)
+"""At the end of what the model sees; the output of the command comes before."""
+
+
+class Exits:
+    """The exit codes of a session's commands.
+
+    The program reports them only to the model and to hooks. A hook after each command
+    (`AfterTool`) stores them in a folder, where they are read when the result of the command
+    arrives. Without it a failed command would count as a success.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises: StorageError."""
+        self._folder = folder / "exits"
+        self._script = folder / "exits.sh"
+        self._codes: list[tuple[str, int]] = []
+        place = shlex.quote(str(self._folder))
+        try:
+            self._folder.mkdir()
+            self._script.write_text(
+                f"cat > {place}/$$.part && mv {place}/$$.part {place}/$$.json\necho '{{}}'\n"
+            )
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StorageError("prepare session", f"no folder for the session: {why}") from error
+
+    def hooks(self) -> dict[str, Any]:
+        """Return the settings that install the hook."""
+        command = f"/bin/sh {shlex.quote(str(self._script))}"
+        entry = {"type": "command", "command": command, "timeout": 10_000}
+        return {"AfterTool": [{"matcher": f"^{SHELL}$", "hooks": [entry]}]}
+
+    def code(self, arguments: Any) -> int:
+        """Return the exit code of a finished command with these arguments, or 0 if unknown."""
+        self._read()
+        key = same_text(arguments)
+        for found in self._codes:
+            if found[0] == key:
+                self._codes.remove(found)
+                return found[1]
+        return 0
+
+    def _read(self) -> None:
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                told = dict_or_empty(json.loads(path.read_bytes()))
+                path.unlink()
+            except (OSError, ValueError, RecursionError):
+                continue
+            said = json.dumps(dict_or_empty(told.get("tool_response")).get("llmContent"))
+            text = said.replace("\\n", "\n")
+            key = same_text(unmarked(told.get("tool_input")))
+            self._codes.append((key, _code_in(text)))
+
+
+def _code_in(text: str) -> int:
+    """Return the exit code at the end of the text; a command may print the same words before."""
+    code = 0
+    for found in _CODE.finditer(text):
+        code = int(found[1]) if found.end() > text.rfind(_END) else 0
+    return code
+
 
 class GeminiSession:
-    """Feed it every line of stdout, then end it once.
+    """The fold over one run of the program: feed it every line of stdout, then end it once.
 
-    The program tells text in pieces only: each is a `MessageDelta`, and what came until something
-    else happens is one `AgentMessage`. A message in whose midst the connection broke is written
-    anew by the program without a word about it, so its `AgentMessage` begins with what came before;
-    one that was never completed gives none.
+    The program reports text in pieces only. Each is a `MessageDelta`, and all pieces until
+    something else happens are one `AgentMessage`. If the connection breaks within a message, the
+    program silently starts over, so the `AgentMessage` begins with the broken attempt; a message
+    that was never completed has none.
 
-    `servers` are the names of the MCP servers; `watch` looks after a guarded session; `exit_code`
-    gives that of a command which has ended, by its input.
+    `servers` are the names of the MCP servers; `watch` watches a guarded session; `exit_code`
+    returns that of a finished command by its input.
     """
 
     def __init__(
@@ -73,16 +147,16 @@ class GeminiSession:
 
     @property
     def limit(self) -> RateLimited | None:
-        """The program tells no limit before its end."""
+        """None: the program reports no limit before its end."""
         return None
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must be ended at once, if it must: its guard does not hold it."""
+        """Why the session must end immediately, or None: its guard was breached."""
         return self._watch.breach if self._watch else None
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """The events of this line. Never raises: what is not understood is skipped."""
+        """Return the events of this line. Never raises: unknown lines are skipped."""
         raw = parse_json_line(line)
         if raw is None:
             return []
@@ -109,7 +183,7 @@ class GeminiSession:
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How the run ended, and its error if it failed (CUG-083). US dollars are not told."""
+        """Return how the run ended, and its error if it failed (CUG-083), without US dollars."""
         ending = Ending(
             result=self._result,
             told=self._told,
@@ -139,7 +213,7 @@ class GeminiSession:
         return [MessageDelta(text=text, message_id=self._message_id)]
 
     def _complete(self) -> list[LlmAgentEvent]:
-        """The message that was written until now."""
+        """Complete the message that was written so far."""
         text = "".join(self._pieces)
         self._pieces.clear()
         return [AgentMessage(text=text, message_id=self._message_id)] if text else []
@@ -173,7 +247,7 @@ class GeminiSession:
         is_error = has_failed
         if call_id in self._commands:
             given = self._commands.pop(call_id)
-            # A command that the program refuses itself counts as done.
+            # The program reports commands that it refuses itself as successful.
             is_error = has_failed or output.startswith("Blocked: ") or self._exit_code(given) != 0
         result = ToolResult(name=call_id or "unknown", output=output, is_error=is_error)
         return [*events, result]
@@ -188,7 +262,7 @@ class GeminiSession:
 
 
 def _usage(stats: Json) -> Usage | None:
-    """Tokens of this run; what the model thought is part of what it put out."""
+    """Return the tokens of this run; reasoning is part of the output."""
     given, cached = count_or_zero(stats.get("input_tokens")), count_or_zero(stats.get("cached"))
     total = count_or_zero(stats.get("total_tokens"))
     output = max(count_or_zero(stats.get("output_tokens")), total - given)

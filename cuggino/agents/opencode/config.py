@@ -1,4 +1,4 @@
-"""What a session of OpenCode is told by its environment: configuration, permissions, servers."""
+"""Configuration, permissions and MCP servers of an OpenCode session, passed by its environment."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ENVIRONMENT = {
     "OPENCODE_DISABLE_SHARE": "1",
     "OPENCODE_DISABLE_TERMINAL_TITLE": "1",
 }
-"""Nothing but the model is asked; what the user has set counts."""
+"""Network access is limited to the model; variables of the user win."""
 
 OFFLINE = "npm_config_offline"
-"""OpenCode installs a helper for plugins into its folder of configuration, and waits for that."""
+"""OpenCode installs a helper for plugins into its configuration folder, and waits for that."""
 
 _NOT_ASKED = {"question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
 
@@ -38,7 +38,7 @@ _PACKAGES = ("package.json", "plugin", "plugins", "tool", "tools")
 
 
 def permissions(*, unattended: bool, allowed_tools: Sequence[str], outputs: str) -> dict[str, Any]:
-    """What a session may do: everything, or reading and what is allowed by its bare name."""
+    """Return the permissions of a session: all, or reading and `allowed_tools`."""
     if unattended:
         return dict(_ALL)
     outside = {"external_directory": {"*": "deny", f"{outputs}/*": "allow"}}
@@ -46,7 +46,7 @@ def permissions(*, unattended: bool, allowed_tools: Sequence[str], outputs: str)
 
 
 def outputs_folder(env: Mapping[str, str]) -> str:
-    """Where the program puts long outputs of tools, for the agent to read."""
+    """Return the folder in which the program stores long outputs for the agent to read."""
     data = env.get("XDG_DATA_HOME") or f"{env.get('HOME', '')}/.local/share"
     return f"{data}/opencode/tool-output"
 
@@ -60,10 +60,10 @@ def config_content(
     mcp_servers: Mapping[str, object],
     guarded: bool,
 ) -> str:
-    """The configuration that comes behind all others: the user's own of this kind, and ours.
+    """Return the configuration of the highest rank: the user's own of this kind, merged with ours.
 
     Raises:
-        ConfigError: the user's OPENCODE_CONFIG_CONTENT is no JSON object.
+        ConfigError: the user's OPENCODE_CONFIG_CONTENT is not a JSON object.
     """
     config = _given(env) | dict(settings)
     servers = {name: _server(given) for name, given in mcp_servers.items()}
@@ -77,23 +77,23 @@ def config_content(
         told = config.get("mcp")
         ours["mcp"] = {**(told if isinstance(told, dict) else {}), **servers}
     if guarded:
-        # Both run programs that they find in the project.
+        # Both run programs of the project.
         ours |= {"formatter": False, "lsp": False}
     return json.dumps(config | ours)
 
 
 def with_instructions(env: Mapping[str, str], files: Sequence[str]) -> str:
-    """The user's OPENCODE_CONFIG_CONTENT with these instructions.
+    """Add instructions to the user's OPENCODE_CONFIG_CONTENT.
 
     Raises:
-        ConfigError: it is no JSON object.
+        ConfigError: it is not a JSON object.
     """
     config = _given(env)
     return json.dumps(config | {"instructions": [*_list(config.get("instructions")), *files]})
 
 
 def needs_packages(env: Mapping[str, str], cwd: Path) -> bool:
-    """Whether the user or the project has plugins, which need what OpenCode installs for them."""
+    """Return whether the user or the project has plugins, which need packages from OpenCode."""
     home = Path(env.get("HOME") or "/")
     config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
     folders = [config, home / ".opencode"]
@@ -127,9 +127,9 @@ def _given(env: Mapping[str, str]) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"OPENCODE_CONFIG_CONTENT is no JSON: {error}") from error
+        raise ConfigError(f"OPENCODE_CONFIG_CONTENT is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ConfigError("OPENCODE_CONFIG_CONTENT is no JSON object")
+        raise ConfigError("OPENCODE_CONFIG_CONTENT is not a JSON object")
     return value
 
 
@@ -138,7 +138,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _server(given: object) -> object:
-    """A server of tools as OpenCode takes it, from the common form of `mcpServers`."""
+    """Convert an MCP server from the common format of `mcpServers` to OpenCode's."""
     if not isinstance(given, Mapping) or given.get("type") in ("local", "remote"):
         return given
     if "url" in given:

@@ -1,7 +1,7 @@
-"""How a session of OpenCode ended, and if it failed, which error that is.
+"""How a session of OpenCode ended, and the error if it failed.
 
-Decided on what the program says about itself (`error` with its name and status), never on the
-model's text; on its words only where it says nothing else.
+The decision uses what the program reports about itself (`error` with its name and status), never
+the model's text; and its message only if nothing else is reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from cuggino.agents.failures import (
+from cuggino.agents.base.failure import (
     CONNECTION,
     api_failure,
     crash,
@@ -21,14 +21,14 @@ from cuggino.agents.failures import (
     last_lines,
     reason_of_status,
 )
-from cuggino.agents.json_values import Json
+from cuggino.agents.base.wire import Json
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 PATIENCE_SECONDS = 300.0
-"""The program waits as long as a server tells it to, days if need be; this much is let pass."""
+"""Longest accepted wait; the program waits as long as a server asks for, even days."""
 
 MOST_RETRIES = 3
-"""So often the program may ask again by itself, which takes it 14 s; the loop does so anyway."""
+"""Retries accepted from the program itself, which take 14 s; the loop retries anyway."""
 
 START_ANEW = "the session cannot be resumed: start a new one"
 
@@ -59,7 +59,10 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
-    """The error that an `error` line tells. `now` has a zone; `zone` is that of a bare time."""
+    """Return the error of an `error` line.
+
+    `now` is timezone-aware; `zone` is the zone of times without one.
+    """
     data = error.get("data")
     data = data if isinstance(data, dict) else {}
     told = data.get("message") or error.get("message") or error.get("name")
@@ -78,10 +81,10 @@ def failure_of(error: Json, *, now: datetime, zone: tzinfo) -> LlmSessionError:
 def waits_too_long(
     message: str, until: datetime, *, attempt: int, now: datetime, zone: tzinfo
 ) -> LlmSessionError | None:
-    """The error instead of a wait before the next try, if waiting is of no use.
+    """Return the error that replaces a wait before the next attempt, or None to let it wait.
 
-    The program tells its waits by their words alone. What is no outage is a limit of usage, when
-    the wait is a long one.
+    The program reports waits by their message alone. A long wait that is not an outage is a usage
+    limit.
     """
     is_far = until - now > timedelta(seconds=PATIENCE_SECONDS)
     reason = next((reason for pattern, reason in _OUTAGES if pattern.search(message)), None)
@@ -96,30 +99,30 @@ def waits_too_long(
 
 
 def says_nothing(error: Json) -> bool:
-    """Whether the program only says that something failed, and has said before what that was."""
+    """Return whether the program only repeats that something failed, without the reason."""
     data = error.get("data")
     return isinstance(data, dict) and str(data.get("message")).startswith("Unexpected server error")
 
 
 def elsewhere(folder: str) -> AgentFailed:
-    """The error of a session that belongs to another folder, where it would go on unseen."""
+    """Return the error of a session that belongs to another folder."""
     return AgentFailed(
         f"the session belongs to another folder: {folder}", reason="bad_request", hint=START_ANEW
     )
 
 
 def broken_off(times: int) -> AgentFailed:
-    """The error of an endless loop: the program asks again whenever an answer breaks off."""
+    """Return the error of an endless loop: the program retries whenever an answer breaks off."""
     return failed(f"the model's answer broke off {times} times", "connection", hints=_HINTS)
 
 
 def ended_early(program: str, exit_code: int, stderr_tail: str, reason: str | None) -> AgentFailed:
-    """The error of a run that did not say that it failed, and did not finish either."""
+    """Return the error of a run that neither failed nor finished."""
     tail = _ANSI.sub("", stderr_tail)
     if "Session not found" in tail:
         return AgentFailed(cut(last_lines(tail)), reason="bad_request", hint=START_ANEW)
     if exit_code == 0 and reason is not None:
-        return AgentFailed(f"{program} stopped behind a call of a tool", reason="crash")
+        return AgentFailed(f"{program} stopped after a tool call", reason="crash")
     return crash(program, exit_code, tail)
 
 
@@ -134,7 +137,7 @@ def _reason(error: Json, data: Json, message: str) -> AgentFailure:
 
 
 def _retry_after(headers: Any, now: datetime) -> datetime | None:
-    """When the server wants to be asked again, as its headers tell."""
+    """Return when the server accepts requests again, by its headers."""
     if not isinstance(headers, dict):
         return None
     told = headers.get("retry-after")

@@ -1,17 +1,17 @@
-"""How a session of OpenCode is held to its policy, and the watch over its stream.
+"""The guard of an OpenCode session, and the watch over its stream.
 
-Each call is judged by `opencode.judge`, which our plugin runs from OpenCode's `tool.execute.before`
-(see `opencode.plugin`); that holds in sub-agents and for MCP. As seen on the real program:
+Each call is checked by `opencode.hook`, which our plugin runs from OpenCode's `tool.execute.before`
+(see `opencode.plugin`), in sub-agents and for MCP too. As observed with the real program:
 
-- What the project brings along (`opencode.json`, `.opencode` with its tools, agents and servers)
-  could run in OpenCode's own process, where nothing could hold it: a guarded session is run
-  without it (`OPENCODE_DISABLE_PROJECT_CONFIG`). Its AGENTS.md or CLAUDE.md is given as an
-  instruction. Plugins of the project are loaded in spite of that: with them no session is begun.
-- A `bunfig.toml` in the folder where the program is started runs code in it as well, before all
-  else: it is started in a private folder, and told where to work.
-- The plugins of the user's own configuration are loaded, in front of ours, and are trusted. What
-  they make of a call is what is judged, and cannot be changed behind it.
-- No permission is granted but by our plugin, once its judge has answered rightly.
+- The project's own configuration (`opencode.json`, `.opencode` with its tools, agents and servers)
+  could run in OpenCode's process, beyond any guard, so a guarded session runs without it
+  (`OPENCODE_DISABLE_PROJECT_CONFIG`). Its AGENTS.md or CLAUDE.md is passed as an instruction.
+  Plugins of the project are loaded regardless: with them no session starts.
+- A `bunfig.toml` in the folder where the program starts also runs code in it, before everything
+  else. So it starts in a private folder, with the project as an argument.
+- The plugins of the user's own configuration are loaded before ours, and are trusted. The hook
+  checks what they make of a call, which cannot change afterwards.
+- Permissions are granted by our plugin alone, once its hook has answered correctly.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.guard import Guard, find_bash, make_guard, not_live, with_variables
-from cuggino.agents.json_values import Json, text_or_none
-from cuggino.agents.opencode import judge as opencode_judge
+from cuggino.agents.base.guard import Guard, find_bash, make_guard, not_live, with_variables
+from cuggino.agents.base.wire import Json, text_or_none
+from cuggino.agents.opencode import hook as opencode_hook
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.security.hook import LIVE
-from cuggino.security.policy import Policy
+from cuggino.guard.hook import LIVE
+from cuggino.guard.policy import Policy
 
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
-"""What OpenCode would run in its next session, if an agent could write it."""
+"""Files that OpenCode would run in its next session if an agent could write them."""
 
 _CONFIGS = ("opencode.json", "opencode.jsonc")
 _RULES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _UNGUARDED = ("BASH_ENV", "ENV", "BUN_OPTIONS", "NODE_OPTIONS", "OPENCODE_PURE")
-"""Variables that would run something in front of each command or in the program, or leave out
-our plugin."""
+"""Variables that would run something before each command or in the program, or disable our
+plugin."""
 
 
 def guard_of(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:
-    """What holds a session to the policy, and the environment that goes with it.
+    """Return the guard of a session, and the environment it needs.
 
     Raises:
-        GuardNotLive: the parser, or the shell that it understands, is not installed.
+        GuardNotLive: the parser, or the shell it supports, is not installed.
     """
     policy = with_variables(policy, env)
     guard = make_guard(policy._replace(protected=(*policy.protected, *OWN_FILES)))
@@ -57,10 +57,10 @@ def guard_of(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, s
 
 
 def no_plugins(cwd: Path, env: Mapping[str, str]) -> None:
-    """See that the project brings no plugin along, which would run in OpenCode's process.
+    """Check that the project has no plugin, which would run in OpenCode's process.
 
     Raises:
-        GuardNotLive: it does, or it cannot be told.
+        GuardNotLive: it has one, or that is unknown.
     """
     here = Path(os.path.realpath(cwd))
     for folder in (here, *here.parents):
@@ -96,26 +96,26 @@ def _names_plugins(file: Path) -> bool:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        # With comments, or broken: then a word that looks like it is enough.
+        # With comments, or broken: the word alone counts.
         return "plugin" in text or "\\u" in text
     return isinstance(value, dict) and bool(value.get("plugin") or value.get("plugins"))
 
 
-def judge_words(guard: Guard) -> list[str]:
-    """The command line of the judge."""
-    words = [guard.python, "-I", "-S", opencode_judge.__file__]
+def hook_command(guard: Guard) -> list[str]:
+    """Return the command line of the hook."""
+    words = [guard.python, "-I", "-S", opencode_hook.__file__]
     return [*words, guard.policy.to_json(), guard.shfmt, guard.token]
 
 
 def try_out(guard: Guard) -> None:
-    """Run the judge as the plugin will, and see it say yes and no.
+    """Run the hook as the plugin does, and check that it both allows and denies.
 
     Raises:
         GuardNotLive: it does not answer, or answers wrongly.
     """
     try:
         said = subprocess.run(
-            judge_words(guard),
+            hook_command(guard),
             input=b'{"canary": true}',
             capture_output=True,
             timeout=JUDGE_SECONDS,
@@ -129,9 +129,9 @@ def try_out(guard: Guard) -> None:
 
 
 def project_rules(cwd: Path) -> list[str]:
-    """The files with the project's rules, which the program does not look for itself.
+    """Return the files with the project's rules, which the program does not look for itself.
 
-    As it would: those of the first name that is found, up to the folder of the repository.
+    They are those of the first name that exists, up to the folder of the repository.
     """
     here = Path(os.path.realpath(cwd))
     folders = [here]
@@ -146,10 +146,10 @@ def project_rules(cwd: Path) -> list[str]:
 
 
 class OpenCodeWatch:
-    """The fold over what our plugin says of its judge.
+    """The fold over what our plugin reports about its hook.
 
-    `breach` is set when the session must end: the judge did not sing before the session began, or
-    a call ran without its verdict.
+    `breach` is set when the session must end: the hook was not live before the session began, or a
+    call ran without a verdict.
     """
 
     def __init__(self) -> None:
@@ -159,19 +159,19 @@ class OpenCodeWatch:
         self._told: set[str] = set()
 
     def canary(self, said: Any) -> None:
-        """What the judge sang."""
+        """Note the hook's answer to the trial at the start."""
         if said == LIVE and not self.breach:
             self._is_live = True
         else:
             self._break(str(said))
 
     def begins(self) -> None:
-        """The session works."""
+        """Check that the hook is live when the session starts to work."""
         if not self._is_live:
             self._break("the agent's program did not load the guard's plugin")
 
     def verdict(self, own: Json) -> list[GuardDenied]:
-        """The verdict on a call: the denial, once for each call."""
+        """Note the verdict on a call; return the denial, once per call."""
         call = text_or_none(own.get("tool_use_id")) or ""
         is_allowed = own.get("decision") == "allow"
         self._verdicts[call] = is_allowed and self._verdicts.get(call, True)
@@ -183,9 +183,9 @@ class OpenCodeWatch:
         return [GuardDenied(tool=tool or "", tool_use_id=call, part=part or "", reason=reason)]
 
     def ran(self, call: str, tool: str) -> None:
-        """A call was carried out."""
+        """Check the verdict of a call that ran."""
         if self._verdicts.get(call) is not True:
-            how = "in spite of" if call in self._verdicts else "without"
+            how = "despite" if call in self._verdicts else "without"
             self._break(f"{tool} was used {how} its verdict")
 
     def _break(self, why: str) -> None:

@@ -1,12 +1,12 @@
-"""The plugin that a session of OpenCode is run with, in JavaScript, as OpenCode loads it.
+"""The JavaScript plugin of an OpenCode session.
 
-It runs in OpenCode's own process. It tells on standard output what `opencode run` leaves out (text
-while it is written, calls when they begin, sub-agents, waiting times), one JSON object a line of
-the type `cuggino`; and in a guarded session it has every call judged before it runs.
+It runs in OpenCode's own process. It prints what `opencode run` leaves out (streamed text, calls
+when they start, sub-agents, waits) to standard output, one JSON object of the type `cuggino` per
+line. In a guarded session it has every call checked before it runs.
 
-The session is given no permission at all; the plugin grants what may be granted, and in a guarded
-session not before the judge has answered rightly twice. A session whose plugin is not loaded, or
-whose judge is dead, has no tools.
+The session itself has no permissions. The plugin grants them, in a guarded session only after the
+hook has answered two trial questions correctly. If the plugin is not loaded, or its hook does not
+work, the session has no tools.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from cuggino.agents.guard import NOT_JUDGED
+from cuggino.agents.base.guard import NOT_JUDGED
 
 JUDGE_SECONDS = 10
-"""After so long a judge that does not answer is killed, and the call denied."""
+"""A hook without an answer is killed after this time, and the call denied."""
 
 
 def plugin_source(orders: Mapping[str, object]) -> str:
-    """The plugin for one session.
+    """Return the plugin for one session.
 
     `orders`: `cwd` (where the session works), `permission` (what it may do), `drop` (variables that
-    its tools do not get), and for a guarded one `judge` (a command line), `token`, `outputs`.
+    its tools do not get), and for a guarded one `judge` (the command line of the hook), `token`,
+    `outputs`.
     """
     given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": NOT_JUDGED}
     # As JSON in a string, nothing of it can be code.

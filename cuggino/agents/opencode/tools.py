@@ -1,6 +1,6 @@
-"""OpenCode's tools in the names of Claude Code, which events, policies and reports speak in.
+"""OpenCode's tools with Claude Code's names, which events, policies and reports use.
 
-Nothing but the standard library: the guard's program (`opencode.judge`) needs it as well.
+It needs only the standard library, as the hook (`opencode.hook`) imports it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cuggino.agents.patches import patched_files
+from cuggino.guard.patches import patched_files
 
 _NAMES = {
     "bash": "Bash",
@@ -36,7 +36,7 @@ _NAMES = {
     "list_mcp_resources": "ListMcpResourcesTool",
     "read_mcp_resource": "ReadMcpResourceTool",
 }
-"""OpenCode's own tools. Not in here, and so unknown: `execute`, which runs scripts of its own."""
+"""OpenCode's own tools. `execute`, which runs scripts of its own, is missing, and so unknown."""
 
 _INPUTS = {
     "filePath": "file_path",
@@ -45,27 +45,26 @@ _INPUTS = {
     "replaceAll": "replace_all",
     "include": "glob",
 }
-"""The names of inputs, where they differ."""
+"""Inputs whose names differ."""
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Call(NamedTuple):
-    """A call of a tool."""
+    """A tool call."""
 
     tool: str
     input: Any
     is_known: bool
-    """Whether it is known what the tool does with its input."""
+    """Whether the effect of the input is known."""
 
 
 def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Call:
-    """The call as Claude Code would name it; tools that are not known keep their names.
+    """Convert a call to Claude Code's tool names; unknown tools keep their names.
 
-    The longest of the MCP `servers` whose name the tool's name begins with is its own. Never
-    raises.
+    The MCP server is the longest of `servers` that is a prefix of the tool's name. Never raises.
     """
-    if name == "invalid":  # what OpenCode makes of a call of a tool that is not there
+    if name == "invalid":  # OpenCode's replacement for a call of a missing tool
         return Call("invalid", arguments, True)
     own = _NAMES.get(name)
     if own == "MultiEdit":
@@ -74,7 +73,7 @@ def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Ca
         if not isinstance(arguments, Mapping):
             return Call(own, arguments, False)
         given = {_INPUTS.get(key, key): arguments[key] for key in arguments}
-        # Two names for one input: nobody knows which of them counts.
+        # With two names for one input it is unknown which one counts.
         return Call(own, given, len(given) == len(arguments))
     for server in sorted(servers, key=len, reverse=True):
         safe = _UNSAFE.sub("_", server)
@@ -84,7 +83,7 @@ def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Ca
 
 
 def _patch_call(arguments: Any) -> Call:
-    """A patch may write, move and remove several files."""
+    """Convert a patch, which may write, move and remove several files."""
     if not isinstance(arguments, Mapping):
         return Call("MultiEdit", arguments, False)
     text = "\n".join(value for value in arguments.values() if isinstance(value, str))
@@ -94,7 +93,7 @@ def _patch_call(arguments: Any) -> Call:
 
 
 def tool_id(rule: str) -> str:
-    """The permission of OpenCode that a tool of Claude Code needs, or a whole MCP server."""
+    """Return OpenCode's permission for a tool of Claude Code, or for a whole MCP server."""
     if rule.startswith("mcp__"):
         server, _, tool = rule.removeprefix("mcp__").partition("__")
         return f"{_UNSAFE.sub('_', server)}_{_UNSAFE.sub('_', tool) or '*'}"

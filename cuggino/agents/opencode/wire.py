@@ -1,24 +1,26 @@
-"""What OpenCode prints, from bytes to the end of a run: the fold over the lines of one session.
+"""The wire format of OpenCode: parts of messages as events, and the fold over one session.
 
-There are two kinds of lines: those of `opencode run --format json`, which tell what is complete,
-and those of our plugin (`opencode.plugin`), which tell the same earlier, and more. Whichever comes
-first counts; the reader understands a run without the plugin as well.
+There are two kinds of lines: those of `opencode run --format json`, which report what is complete,
+and those of our plugin (`opencode.plugin`), which report the same earlier, and more. Whichever
+comes first counts; a run without the plugin is understood as well.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.failures import outcome_of
-from cuggino.agents.json_values import (
+from cuggino.agents.base.failure import local_zone, outcome_of
+from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
     is_number,
     parse_json_line,
+    shown,
     text_or_none,
 )
 from cuggino.agents.opencode.failure import (
@@ -30,31 +32,191 @@ from cuggino.agents.opencode.failure import (
     waits_too_long,
 )
 from cuggino.agents.opencode.guard import OpenCodeWatch
-from cuggino.agents.opencode.parts import Parts, broken_servers
-from cuggino.agents.zone import local_zone
+from cuggino.agents.opencode.tools import Call, common_call
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
+    AgentMessage,
     LlmAgentEvent,
+    MessageDelta,
     PingEvent,
     RateLimited,
     SessionEnded,
     SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
     Usage,
     UsageUpdate,
 )
 
+
+@dataclass(slots=True)
+class _Text:
+    """A text part being written."""
+
+    message: str | None
+    parent: str | None
+    waiting: str = ""
+    """Text that no message contains yet."""
+    told: int = 0
+    """Number of characters that messages contain."""
+
+
+class Parts:
+    """Parts of messages as events; each part has its events once, however often it is reported.
+
+    `servers` are the names of the MCP servers. Never raises.
+    """
+
+    def __init__(
+        self, *, servers: tuple[str, ...] = (), guard: OpenCodeWatch | None = None
+    ) -> None:
+        self.servers = servers
+        self._guard = guard
+        self._done: set[str] = set()
+        self._calls: set[str] = set()
+        self._results: set[str] = set()
+        self._texts: dict[str, _Text] = {}
+        """Text parts being written."""
+        self._unread: set[str] = set()
+        """Messages that are not the model's: the user's, and summaries of the session."""
+        self._children: dict[str, str] = {}
+        """The call that started each sub-agent's session."""
+        self._tasks: list[str] = []
+
+    def message(self, info: Json) -> None:
+        """Note the start of a message."""
+        if info.get("role") != "assistant" or info.get("summary") is True:
+            self._unread.add(text_or_none(info.get("id")) or "")
+
+    def child(self, session: str | None) -> None:
+        """Note a sub-agent's session, started by the last task as far as is known."""
+        if session is not None:
+            self._children.setdefault(session, self._tasks[-1] if self._tasks else session)
+
+    def is_child(self, info: Json) -> bool:
+        return text_or_none(info.get("sessionID")) in self._children
+
+    def parent(self, session: str | None, main: str | None) -> str | None:
+        """Return the call that started a sub-agent's session; None for the main session `main`."""
+        if session is None or session == main or (main is None and session not in self._children):
+            return None
+        return self._children.get(session, session)
+
+    def read(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
+        """Return the events of this part."""
+        name = text_or_none(part.get("id")) or ""
+        text = text_or_none(part.get("text"))
+        message = text_or_none(part.get("messageID"))
+        match part.get("type"):
+            case "text" | "reasoning" as kind if text is not None:
+                if message in self._unread or name in self._done:
+                    return []
+                if not dict_or_empty(part.get("time")).get("end"):
+                    if kind == "text":
+                        self._texts.setdefault(name, _Text(message, parent))
+                    return []
+                self._done.add(name)
+                if kind == "reasoning":
+                    return [Thinking(text=text)] if text else []
+                told = self._texts.pop(name, None)
+                rest = text[told.told :] if told else text
+                if not rest:
+                    return []
+                return [AgentMessage(text=rest, message_id=message, parent_tool_use_id=parent)]
+            case "tool":
+                return self._tool(part, parent)
+            case _:
+                return []
+
+    def delta(self, given: Json, parent: str | None) -> list[LlmAgentEvent]:
+        """Return the events of the next piece of a text."""
+        text, message = text_or_none(given.get("delta")), text_or_none(given.get("messageID"))
+        name = text_or_none(given.get("partID"))
+        written = self._texts.get(name) if name is not None else None
+        if not text or message is None or written is None or name in self._done:
+            return []
+        written.waiting += text
+        return [MessageDelta(text=text, message_id=message, parent_tool_use_id=parent)]
+
+    def call(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
+        """Return the events of a call, once; `part` has `tool`, `callID` and `state.input`."""
+        call_id = text_or_none(part.get("callID")) or ""
+        if call_id and call_id in self._calls:
+            return []
+        self._calls.add(call_id)
+        call = self._common(part)
+        if call.tool == "Task":
+            self._tasks.append(call_id)
+        said = self._said_before(parent)
+        return [*said, ToolCall(name=call.tool, input=shown(call.input), id=call_id)]
+
+    def _said_before(self, parent: str | None) -> list[LlmAgentEvent]:
+        """Return the text so far.
+
+        The program completes a text only after the calls that follow it.
+        """
+        events: list[LlmAgentEvent] = []
+        for text in self._texts.values():
+            if text.parent != parent or not text.waiting:
+                continue
+            events.append(
+                AgentMessage(text=text.waiting, message_id=text.message, parent_tool_use_id=parent)
+            )
+            text.told += len(text.waiting)
+            text.waiting = ""
+        return events
+
+    def _common(self, part: Json) -> Call:
+        given = dict_or_empty(part.get("state")).get("input")
+        return common_call(text_or_none(part.get("tool")) or "unknown", given, servers=self.servers)
+
+    def _tool(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
+        state = dict_or_empty(part.get("state"))
+        status = state.get("status")
+        if status not in ("running", "completed", "error"):
+            return []
+        if dict_or_empty(state.get("time")).get("compacted"):
+            return []  # of an earlier turn, whose output was just dropped
+        events = self.call(part, parent)
+        call_id = text_or_none(part.get("callID")) or ""
+        metadata = dict_or_empty(state.get("metadata"))
+        if part.get("tool") == "task" and (session := text_or_none(metadata.get("sessionId"))):
+            self._children[session] = call_id
+        if status == "running" or (call_id and call_id in self._results):
+            return events
+        self._results.add(call_id)
+        if status == "completed" and self._guard:
+            self._guard.ran(call_id, text_or_none(part.get("tool")) or "a tool")
+        told = (state.get("output"), state.get("error"))
+        output = next((text for text in told if isinstance(text, str)), "")
+        failed = status == "error" or metadata.get("exit") not in (None, 0)
+        failed = failed or part.get("tool") == "invalid"
+        result = ToolResult(name=call_id or "unknown", output=output, is_error=failed)
+        return [*events, result]
+
+
+def broken_servers(status: Any) -> list[LlmAgentEvent]:
+    """Return one message for each MCP server that failed to start."""
+    return [
+        SystemMessage(text=f"MCP server {name} failed")
+        for name, told in dict_or_empty(status).items()
+        if dict_or_empty(told).get("status") == "failed"
+    ]
+
+
 MOST_BREAKS = 3
-"""So many answers in a row may break off; the program would ask on for ever."""
+"""Maximum number of consecutive answers that break off; the program would retry indefinitely."""
 
 _LINES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"})
 _FINISHED = frozenset({"stop", "length", "content-filter"})
 
 
 class OpenCodeSession:
-    """Feed it every line, then end it once; see `SessionReader`.
+    """The fold over one run of the program: feed it every line, then end it once.
 
-    `servers` are the names of the MCP servers, `resumed` is the id of a session that is gone on
-    with; a new one tells its id itself. `guard` watches over a session that is held to a policy.
+    `servers` are the names of the MCP servers, `resumed` is the id of a resumed session; a new one
+    reports its id. `guard` watches a guarded session.
     """
 
     def __init__(
@@ -67,7 +229,7 @@ class OpenCodeSession:
         guard: OpenCodeWatch | None = None,
     ) -> None:
         self.session_id = resumed
-        """With it the session can be resumed."""
+        """Id for resuming the session."""
         self.limit: RateLimited | None = None
         self._program = program
         self._zone = zone
@@ -76,7 +238,7 @@ class OpenCodeSession:
         self._begun = False
         self._cut: LlmSessionError | None = None
         self._error: Json | None = None
-        """The last error, unless the model spoke after it."""
+        """The last error, unless the model answered after it."""
         self._reason: str | None = None
         """Why the last step ended."""
         self._breaks = 0
@@ -87,11 +249,11 @@ class OpenCodeSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must be ended at once, if it must."""
+        """Why the session must end immediately, or None."""
         return (self._guard.breach if self._guard else None) or self._cut
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """The events of this line; `now` is in seconds since the epoch. Never raises."""
+        """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
         raw = parse_json_line(line)
         if raw is None:
             return []
@@ -114,7 +276,7 @@ class OpenCodeSession:
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """How the run ended, and its error if it failed; see `SessionReader.end`."""
+        """Return how the run ended, and its error if it failed; see `SessionReader.end`."""
         error = self.breach
         if error is None and self._error is not None:
             moment = datetime.fromtimestamp(now, UTC)
@@ -209,7 +371,7 @@ class OpenCodeSession:
             cache_creation_tokens=used.cache_creation_tokens + count_or_zero(cache.get("write")),
         )
         cost = part.get("cost")
-        # Nothing is told of a model without prices but that it costs nothing.
+        # A model without known prices is reported to cost nothing.
         self._cost += max(0.0, cost) if is_number(cost) else 0.0
         return [UsageUpdate(usage=self._usage, cost_usd=self._cost or None)]
 

@@ -1,4 +1,4 @@
-"""The scripted agent: a real child process that plays a scenario, and needs no key."""
+"""The scripted agent: a real child process that plays a scenario, without a key."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from typing import Any
 from reactivex import Observable, defer, throw
 
 from cuggino._version import __version__
+from cuggino.agents.base.agent import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base.guard import make_guard, with_variables
+from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.wire import parse_json_line
+from cuggino.agents.claude.guard import GuardWatch, try_out
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.guard import make_guard, with_variables
-from cuggino.agents.guard_watch import GuardWatch
-from cuggino.agents.json_values import parse_json_line
-from cuggino.agents.protocol import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.scripted.scenario import Run, Scenario, Step, load_scenario
-from cuggino.agents.stream_json import stream_json
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
-from cuggino.security.policy import Policy
+from cuggino.guard.policy import Policy
 
 _STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("process.py")
 
 
 REMINDER = "You ended without one of the markers of your role"
-"""How the prompt begins by which a session is asked for its missing marker."""
+"""Prefix of the prompt that asks a session for its missing marker."""
 
 
 @dataclass
 class _Session:
-    """A session as far as this process has played it."""
+    """The progress of a session in this process."""
 
     run: Run
     begun: int = 0
-    """How many steps of the run have begun."""
+    """Number of steps of the run that have started."""
 
     def next_steps(self, options: SpawnOptions) -> tuple[tuple[Step, ...], bool]:
-        """What to play now, and whether these are steps of the run itself."""
+        """Return the steps to play now, and whether they are steps of the run itself."""
         if options.resume_session_id is not None:
             if options.prompt.startswith(REMINDER):
                 return self.run.reminder, False
@@ -53,7 +53,7 @@ class _Session:
 
 
 class _Reader(ClaudeSession):
-    """Reads the process, and notes in its session which step of the run has begun."""
+    """Reads the process, and tracks which step of the run has started."""
 
     def __init__(self, session: _Session, first: int, **options: Any) -> None:
         super().__init__(**options)
@@ -68,53 +68,48 @@ class _Reader(ClaudeSession):
         return super().feed(line, now=now)
 
 
-class ScriptedAgent:
-    """Plays a scenario in child processes that speak stream-json and really edit files.
+class ScriptedAgent(LlmAgent):
+    """Plays a scenario in child processes that print stream-json and really edit files.
 
-    Each new session takes the next run of its role. When `SpawnOptions.turn` tells that an earlier
-    process has done sessions of this role in this run of the loop (told apart by the session file,
-    `CUGGINO_SESSION_FILE`), as many runs are skipped first; a session that is tried anew, with the
-    turn it had, takes the next one. What a resumed session plays is told in `scenario`; one that
-    this process does not know takes the run of its turn.
+    Each new session takes the next run of its role. If `SpawnOptions.turn` shows that an earlier
+    process had sessions of this role in this run of the loop (identified by the session file,
+    `CUGGINO_SESSION_FILE`), as many runs are skipped first; a session that is retried with the same
+    turn takes the next one. `scenario` describes what a resumed session plays; one that this
+    process does not know takes the run of its turn.
     """
 
-    can_resume = True
+    name = "scripted"
 
     def __init__(self, scenario: Scenario | str | os.PathLike[str]) -> None:
         self._scenario = (
             scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
         )
-        self.name = "scripted"
         self._taken: Counter[str] = Counter()
         self._turns: dict[tuple[str, str], int] = {}
         self._sessions: dict[str, _Session] = {}
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `DescribedAgent.capabilities`."""
+        """See `LlmAgent.capabilities`."""
         return Capabilities(guard="calls", mcp=True, resume=True, cost="dollars")
 
     def check(self) -> str:
-        """The version of cuggino: the agent is a part of it."""
+        """Return the version of cuggino, as the agent is a part of it."""
         return __version__
 
     def check_guard(self, policy: Policy) -> None:
-        """See `GuardedAgent.check_guard`."""
-        make_guard(policy).try_out()
+        """See `LlmAgent.check_guard`."""
+        try_out(make_guard(policy))
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play the next run of the role; see `LlmAgent.spawn`.
 
-        A step whose tool the guard denies is not run: its result is the reason, and an error. Those
-        of `mcp_servers` that the steps need are started for real, and end with the session.
+        A step whose tool the guard denies does not run: its result is the reason, as an error. The
+        `mcp_servers` that the steps need are really started, and end with the session.
 
-        Fails with `AgentFailed` when the scenario has no further run for the role.
+        Fails with `AgentFailed` if the scenario has no further run for the role.
         """
         return defer(lambda _scheduler: self._start(options))
-
-    def interactive(self, options: InteractiveOptions) -> int:
-        """There is nothing to talk to."""
-        raise AgentFailed("the scripted agent cannot be talked to", reason="bad_request")
 
     def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         resumed = options.resume_session_id

@@ -1,10 +1,10 @@
 """The program of the scripted agent. Run by path with nothing but the standard library.
 
-Reads its orders as JSON from standard input and plays them on standard output as Claude Code
-would: an init line, a line a message, a line a tool result, a result with the cost. A `step` line
-tells which step begins, for the agent alone. With a guard in its orders it asks that before each
-tool, and tells what it answered, as Claude Code tells of its hooks. The tools of MCP servers are
-called for real; the servers end with the session.
+It reads its orders as JSON from standard input and prints what Claude Code would: an init line, a
+line per message and per tool result, and a result with the cost. A `step` line reports which step
+starts, for the agent alone. With a guard in its orders it checks each tool call, and prints the
+verdict as Claude Code does for its hooks. Tools of MCP servers are really called; the servers end
+with the session.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 
 class _Use(NamedTuple):
-    """A tool that is about to be used."""
+    """A tool to be used."""
 
     name: str
-    """As the agent's program calls it."""
+    """Name of the tool in the agent's program."""
     arguments: dict[str, Any]
     run: Callable[[], tuple[str | list[Any], bool]]
-    """Use it: what it gives, and whether that is an error."""
+    """Runs the tool; returns its output, and whether that is an error."""
     is_known: bool = True
-    """Nobody is asked about a tool that does not exist."""
+    """The guard is not asked about a tool that does not exist."""
 
 
 def main() -> int:
-    """Play the orders; gives the exit code."""
-    # Like Claude Code's Bash calls, the tools run in sessions of their own, and this program does
-    # not end them: whoever runs it has to.
+    """Play the orders and return the exit code."""
+    # Like Claude Code's Bash calls, the tools run in new sessions, and this program does not
+    # terminate them: its parent must.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     orders = json.load(sys.stdin)
     with _servers(orders) as servers:
@@ -50,7 +50,7 @@ def main() -> int:
 def _session(orders: dict[str, Any], servers: Servers | None) -> int:
     said = ""
     if guard := orders.get("guard"):
-        # What is named by a path of its own comes behind the standard library.
+        # After the standard library, which takes precedence.
         sys.path.append(guard["package"])
         _ask(guard, "SessionStart", {})
     _line(
@@ -61,7 +61,7 @@ def _session(orders: dict[str, Any], servers: Servers | None) -> int:
     )
     for number, step in enumerate(orders["steps"]):
         _line(type="stream_event", event={"type": "message_start"})
-        time.sleep(orders["pause"])  # this is a program of its own: its pace is its story's
+        time.sleep(orders["pause"])  # a separate program, paced by the scenario
         _line(type="system", subtype="step", number=number)
         if "exit" in step:
             sys.stderr.write(step["text"])
@@ -77,11 +77,11 @@ def _session(orders: dict[str, Any], servers: Servers | None) -> int:
 
 @contextmanager
 def _servers(orders: dict[str, Any]) -> Iterator[Servers | None]:
-    """The MCP servers of a session that uses tools of theirs, ended when it ends."""
+    """Yield the MCP servers of a session that uses their tools, ended with the session."""
     if not any("tool" in step for step in orders["steps"]):
         yield None
         return
-    # The real packages would bring libraries that this program does not have.
+    # The real packages would import libraries that this program does not have.
     here = Path(__file__).parent
     for name, folder in (("cuggino.agents", here.parent), ("cuggino.agents.scripted", here)):
         package = ModuleType(name)
@@ -109,13 +109,13 @@ def _result(orders: dict[str, Any], text: str, turns: int, **fields: Any) -> Non
 
 
 def _error_of(fail: dict[str, Any]) -> dict[str, Any]:
-    """How a result tells an error of the API: it calls itself a success all the same."""
+    """Return the fields of an API error in a result, which still calls itself a success."""
     status = fail.get("status")
     return {"is_error": True, "terminal_reason": "api_error", "api_error_status": status}
 
 
 def _fail(fail: dict[str, Any], number: int) -> None:
-    """The line in which the program, not the model, tells an error of the API."""
+    """Print the line in which the program, not the model, reports an API error."""
     fields = {"error": fail["error"], "api_error_status": fail.get("status")}
     if fail["error"] in ("connection_failed", "usage_limit_reached"):
         fields["api_error"] = fail["error"]
@@ -133,7 +133,7 @@ def _play(
     if "think" in step:
         _message(number, {"type": "thinking", "thinking": step["think"]})
     elif "sleep" in step:
-        time.sleep(step["sleep"])  # the scenario wants an agent that takes so long
+        time.sleep(step["sleep"])  # the scenario asks for a slow agent
     elif "usage" in step:
         _line(type="stream_event", event={"type": "message_delta", "usage": _counts(step["usage"])})
     elif "limit" in step:
@@ -165,7 +165,7 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
 
 def _own_tool(step: dict[str, Any]) -> _Use:
     kind = next(kind for kind in ("write", "append", "delete", "run") if kind in step)
-    # A command is left to the shell, which knows the variables itself.
+    # The shell expands variables in a command itself.
     target = step[kind] if kind == "run" else _expanded(step[kind])
     text = _expanded(step["text"]).removeprefix("\n")
     name, arguments = {
@@ -178,8 +178,7 @@ def _own_tool(step: dict[str, Any]) -> _Use:
 
 
 def _server_tool(step: dict[str, Any], servers: Servers) -> _Use:
-    from cuggino.agents.scripted.mcp import agent_name
-    from cuggino.agents.scripted.wire import McpFailed
+    from cuggino.agents.scripted.mcp import McpFailed, agent_name
 
     given = _all_expanded(step["input"])
     try:
@@ -212,9 +211,9 @@ def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
 
 
 def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
-    """What the guard answers, which is told as well."""
-    from cuggino.security.hook import answer
-    from cuggino.security.policy import Policy
+    """Return the guard's answer, and print it."""
+    from cuggino.guard.hook import answer
+    from cuggino.guard.policy import Policy
 
     policy = Policy.from_json(guard["policy"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}
@@ -224,7 +223,7 @@ def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, A
 
 
 def _denial(said: dict[str, Any]) -> str | None:
-    """Why not, or None; whatever is no clear yes is a no."""
+    """Return the reason of a denial, or None; anything but a clear approval is a denial."""
     decision = said["hookSpecificOutput"]
     if decision["permissionDecision"] == "allow":
         return None
@@ -257,7 +256,7 @@ def _do(kind: str, target: str, text: str) -> tuple[str, bool]:
 
 
 def _expanded(text: str) -> str:
-    """`$CUGGINO_...` variables of the environment put in; other dollar signs are left alone."""
+    """Expand `$CUGGINO_...` variables of the environment; other dollar signs stay."""
     for name, value in os.environ.items():
         if name.startswith("CUGGINO_"):
             text = text.replace(f"${name}", value)
@@ -265,7 +264,7 @@ def _expanded(text: str) -> str:
 
 
 def _all_expanded(value: Any) -> Any:
-    """The value, with the variables put in every text of it."""
+    """Expand variables in every text of the value."""
     if isinstance(value, str):
         return _expanded(value)
     if isinstance(value, list):

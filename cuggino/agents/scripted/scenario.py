@@ -9,7 +9,7 @@
     [[planning.steps]]
     say = "Reading the specifications."
     [[planning.steps]]
-    write = "$CUGGINO_PLAN_FILE"        # variables of the agent's environment are put in
+    write = "$CUGGINO_PLAN_FILE"        # variables of the agent's environment are expanded
     text = "# Plan ..."
     [[planning.steps]]
     run = "python3 -m unittest"         # the Bash tool
@@ -31,12 +31,12 @@ fails::
 
     [[implementing]]
     [[implementing.steps]]
-    usage = { input_tokens = 9000, output_tokens = 400 }     # tokens, told at once
+    usage = { input_tokens = 9000, output_tokens = 400 }     # tokens, reported at once
     [[implementing.steps]]
     limit = { status = "rejected", resets_in = 3600 }        # a usage limit, lifted in an hour
     [[implementing.steps]]
     fail = { status = 429, text = "You've hit your limit" }  # the session ends with an error
-    [[implementing.resumed]]                                 # ... and this when it is gone on with
+    [[implementing.resumed]]                                 # ... and this when it is resumed
     say = "<DONE>Done after all.</DONE>"
 
 `fail = { status = 529, error = "overloaded_error" }` is an overloaded API, a status of 500 one that
@@ -64,7 +64,7 @@ _KINDS = (
 
 
 class TokenCounts(BaseModel):
-    """What one message of the model takes."""
+    """The tokens of one message of the model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,32 +75,32 @@ class TokenCounts(BaseModel):
 
 
 class Limit(BaseModel):
-    """What the program reports of a usage limit."""
+    """A usage limit reported by the program."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: str = "rejected"
     """`allowed`, `allowed_warning` or `rejected`."""
     resets_in: float | None = None
-    """Seconds from then on until it is lifted, negative for a time that is past."""
+    """Seconds until it is lifted; negative for a time in the past."""
     type: str = "five_hour"
 
 
 class Failure(BaseModel):
-    """An error of the API that the program could not overcome."""
+    """An API error that the program could not recover from."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: int | None = Field(default=None, ge=400, le=599)
-    """That of the HTTP response; None when there was none."""
+    """Status of the HTTP response; None if there was none."""
     error: str = "api_error"
-    """Its type in the API's words, or `connection_failed`."""
+    """Error type of the API, or `connection_failed`."""
     text: str = "API Error"
-    """What the program says about it."""
+    """The program's message about it."""
 
 
 class Step(BaseModel):
-    """One deed of a scripted agent: exactly one of its kinds."""
+    """One step of a scripted agent, of exactly one kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -109,29 +109,29 @@ class Step(BaseModel):
     think: str | None = None
     """Reasoning of the model."""
     write: str | None = None
-    """A file to write, with `text`."""
+    """A file to write with `text`."""
     append: str | None = None
     """A file to append `text` to."""
     delete: str | None = None
     """A file to remove."""
     run: str | None = None
-    """A shell command, in a session of its own as Claude Code's Bash tool does it."""
+    """A shell command, run in a new session like Claude Code's Bash tool."""
     tool: str | None = Field(default=None, pattern=r"^([^/]+/\S+|[^/\s]+)$")
-    """A tool of an MCP server to call with `input`, by its name there or as `server/name`."""
+    """An MCP tool to call with `input`, by its name or as `server/name`."""
     input: dict[str, JsonValue] = Field(default_factory=dict)
-    """What `tool` is called with; variables are put in each of its texts."""
+    """Input of `tool`; variables in its texts are expanded."""
     sleep: float | None = None
     """Seconds of silence."""
     usage: TokenCounts | None = None
-    """A message of the model is complete, and took these tokens."""
+    """Report a complete message of the model with these tokens."""
     limit: Limit | None = None
-    """The program reports a usage limit, and goes on."""
+    """Report a usage limit, and continue."""
     fail: Failure | None = None
-    """End at once with this error as the result."""
+    """End immediately with this error as the result."""
     raw: str | None = None
-    """A line for standard output as it is, to play a broken agent."""
+    """A raw line for standard output, to simulate a broken agent."""
     exit: int | None = None
-    """End at once with this exit code and without a result; `text` goes to standard error."""
+    """End immediately with this exit code and without a result; `text` goes to standard error."""
     text: str = ""
 
     @model_validator(mode="after")
@@ -145,7 +145,7 @@ class Step(BaseModel):
         return self
 
     def orders(self) -> dict[str, Any]:
-        """The step for the program that plays it: what it is, and nothing that it is not."""
+        """Return the step for the program, without unset fields."""
         given = self.model_dump(exclude_none=True, exclude={"input"})
         return given | ({"input": self.input} if self.tool is not None else {})
 
@@ -157,15 +157,15 @@ class Run(BaseModel):
 
     steps: tuple[Step, ...] = ()
     reminder: tuple[Step, ...] = ()
-    """What it does when it is asked again, since it had ended without a terminal marker."""
+    """Steps of a session that is asked for its missing terminal marker."""
     resumed: tuple[Step, ...] = ()
-    """What it does when it is gone on with for another reason, such as an error that has passed."""
+    """Steps of a session that is resumed for another reason, such as a transient error."""
     cost_usd: float = 0.0
-    """US dollars that each of its processes tells at its end."""
+    """US dollars that each of its processes reports at its end."""
 
 
 class Scenario(BaseModel):
-    """The runs of every role, and how they are paced."""
+    """The runs of every role, and their pace."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -186,16 +186,16 @@ class Scenario(BaseModel):
     judge: tuple[Run, ...] = ()
 
     def runs(self, role: str | None) -> tuple[Run, ...]:
-        """The runs of a role; of an unknown role there are none."""
+        """Return the runs of a role; an unknown role has none."""
         runs: tuple[Run, ...] = getattr(self, role or "", ())
         return runs
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in the file.
+    """Load the scenario from the file.
 
     Raises:
-        ConfigError: the file is missing, is not TOML, or holds something else than a scenario.
+        ConfigError: the file is missing, is not TOML, or is not a scenario.
     """
     try:
         raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))

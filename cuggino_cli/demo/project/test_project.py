@@ -1,12 +1,12 @@
-"""What is there before anything is written."""
+"""The initial state of the project."""
 
 import unittest
 from pathlib import Path
 
 
 class TestProject(unittest.TestCase):
-    """The project as it begins."""
+    """The initial project."""
 
     def test_has_a_specification(self):
-        """It says what is to be written."""
+        """The specification is not empty."""
         self.assertTrue(Path(".specs/temperature.md").read_text(encoding="utf-8").strip())

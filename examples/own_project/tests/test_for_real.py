@@ -43,7 +43,7 @@ say = "<DONE>With hyphens</DONE>"
 
 
 def test_a_wish_comes_true(tmp_path: Path, cuggino_scripted: MakeScripted) -> None:
-    """The check of the project itself says that it did, at the second attempt."""
+    """The project's own check passes at the second attempt."""
     check = f"{sys.executable} -m pytest -q -p no:cacheprovider --rootdir=. --import-mode=prepend ."
     loop = RedGreen(agent=cuggino_scripted(SCENARIO), cwd=tmp_path, check=f"PYTHONPATH=. {check}")
     events: list[Event] = []

@@ -1,4 +1,4 @@
-"""The loop, in virtual time: real files, agents in memory, checks that are told their results."""
+"""The loop in virtual time: real files, agents in memory, scripted check results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def play(cuggino_runtime: MakeRuntime) -> Play:
 
 
 def test_red_then_green(play: Play) -> None:
-    """A test that fails, a session that makes it pass, and the end, in this order."""
+    """A failing test, a session that makes it pass, then the end."""
     story = play([GREEN, RED, GREEN], [PREPARED], [WORK]).check()
     assert story.tags(CheckCommandOutput, Attempt, Ended) == [
         "CheckCommandOutput",
@@ -56,14 +56,14 @@ def test_red_then_green(play: Play) -> None:
 
 
 def test_a_project_that_fails_already(play: Play) -> None:
-    """Nobody is asked for anything where the check fails from the start."""
+    """No session starts if the check fails from the start."""
     story = play([RED], [], []).check()
     assert story.tags() == ["CheckCommandOutput", "Ended"]
     assert story.one(Ended).reason == "the check fails before anything was done"
 
 
 def test_a_test_that_proves_nothing(play: Play) -> None:
-    """A test that passes at once is written anew, once."""
+    """A test that passes at once is rewritten, once."""
     story = play([GREEN, GREEN, RED, GREEN], [PREPARED, PREPARED], [WORK]).check()
     assert story.one(Ended).green, story
     story = play([GREEN], [PREPARED, PREPARED], []).check()
@@ -71,7 +71,7 @@ def test_a_test_that_proves_nothing(play: Play) -> None:
 
 
 def test_a_test_that_was_changed(play: Play) -> None:
-    """Who makes the test pass by changing it has done nothing: it is restored, and fails."""
+    """A changed test is restored and fails."""
     cheat = [Write("tests/test_slug.py", "def test_slug(): pass"), *WORK]
     story = play([GREEN, RED, RED, GREEN], [PREPARED], [cheat, WORK]).check()
     assert story.one(TestsRestored).files == ("tests/test_slug.py",)
@@ -79,7 +79,7 @@ def test_a_test_that_was_changed(play: Play) -> None:
 
 
 def test_getting_nowhere(play: Play) -> None:
-    """Two sessions in a row that change nothing are the end, long before all attempts are made."""
+    """Two sessions in a row without a change end the loop."""
     idle = [Say("<DONE>I looked at it.</DONE>")]
     story = play([GREEN, RED], [PREPARED], [WORK, idle, idle], attempts=9).check()
     assert story.last == Ended(
@@ -88,14 +88,14 @@ def test_getting_nowhere(play: Play) -> None:
 
 
 def test_all_attempts_are_made(play: Play) -> None:
-    """Sessions that change something each time are the end when there are no more attempts."""
+    """Sessions with changes end the loop after the last attempt."""
     tries = [[Write("slug.py", f"# {n}"), Say("<DONE>x</DONE>")] for n in range(3)]
     story = play([GREEN, RED], [PREPARED], tries, attempts=3).check()
     assert story.one(Ended).reason == "the test still fails after 3 attempts"
 
 
 def test_the_budget(play: Play) -> None:
-    """When the budget is spent no further session begins."""
+    """After the budget is spent no further session starts."""
     dear = [*WORK, SessionEnded(outcome="completed", cost_usd=2.0)]
     story = play([GREEN, RED], [PREPARED], [dear], budget=2.0).check()
     assert story.last == Ended(
@@ -104,7 +104,7 @@ def test_the_budget(play: Play) -> None:
 
 
 def test_a_question(play: Play) -> None:
-    """A question is for a person, whoever asks it."""
+    """A question of any agent ends the loop."""
     question = [Say("<SPEC_ISSUE>Which letters?</SPEC_ISSUE>")]
     by_the_tester = play([GREEN], [question], []).check()
     by_the_coder = play([GREEN, RED], [PREPARED], [question]).check()
@@ -113,7 +113,7 @@ def test_a_question(play: Play) -> None:
 
 
 def test_the_policy_is_in_force(play: Play) -> None:
-    """A session that runs commands without end is cut, and the next one goes on."""
+    """A session with endless commands is cut, and the next one continues."""
     wild = [Run("pytest")] * 4
     story = play([GREEN, RED, RED, GREEN], [PREPARED], [wild, WORK], commands=3).check()
     assert story.one(Cut).content == "more than 3 commands in one session"
@@ -121,7 +121,7 @@ def test_the_policy_is_in_force(play: Play) -> None:
 
 
 def test_a_usage_limit(play: Play, cuggino_clock: VirtualClock) -> None:
-    """Five hours are waited for, and the same attempt goes on."""
+    """The loop waits five hours and resumes the same attempt."""
     limited = [Wait("10m"), QuotaExceeded("limit", resets_at=cuggino_clock.at("5h"))]
     story = play([GREEN, RED, GREEN], [PREPARED], [limited, WORK]).check()
     assert story.times(QuotaLifted) == [5 * 3600 + 60]
@@ -129,7 +129,7 @@ def test_a_usage_limit(play: Play, cuggino_clock: VirtualClock) -> None:
 
 
 def test_an_agent_that_breaks(play: Play) -> None:
-    """What an agent still fails with after three retries is the error of the loop."""
+    """A failure after three retries is the error of the loop."""
     broken = [AgentFailed("it crashed", reason="crash")]
     story = play([GREEN, RED], [PREPARED], [broken] * 4)
     assert isinstance(story.error, AgentFailed)

@@ -1,4 +1,4 @@
-"""The policy, drawn: one character is one second, and no test takes one."""
+"""The policy as marble diagrams in virtual time; one character is one second."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ EVENTS: dict[str, Any] = {
 
 
 def test_a_session_within_its_limit(marbles: MakeMarbles) -> None:
-    """Two commands are allowed, and so is whatever is no command."""
+    """Two commands pass, and every other event."""
     t = marbles(**EVENTS)
     session = t.cold("-cr-w-m-cr-w|")
     t.check(session.pipe(at_most(commands=2)), "-cr-w-m-cr-w|")
@@ -25,7 +25,7 @@ def test_a_session_within_its_limit(marbles: MakeMarbles) -> None:
 
 
 def test_one_command_too_many(marbles: MakeMarbles) -> None:
-    """The third one ends the session at once: what it would do later never happens."""
+    """The third command ends the session at once."""
     t = marbles(**EVENTS)
     session = t.cold("-cr-cr--c 20m r-m|")
     t.check(session.pipe(at_most(commands=2)), "-cr-cr--(X|)")
@@ -33,7 +33,7 @@ def test_one_command_too_many(marbles: MakeMarbles) -> None:
 
 
 def test_each_session_counts_for_itself(marbles: MakeMarbles) -> None:
-    """A session that is tried again begins with nothing."""
+    """A retried session starts counting at zero."""
     t = marbles(**EVENTS)
     session = t.cold("-c-c|").pipe(at_most(commands=2))
     t.check(session, "-c-c|")
@@ -41,6 +41,6 @@ def test_each_session_counts_for_itself(marbles: MakeMarbles) -> None:
 
 
 def test_a_session_that_fails(marbles: MakeMarbles) -> None:
-    """An error of the session passes."""
+    """An error of the session passes through."""
     t = marbles(**EVENTS)
     t.check(t.cold("-c-#").pipe(at_most(commands=2)), "-c-#")

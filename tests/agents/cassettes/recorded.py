@@ -1,4 +1,4 @@
-"""Recordings for tests: made in virtual time from drawn agents, and played in it."""
+"""Helpers that record scripted agents and replay them in virtual time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDED = SessionEnded(outcome="completed", cost_usd=0.5, session_id="s1")
 
 
 def options(folder: Path, **given: Any) -> SpawnOptions:
-    """A session in this folder; a prompt, a role and a turn are given unless others are."""
+    """Return options for a session in this folder, with default prompt, role and turn."""
     usual = {"prompt": "Go.", "role": "implementing", "turn": 1}
     return SpawnOptions(cwd=folder, **{**usual, **given})
 
@@ -36,7 +36,7 @@ def recorded(
     dispose_at: float | None = None,
     **given: Any,
 ) -> list[Seen]:
-    """Record one session that is drawn; gives what was seen of it.
+    """Record one scripted session and return its notifications.
 
     `env` is where secrets are looked up, `env_of` the environment of the session.
     """
@@ -49,7 +49,7 @@ def recorded(
 def played(
     path: Path, folder: Path, *, speed: float = 1, until: float = 1e6, **given: Any
 ) -> list[Seen]:
-    """Play the session with these options; gives what was seen, by virtual time."""
+    """Replay the session with these options and return its notifications by virtual time."""
     agent = replay_of(path, speed=speed)
     return Marbles().record(agent.spawn(options(folder, **given)), until=until)
 
@@ -67,7 +67,7 @@ def kinds(path: Path) -> list[str]:
 
 
 def diverged(path: Path, folder: Path, **given: Any) -> str:
-    """The words of the divergence with which the session fails before any event."""
+    """Return the message of the divergence that fails the session before its first event."""
     ((_, kind, error),) = played(path, folder, **given)
     assert "error" == kind
     assert isinstance(error, ReplayDiverged)
@@ -77,5 +77,5 @@ def diverged(path: Path, folder: Path, **given: Any) -> str:
 
 
 def later(t: Marbles, second: float, do: Callable[[], None]) -> None:
-    """Do it in that virtual second."""
+    """Schedule the action at that virtual second."""
     t.scheduler.schedule_absolute(second, lambda *_: do())

@@ -1,4 +1,4 @@
-"""The cassette as a file: what is written can be read, and what is wrong with it is told."""
+"""The cassette file: reading back what was written, and reporting damaged files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from cuggino.agents.cassettes.cassette import (
     read_cassette,
     write_line,
 )
-from cuggino.agents.cassettes.masking import Masker
-from cuggino.agents.cassettes.text import Places, Writing
+from cuggino.agents.cassettes.masking import Masker, Places, Writing
 from cuggino.errors import CassetteError, StorageError
 
 HEADER = Header(cuggino="1", agent="claude", recorded_at=datetime(2026, 1, 2, tzinfo=UTC))
@@ -54,16 +53,16 @@ def broken(path: Path) -> CassetteError:
     return caught.value
 
 
-def test_what_is_written_is_read(cassette: Path) -> None:
-    """All lines come back as they were, half a surrogate pair too; only the user may read them."""
+def test_written_lines_can_be_read(cassette: Path) -> None:
+    """Lines round-trip, including lone surrogates; only the user may read the file."""
     header, (session,) = read_cassette(cassette)
     assert (HEADER, BEGAN, OVER) == (header, session.began, session.over)
     assert list(LINES[2:4]) == session.lines
     assert 0o600 == stat.S_IMODE(cassette.stat().st_mode)
 
 
-def test_lines_are_played_by_their_numbers(tmp_path: Path) -> None:
-    """Lines that were written later than they are to be played stand where they belong."""
+def test_lines_are_sorted_by_number(tmp_path: Path) -> None:
+    """Lines written later than their place in the session are sorted into it."""
     path = tmp_path / "c.jsonl"
     for line in (HEADER, BEGAN, event(3, "c"), event(1, "a"), event(2, "b")):
         write_line(path, line)
@@ -72,8 +71,8 @@ def test_lines_are_played_by_their_numbers(tmp_path: Path) -> None:
     assert session.over is None
 
 
-def test_every_cut_of_the_last_line_can_be_read(cassette: Path) -> None:
-    """A cassette that was cut off anywhere in its last line is read without that line."""
+def test_a_truncated_last_line_is_dropped(cassette: Path) -> None:
+    """A cassette truncated anywhere in its last line is read without that line."""
     whole = cassette.read_bytes()
     start = whole.rstrip(b"\n").rfind(b"\n") + 1
     for end in range(start, len(whole) - 1):
@@ -85,8 +84,8 @@ def test_every_cut_of_the_last_line_can_be_read(cassette: Path) -> None:
     assert OVER == read_cassette(cassette).sessions[0].over
 
 
-def test_unknown_fields_are_passed_over(cassette: Path) -> None:
-    """What a later version of the same format has added is not read, and is no error."""
+def test_unknown_fields_are_ignored(cassette: Path) -> None:
+    """Fields added by a later version of the same format are ignored."""
     more = [
         json.dumps({**json.loads(line), "more": 1}) for line in cassette.read_text().splitlines()
     ]
@@ -95,22 +94,22 @@ def test_unknown_fields_are_passed_over(cassette: Path) -> None:
 
 
 def test_a_missing_cassette(tmp_path: Path) -> None:
-    """A file that is not there is told with its path."""
+    """The error for a missing file names its path."""
     assert f"cannot read the cassette {tmp_path / 'no'}: No such file or directory" == str(
         broken(tmp_path / "no")
     )
 
 
 def test_a_newer_cassette(cassette: Path) -> None:
-    """A cassette of a newer version says so."""
+    """A cassette with a newer format version is rejected with a clear error."""
     first, _, rest = cassette.read_text().partition("\n")
     cassette.write_text(json.dumps({**json.loads(first), "version": 7}) + "\n" + rest)
-    assert "is of version 7, and this cuggino reads 1" in str(broken(cassette))
+    assert "has version 7, but this cuggino supports up to 1" in str(broken(cassette))
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "{}\n", "[1]\n", '{"kind": "end"}\n', "nonsense"])
-def test_no_cassette(tmp_path: Path, content: str) -> None:
-    """What does not begin as a cassette does is told to be none."""
+def test_a_file_that_is_not_a_cassette(tmp_path: Path, content: str) -> None:
+    """A file without the header of a cassette is rejected."""
     path = tmp_path / "c"
     path.write_text(content)
     assert f"the cassette {path}" in str(broken(path))
@@ -128,18 +127,18 @@ def test_no_cassette(tmp_path: Path, content: str) -> None:
     ],
 )
 def test_a_broken_line(cassette: Path, line: str) -> None:
-    """A line in the midst that cannot be read, or belongs to no session, is told by its number."""
+    """An unreadable line in the middle, or one without a session, is reported by number."""
     parts = cassette.read_text(errors="surrogateescape").splitlines()
     cassette.write_text("\n".join([*parts[:3], line, *parts[3:], ""]))
     assert f"{cassette}, line 4 cannot be read" in str(broken(cassette))
 
 
-def test_where_nothing_can_be_recorded(tmp_path: Path) -> None:
-    """A file that is there already, a missing folder, a folder and a closed one are refused."""
+def test_invalid_recording_paths(tmp_path: Path) -> None:
+    """An existing file, a missing parent folder and a folder are refused; an empty file is not."""
     there = tmp_path / "there"
     there.write_text("x")
     for path, why in (
-        (there, "it is there already"),
+        (there, "it already exists"),
         (tmp_path / "no" / "c", "there is no folder"),
         (tmp_path, "it is a folder"),
     ):
@@ -151,20 +150,20 @@ def test_where_nothing_can_be_recorded(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without permission to write is refused before anything starts."""
+def test_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unwritable folder is refused before anything starts."""
     tmp_path.chmod(0o500)
-    if os.geteuid() == 0:  # root may write everywhere: what the owner would be told counts
+    if os.geteuid() == 0:  # root may write everywhere, so check with the owner's permissions
         told = lambda place, _mode: bool(Path(place).stat().st_mode & 0o200)  # noqa: E731
         monkeypatch.setattr(os, "access", told)
     with pytest.raises(CassetteError, match="cannot be written"):
         check_new(tmp_path / "c")
 
 
-def test_a_recording_that_vanishes(cassette: Path) -> None:
-    """A cassette that somebody has removed is not begun anew in its midst."""
+def test_a_deleted_recording(cassette: Path) -> None:
+    """A cassette deleted during the recording is not created again halfway through."""
     cassette.unlink()
-    with pytest.raises(StorageError, match="cannot go on recording"):
+    with pytest.raises(StorageError, match="cannot continue recording"):
         write_line(cassette, OVER)
     assert not cassette.exists()
 
@@ -174,8 +173,8 @@ TEXTS = st.text(st.sampled_from("⟦⟧[]projectun/tmp-. x") | st.characters(), 
 
 
 @given(st.lists(TEXTS | st.sampled_from(["/tmp/p", "/tmp/p/a", RUN, "⟦project⟧"]), max_size=6))
-def test_texts_come_back(parts: list[str]) -> None:
-    """Whatever a text is, in the same project and run it comes back as it was."""
+def test_texts_round_trip(parts: list[str]) -> None:
+    """Any text round-trips within the same project and run."""
     places = Places(Path("/tmp/p"), {"CUGGINO_SESSION_FILE": f"/tmp/p/.cuggino/wip/{RUN}.md"})
     writing = Writing(Masker({}), places)
     text = "".join(parts)
@@ -185,18 +184,18 @@ def test_texts_come_back(parts: list[str]) -> None:
 
 
 def test_texts_move_with_the_project() -> None:
-    """In another project and run the words stand for that one; names that begin alike do not."""
+    """Placeholders resolve to the new project and run; names with the same prefix stay."""
     env = {"CUGGINO_SESSION_FILE": f"/a/.cuggino/wip/{RUN}.md"}
     writing = Writing(Masker({}), Places(Path("/a"), env))
-    # The path of a folder in the root is short, and part of many.
+    # The path of a folder in the root is short and a prefix of many others.
     text = writing.text(f"/a/x.py, /ab, /a: {RUN}.plan.md")
     assert "⟦project⟧/x.py, /ab, ⟦project⟧: ⟦run⟧.plan.md" == text
     there = Places(Path("/elsewhere"), {"CUGGINO_SESSION_FILE": f"/x/{RUN[:-1]}2.md"})
     assert f"/elsewhere/x.py, /ab, /elsewhere: {RUN[:-1]}2.plan.md" == there.filled(text)
 
 
-def test_a_folder_of_one_word_in_a_file() -> None:
-    """In a file `/app` stays what it is, which may be an address; elsewhere it is the project."""
+def test_a_short_project_path_in_a_file() -> None:
+    """In a file `/app` is kept, as it may be a URL path; elsewhere it is the project."""
     text = "see /app/a.py, GET /app/users ⟦"
     writing = Writing(Masker({}), Places(Path("/app"), {}))
     assert "see ⟦project⟧/a.py, GET ⟦project⟧/users ⟦[⟧" == writing.text(text)
@@ -205,8 +204,8 @@ def test_a_folder_of_one_word_in_a_file() -> None:
     assert "in ⟦project⟧/a.py" == deeper.content("in /srv/app/a.py")
 
 
-def test_files_come_back(tmp_path: Path) -> None:
-    """A change of files is read as it was written."""
+def test_file_changes_round_trip(tmp_path: Path) -> None:
+    """A file change round-trips."""
     path = tmp_path / "c.jsonl"
     changed = FilesChanged(
         session=1,

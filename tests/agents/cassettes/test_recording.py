@@ -1,4 +1,4 @@
-"""What is recorded of a session: its events in time, its end, and none of its secrets."""
+"""Recording a session: its events with their times, and its outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents import GuardedAgent, SandboxedAgent
 from cuggino.agents.cassettes import RecordingAgent, record_to
 from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
 from cuggino.agents.claude import ClaudeAgent
@@ -35,7 +34,7 @@ from tests.agents.cassettes.recorded import (
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
+    """Check that the test leaves no process, thread or file behind."""
     with no_leaks():
         yield
 
@@ -46,8 +45,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def test_a_session_in_time(tmp_path: Path, project: Path) -> None:
-    """Events pass as they come, and stand in the cassette with the seconds since the beginning."""
+def test_a_session_with_its_times(tmp_path: Path, project: Path) -> None:
+    """Events pass through as they arrive and are recorded with the seconds since the start."""
     path, t = tmp_path / "c", Marbles(a=HELLO, e=ENDED)
     seen = recorded(path, project, t, "--a-e--|", prompt="Go to /etc.", system_prompt="You are it.")
     assert t.parse("--a-e--|") == seen
@@ -59,8 +58,8 @@ def test_a_session_in_time(tmp_path: Path, project: Path) -> None:
     assert ("completed", 7.0) == (over["how"], over["at"])
 
 
-def test_it_is_written_as_it_goes(tmp_path: Path, project: Path) -> None:
-    """Each event is in the file before anybody sees it."""
+def test_events_are_written_before_they_are_emitted(tmp_path: Path, project: Path) -> None:
+    """Each event is in the file before a subscriber receives it."""
     path, t = tmp_path / "c", Marbles(a=HELLO, b=HELLO)
     seen: list[int] = []
     agent = record_to(path, InMemoryAgent({"planning": [t.cold("a-b-")]}), env={})
@@ -83,7 +82,7 @@ def test_it_is_written_as_it_goes(tmp_path: Path, project: Path) -> None:
     ],
 )
 def test_a_failure(tmp_path: Path, project: Path, error: Exception, kind: str) -> None:
-    """The error of a session passes, and its class and words are recorded."""
+    """An error of a session passes through, and its class and message are recorded."""
     path, t = tmp_path / "c", Marbles(error=error, a=HELLO)
     assert (1.0, "error", error) == recorded(path, project, t, "a#")[-1]
     (session,) = sessions(path)
@@ -96,8 +95,8 @@ def test_a_failure(tmp_path: Path, project: Path, error: Exception, kind: str) -
     )
 
 
-def test_a_session_that_is_cut_off(tmp_path: Path, project: Path) -> None:
-    """Disposal ends the agent, is recorded, and what was written of a message is kept."""
+def test_a_disposed_session(tmp_path: Path, project: Path) -> None:
+    """Disposal terminates the agent and is recorded; a partial message is kept."""
     path = tmp_path / "c"
     t = Marbles(d=MessageDelta(text="hal", message_id="m"))
     recorded(path, project, t, "-d----", dispose_at=3)
@@ -107,8 +106,8 @@ def test_a_session_that_is_cut_off(tmp_path: Path, project: Path) -> None:
     assert ["MessageDelta"] == [x.event["_tag"] for x in session.lines if isinstance(x, EventTold)]
 
 
-def test_deltas_stand_where_they_belong(tmp_path: Path, project: Path) -> None:
-    """Deltas are written with their message, and are played before what came between."""
+def test_deltas_are_recorded_in_their_place(tmp_path: Path, project: Path) -> None:
+    """Deltas are written with their message and replayed before the events in between."""
     t = Marbles(
         a=MessageDelta(text="he", message_id="m1"),
         p=PingEvent(timestamp=0),
@@ -123,7 +122,7 @@ def test_deltas_stand_where_they_belong(tmp_path: Path, project: Path) -> None:
 
 
 def test_sessions_are_numbered(tmp_path: Path, project: Path) -> None:
-    """Each session of a recording has its number, and tells with which one it goes on."""
+    """Each recorded session has a number and names the session that it resumes."""
     path, t = tmp_path / "c", Marbles(e=ENDED)
     agent = InMemoryAgent({"planning": [t.cold("e|") for _ in range(3)]}, can_resume=True)
     recording = record_to(path, agent, env={})
@@ -133,8 +132,8 @@ def test_sessions_are_numbered(tmp_path: Path, project: Path) -> None:
     assert [(1, None), (2, 1), (3, 0)] == [(b.session, b.resumes) for b in began]
 
 
-def test_files_before_what_tells_of_them(tmp_path: Path, project: Path) -> None:
-    """What a tool has changed stands before its result, what came later before the end."""
+def test_file_changes_precede_the_tool_result(tmp_path: Path, project: Path) -> None:
+    """Changes made by a tool precede its result, later changes precede the end."""
     path = tmp_path / "c"
     call, result = ToolCall(name="Bash", id="1"), ToolResult(name="1", output="")
     t = Marbles(c=call, r=result, e=ENDED)
@@ -151,8 +150,8 @@ def test_files_before_what_tells_of_them(tmp_path: Path, project: Path) -> None:
     assert ["ToolCall", ["early"], "ToolResult", ["late"], "SessionEnded"] == shown
 
 
-def test_readers_are_not_looked_after(tmp_path: Path, project: Path) -> None:
-    """A tool that only reads has changed nothing: the project is not looked through for it."""
+def test_read_only_tools_are_not_scanned_for_changes(tmp_path: Path, project: Path) -> None:
+    """The project is not scanned for changes after a read-only tool."""
     path = tmp_path / "c"
     t = Marbles(c=ToolCall(name="Read", id="1"), r=ToolResult(name="1", output=""))
     agent = record_to(path, InMemoryAgent({"implementing": [t.cold("-c-r-|")]}), env={})
@@ -162,20 +161,20 @@ def test_readers_are_not_looked_after(tmp_path: Path, project: Path) -> None:
 
 
 def test_a_recording_never_overwrites(tmp_path: Path, project: Path) -> None:
-    """A file that is there is refused, also one that has come since then."""
+    """An existing file is refused, even one created after the check."""
     path, t = tmp_path / "c", Marbles(a=HELLO)
     agent = record_to(path, InMemoryAgent({"implementing": [t.cold("a|")]}), env={})
     path.write_text("mine")
     (_, kind, error), *_ = t.record(agent.spawn(options(project)))
     assert "error" == kind
     assert isinstance(error, CassetteError)
-    with pytest.raises(CassetteError, match="it is there already"):
+    with pytest.raises(CassetteError, match="it already exists"):
         record_to(path, InMemoryAgent({}))
     assert "mine" == path.read_text()
 
 
-def test_a_recording_that_cannot_go_on(tmp_path: Path, project: Path) -> None:
-    """When the file cannot be written any more the session fails, and the agent is ended."""
+def test_a_write_error_during_the_recording(tmp_path: Path, project: Path) -> None:
+    """A write error fails the session and terminates the agent."""
     path, t = tmp_path / "c", Marbles(a=HELLO)
     source = t.cold("-a-a-a|")
     agent = record_to(path, InMemoryAgent({"implementing": [source]}), env={})
@@ -186,8 +185,8 @@ def test_a_recording_that_cannot_go_on(tmp_path: Path, project: Path) -> None:
     t.check_subscriptions(source, "^--!")
 
 
-def test_a_recording_that_cannot_be_ended(tmp_path: Path, project: Path) -> None:
-    """Disposal ends the agent also when the file cannot be written any more."""
+def test_a_write_error_on_disposal(tmp_path: Path, project: Path) -> None:
+    """Disposal terminates the agent despite a write error."""
     path, t = tmp_path / "c", Marbles(a=HELLO)
     source = t.cold("-a-----")
     agent = record_to(path, InMemoryAgent({"implementing": [source]}), env={})
@@ -196,15 +195,14 @@ def test_a_recording_that_cannot_be_ended(tmp_path: Path, project: Path) -> None
     t.check_subscriptions(source, "^--!")
 
 
-def test_it_can_what_the_agent_can(tmp_path: Path) -> None:
-    """A recorded agent can be guarded, and put in a sandbox, exactly if the agent itself can."""
+def test_a_recorded_agent_keeps_its_capabilities(tmp_path: Path) -> None:
+    """A recorded agent supports the guard and the sandbox exactly if the agent does."""
     claude, scripted = ClaudeAgent(), ScriptedAgent(Path(__file__).parents[3] / SCENARIO)
     for agent in (claude, scripted, InMemoryAgent({})):
         wrapped = record_to(tmp_path / "c", agent)
         assert isinstance(wrapped, RecordingAgent)
-        assert isinstance(agent, GuardedAgent) is isinstance(wrapped, GuardedAgent)
-        assert isinstance(agent, SandboxedAgent) is isinstance(wrapped, SandboxedAgent)
-        assert (agent.name, agent.can_resume) == (wrapped.name, wrapped.can_resume)
+        assert agent.capabilities == wrapped.capabilities
+        assert agent.name == wrapped.name
 
 
 SCENARIO = "examples/one_agent.toml"

@@ -1,4 +1,4 @@
-"""The files around a session: what it changes is recorded, and is there again after a replay."""
+"""Recording the files that a session changes, and restoring them in a replay."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import FilesChanged, FileState
-from cuggino.agents.cassettes.project_files import FILE_LIMIT, put_files
-from cuggino.agents.cassettes.text import Places
+from cuggino.agents.cassettes.files import FILE_LIMIT, put_files
+from cuggino.agents.cassettes.masking import Places
 from cuggino.errors import CassetteError
 from cuggino.events import AgentMessage, Event
 from cuggino.testing import AgentRun, InMemoryAgent, no_leaks
@@ -23,7 +23,7 @@ from tests.git_project import GitProject, isolate_git
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
+    """Check that the test leaves no process, thread or file behind."""
     with no_leaks():
         yield
 
@@ -52,7 +52,7 @@ def make(folder: Path, *, is_repository: bool = True) -> Path:
 
 
 def doing(change: Callable[[Path], object]) -> AgentRun:
-    """A session that makes this change in the folder of its first line."""
+    """Return a session that makes this change in the folder named by its first line."""
 
     def events() -> Iterator[Event]:
         yield AgentMessage(text="now")
@@ -69,7 +69,7 @@ def record(
     *,
     env: dict[str, str] | None = None,
 ) -> dict[str, FileState]:
-    """Record a session with this change; gives what was recorded of it."""
+    """Record a session with this change and return the recorded file states."""
     agent = record_to(
         cassette, InMemoryAgent({"coding": [doing(lambda _: change(project))]}), env={}
     )
@@ -117,7 +117,7 @@ def change_much(folder: Path) -> None:
 
 
 def test_all_kinds_of_changes(project: Path, tmp_path: Path) -> None:
-    """Made, changed and removed files, programs, links and bytes are there again after a replay."""
+    """Created, changed and removed files, executables, links and bytes are restored by a replay."""
     cassette = tmp_path / "c"
     record(project, cassette, change_much)
     there = make(tmp_path / "there")
@@ -125,8 +125,8 @@ def test_all_kinds_of_changes(project: Path, tmp_path: Path) -> None:
     assert contents(project) == contents(there)
 
 
-def test_what_is_not_looked_at(project: Path, tmp_path: Path) -> None:
-    """What the loop itself writes meanwhile, dependencies, and the cassette are no changes."""
+def test_ignored_changes(project: Path, tmp_path: Path) -> None:
+    """Files of the loop, dependencies and the cassette itself do not count as changes."""
     cassette = project / "c.jsonl"
     session_file = project / ".cuggino" / "wip" / "x.md"
 
@@ -140,8 +140,8 @@ def test_what_is_not_looked_at(project: Path, tmp_path: Path) -> None:
     assert ["own.txt"] == sorted(states)
 
 
-def test_a_folder_and_a_file_change_places(project: Path, tmp_path: Path) -> None:
-    """Where a folder has become a file, and a file a folder, the replay does the same."""
+def test_a_file_replaces_a_folder(project: Path, tmp_path: Path) -> None:
+    """A replay replaces a folder with a file and a file with a folder."""
     there = make(tmp_path / "there")
 
     def change(folder: Path) -> None:
@@ -157,8 +157,8 @@ def test_a_folder_and_a_file_change_places(project: Path, tmp_path: Path) -> Non
     assert contents(project) == contents(there)
 
 
-def test_what_is_ignored_from_now_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that git ignores from now on is not taken for one that was removed."""
+def test_a_newly_ignored_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that git starts to ignore does not count as removed."""
     isolate_git(monkeypatch, tmp_path / "home")
     project = make(tmp_path / "project", is_repository=False)
     (project / "later.txt").write_text("x")
@@ -171,7 +171,7 @@ def test_what_is_ignored_from_now_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_large_file(project: Path, tmp_path: Path) -> None:
-    """A file above the limit is not recorded; a replay needs it there already, and says so."""
+    """A file above the limit is not recorded; a replay without it fails with a clear error."""
     cassette, there = tmp_path / "c", make(tmp_path / "there")
     data = b"x" * (FILE_LIMIT + 1)
     states = record(project, cassette, lambda folder: (folder / "big").write_bytes(data))
@@ -187,8 +187,8 @@ def test_a_large_file(project: Path, tmp_path: Path) -> None:
         replay(there, cassette)
 
 
-def test_an_executable_that_is_none_any_more(project: Path, tmp_path: Path) -> None:
-    """A file that has lost its permission to run has lost it after the replay."""
+def test_a_removed_executable_permission(project: Path, tmp_path: Path) -> None:
+    """A replay removes the executable permission as the session did."""
     there = make(tmp_path / "there")
     for folder in (project, there):
         (folder / "kept.txt").chmod(0o755)
@@ -200,19 +200,19 @@ def test_an_executable_that_is_none_any_more(project: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/x", ".git/hooks/pre-commit", "sub/.GIT/config", "out/x", "", "a/../../x"]
 )
-def test_a_cassette_that_would_leave_the_project(tmp_path: Path, name: str) -> None:
-    """No path leads out of the project or into its repository, links in it followed."""
+def test_paths_outside_the_project(tmp_path: Path, name: str) -> None:
+    """No path may leave the project or enter its repository, even through links."""
     project = tmp_path / "project"
     (tmp_path / "elsewhere").mkdir()
     project.mkdir()
     (project / "out").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CassetteError, match="none of the project's files"):
+    with pytest.raises(CassetteError, match="not a file of the project"):
         put_files(project, {name: FileState(text="x")}, Places(project, {}))
     assert [] == [*(tmp_path / "elsewhere").iterdir()]
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    """Where a link stands the file is put in its place."""
+    """A recorded file replaces a link instead of writing through it."""
     (tmp_path / "target").write_text("mine")
     project = tmp_path / "project"
     project.mkdir()
@@ -226,7 +226,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
 
 
 def test_commits_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an agent commits itself is committed again, with its words, author and files."""
+    """The agent's own commits are recreated with their message, author and files."""
     isolate_git(monkeypatch, tmp_path / "home")
     project, there = make(tmp_path / "project"), make(tmp_path / "there")
 
@@ -254,8 +254,8 @@ def test_commits_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert GitProject(project).git(*command) == GitProject(there).git(*command)
 
 
-def test_commits_that_were_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where an agent has amended a commit, the replay ends with the same files, committed."""
+def test_amended_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an amended commit the replay ends with the same committed files."""
     isolate_git(monkeypatch, tmp_path / "home")
     project, there = make(tmp_path / "project"), make(tmp_path / "there")
 

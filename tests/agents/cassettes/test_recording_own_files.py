@@ -1,4 +1,4 @@
-"""A recording within its project: it is no part of the work, and no replay changes it."""
+"""A recording inside its project: never part of the work, and never changed by a replay."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import cuggino
 from cuggino import Config, Runtime
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import FileState
-from cuggino.agents.cassettes.project_files import put_files
-from cuggino.agents.cassettes.text import Places
-from cuggino.agents.protocol import own_files_of
+from cuggino.agents.cassettes.files import put_files
+from cuggino.agents.cassettes.masking import Places
 from cuggino.errors import CassetteError
 from cuggino.events import AgentMessage, Event, SessionEnded
 from cuggino.testing import AgentRun, InMemoryAgent
@@ -30,7 +29,7 @@ def own_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_agent_that_commits_all(tmp_path: Path) -> None:
-    """A commit of everything holds the recording too; a replay does not put it back."""
+    """A commit of everything includes the recording; a replay does not restore it."""
     project = make(tmp_path / "project")
     cassette = project / "run.jsonl"
 
@@ -49,8 +48,8 @@ def test_an_agent_that_commits_all(tmp_path: Path) -> None:
     assert "all" == GitProject(there).git("log", "-1", "--format=%s").strip()
 
 
-def test_an_older_recording_of_itself(tmp_path: Path) -> None:
-    """A recording that holds its own file is left as it is when it is played."""
+def test_a_recording_that_contains_itself(tmp_path: Path) -> None:
+    """Replaying a recording that contains its own file leaves the file unchanged."""
     project = make(tmp_path / "project")
     own = project / "run.jsonl"
     own.write_text("mine")
@@ -60,30 +59,30 @@ def test_an_older_recording_of_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["g/hooks/pre-commit", "a\0b/c"])
-def test_ways_into_the_repository(tmp_path: Path, name: str) -> None:
-    """Where a path leads to counts, and one that is none is refused in a sentence."""
+def test_paths_into_the_repository(tmp_path: Path, name: str) -> None:
+    """Paths are checked after links are resolved, and an invalid one is refused with a message."""
     project = make(tmp_path / "project")
     (project / "g").symlink_to(".git")
-    with pytest.raises(CassetteError, match="none of the project's files"):
+    with pytest.raises(CassetteError, match="not a file of the project"):
         put_files(project, {name: FileState(text="x")}, Places.of(of(project)))
     assert not (project / ".git" / "hooks" / "pre-commit").exists()
 
 
 def test_a_binary_file_with_a_secret(tmp_path: Path) -> None:
-    """What was left out for a secret in it can be laid there before the replay."""
+    """A file omitted because of a secret can be provided before the replay."""
     project = make(tmp_path / "project")
     data = b"\xff\x00postgres://app:hunter22@db/x"
     record(project, tmp_path / "c", lambda folder: (folder / "x.sqlite").write_bytes(data))
     there = make(tmp_path / "there")
-    with pytest.raises(CassetteError, match="there is a secret in its bytes"):
+    with pytest.raises(CassetteError, match="its bytes contain a secret"):
         replay(there, tmp_path / "c")
     (there / "x.sqlite").write_bytes(data)
     replay(there, tmp_path / "c")
     assert data == (there / "x.sqlite").read_bytes()
 
 
-def test_hooks_have_done_their_part(tmp_path: Path) -> None:
-    """A recorded commit is made again as it was, whatever the project's hooks would add."""
+def test_commit_hooks_do_not_run_again(tmp_path: Path) -> None:
+    """A recorded commit is recreated exactly, without running the project's hooks."""
     project = make(tmp_path / "project")
 
     def change(folder: Path) -> None:
@@ -102,7 +101,7 @@ def test_hooks_have_done_their_part(tmp_path: Path) -> None:
 
 
 def idle_agent() -> InMemoryAgent:
-    """Agents that change nothing, for ever."""
+    """Return an agent whose sessions never change anything."""
 
     def says(text: str, plan: str | None = None) -> Iterator[AgentRun]:
         events: list[Event] = [AgentMessage(text=text), SessionEnded(outcome="completed")]
@@ -127,7 +126,7 @@ def course(folder: Path, agent: InMemoryAgent | str, record: Path | None = None)
 
 
 def test_a_recording_is_no_progress(tmp_path: Path) -> None:
-    """A loop that gets nowhere ends as soon with a recording that grows in its project."""
+    """A growing recording inside the project does not count as progress of the loop."""
     folders = [make(tmp_path / name) for name in ("plain", "recorded", "replayed")]
     for folder in folders:
         (folder / ".specs").mkdir()
@@ -140,12 +139,12 @@ def test_a_recording_is_no_progress(tmp_path: Path) -> None:
     assert expected == course(replayed, f"replay:{tmp_path / 'run.jsonl'}")
 
 
-def test_whose_files_they_are(tmp_path: Path) -> None:
+def test_own_files(tmp_path: Path) -> None:
     """The recorder and the player name their file; other agents have none."""
     agent = InMemoryAgent({"coding": [AgentRun(())]})
     recorder = record_to(tmp_path / "c", agent, env={})
-    assert ((), (tmp_path / "c",)) == (own_files_of(agent), own_files_of(recorder))
+    assert ((), (tmp_path / "c",)) == (agent.own_files, recorder.own_files)
     cuggino.run(recorder.spawn(of(tmp_path)))
     player = replay_of(tmp_path / "c")
     again = record_to(tmp_path / "d", player, env={})
-    assert (tmp_path / "d", tmp_path / "c") == own_files_of(again)
+    assert (tmp_path / "d", tmp_path / "c") == again.own_files

@@ -1,4 +1,4 @@
-"""The coding loop with the real Claude Code CLI, recorded once and played without it."""
+"""The coding loop with the real Claude Code CLI, recorded once and replayed without it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from reactivex import Observable
 
 import cuggino
-from cuggino import ClaudeAgent, Runtime
+from cuggino import Runtime
 from cuggino.agents.cassettes import record_to, replay_of
+from cuggino.agents.claude import ClaudeAgent
 from cuggino.config import load_config
 from cuggino.errors import ReplayDiverged
 from cuggino.events import GuardDenied, LlmAgentEvent, MessageDelta, SessionEnded
@@ -18,12 +19,10 @@ from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
 from tests.agents.cassettes.recorded import options
-from tests.agents.guarded import Guarded, bash, claude
+from tests.loops.demo import FOCUS, SCENARIO, agent_env, play
 from tests.loops.scenario_model import scenario_model
-from tests.loops.test_real_loop import FOCUS, SCENARIO, agent_env, play
 from tests.model_server import Message, ModelServer, Text, Tool
-
-__all__ = ["claude"]
+from tests.real_claude import Claude, bash
 
 pytestmark = pytest.mark.real_agent
 
@@ -34,21 +33,21 @@ SHORT = SCENARIO.model_copy(
         "reviewing": SCENARIO.reviewing[1:],
     }
 )
-"""The first round of the demo, approved at once."""
+"""The first iteration of the demo, approved immediately."""
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def test_the_demo_without_the_program(claude_cli: Path, tmp_path: Path) -> None:
-    """A run of the real agent, recorded, is the same without it: events, files and commits.
+    """Replaying a real run without the program yields the same events, files and commits.
 
-    It is held by its policy in both; with another one the replay diverges.
+    Both runs have the same policy; with another one the replay diverges.
     """
     cassette = tmp_path / "claude.jsonl"
     folder, there = (make_project(str(tmp_path / name)) for name in ("demo", "there"))
@@ -77,10 +76,10 @@ def test_the_demo_without_the_program(claude_cli: Path, tmp_path: Path) -> None:
         cuggino.run(runtime.run(focus=FOCUS))
 
 
-def test_a_denied_call(claude: Guarded, tmp_path: Path) -> None:
-    """What the guard denied is denied in the replay; what it allowed elsewhere is not mistaken.
+def test_a_denied_call(claude: Claude, tmp_path: Path) -> None:
+    """A denied call is denied in the replay, and calls allowed elsewhere stay allowed.
 
-    The last command runs in a folder that a recording does not know of.
+    The last command runs in a folder that the recording does not contain.
     """
     cassette = tmp_path / "c.jsonl"
     secret = "ghp_" + "a1B2" * 9

@@ -1,4 +1,4 @@
-"""Several agents in one recording: who took over from whom is played as it was."""
+"""Recording routed agents: fallbacks are replayed as they happened."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from reactivex import from_iterable
 
 import cuggino
-from cuggino.agents import Candidate, GuardedAgent, LlmAgent, RoutedAgent, is_guarded
+from cuggino.agents import Candidate, LlmAgent, RoutedAgent, is_guarded
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import GaveWay
-from cuggino.agents.protocol import RoutingAgent
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded
 from cuggino.testing import AgentRun, InMemoryAgent, no_leaks
@@ -22,7 +22,7 @@ from tests.agents.cassettes.recorded import kinds, options, sessions
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
+    """Check that the test leaves no process, thread or file behind."""
     with no_leaks():
         yield
 
@@ -36,7 +36,7 @@ def failing(error: Exception) -> AgentRun:
 
 
 def routed(error: Exception) -> RoutedAgent:
-    """An agent that fails, and another one that takes over."""
+    """Return a failing agent with a fallback."""
     one = InMemoryAgent({"implementing": [failing(error)]}, name="one")
     said = [AgentMessage(text="I do it."), SessionEnded(outcome="completed")]
     two = InMemoryAgent({"implementing": [AgentRun(said)]}, name="two")
@@ -49,8 +49,8 @@ def told(stream: Any) -> list[Event]:
     return events
 
 
-def test_who_takes_over_in_a_session(tmp_path: Path) -> None:
-    """A session in which another agent takes over is one session, and is played as such."""
+def test_a_fallback_within_a_session(tmp_path: Path) -> None:
+    """A session with a fallback is recorded and replayed as one session."""
     agent = record_to(tmp_path / "c", routed(AgentFailed("no", reason="auth")), env={})
     recorded = told(agent.spawn(options(tmp_path)))
     played = told(replay_of(tmp_path / "c").spawn(options(tmp_path)))
@@ -62,8 +62,8 @@ def test_who_takes_over_in_a_session(tmp_path: Path) -> None:
 
 
 def fallen_back(agent: LlmAgent, folder: Path, error: Exception) -> AgentFellBack:
-    """Who takes over behind a session that fails, and then does the work."""
-    assert isinstance(agent, RoutingAgent)
+    """Run a failing session and its fallback, and return the recorded switch."""
+    assert agent.is_router
     with pytest.raises(AgentFailed):
         told(agent.spawn(options(folder)))
     (event,) = told(agent.give_way("implementing", error))
@@ -72,8 +72,8 @@ def fallen_back(agent: LlmAgent, folder: Path, error: Exception) -> AgentFellBac
     return event
 
 
-def test_who_takes_over_behind_a_session(tmp_path: Path) -> None:
-    """Where retries were of no use and another agent took over, it does so in the replay."""
+def test_a_fallback_after_retries(tmp_path: Path) -> None:
+    """A fallback after failed retries happens in the replay too."""
     error = AgentFailed("no", reason="overloaded")
     agent = record_to(tmp_path / "c", routed(error), env={})
     recorded = fallen_back(agent, tmp_path, error)
@@ -84,8 +84,8 @@ def test_who_takes_over_behind_a_session(tmp_path: Path) -> None:
     assert second.gave_way is None
 
 
-def test_nobody_takes_over(tmp_path: Path) -> None:
-    """Where nobody took over, the error is what is left."""
+def test_no_fallback(tmp_path: Path) -> None:
+    """Without a fallback the replay fails with the recorded error."""
     error = AgentFailed("no", reason="overloaded")
     alone = RoutedAgent(
         [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
@@ -99,9 +99,9 @@ def test_nobody_takes_over(tmp_path: Path) -> None:
         told(replay.give_way("planning", error))
 
 
-def test_each_role_is_held_as_its_own_agents_are(tmp_path: Path) -> None:
-    """What the recorded agents of a role can be held to is known of the recording."""
-    scripted = cuggino.ScriptedAgent(Path(__file__).parents[3] / "examples" / "one_agent.toml")
+def test_capabilities_per_role(tmp_path: Path) -> None:
+    """A recording keeps the guard and sandbox support of each role's agents."""
+    scripted = ScriptedAgent(Path(__file__).parents[3] / "examples" / "one_agent.toml")
     usual = [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
     router = RoutedAgent(usual, {"reviewing": [Candidate(agent=scripted, name="scripted")]})
     agent = record_to(tmp_path / "c", router, env={})
@@ -111,4 +111,4 @@ def test_each_role_is_held_as_its_own_agents_are(tmp_path: Path) -> None:
     with pytest.raises(AgentFailed):
         told(agent.spawn(options(tmp_path, role="reviewing")))
     assert ["none", "calls"] == [session.began.held for session in sessions(tmp_path / "c")]
-    assert isinstance(replay_of(tmp_path / "c"), GuardedAgent)
+    assert replay_of(tmp_path / "c").capabilities.guard != "none"

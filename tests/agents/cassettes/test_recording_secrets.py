@@ -1,9 +1,9 @@
-"""No secret is in a recording, wherever in a session it was said, and whatever it is cut at."""
+"""No secret reaches a recording, wherever it occurs and however it is split."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from cuggino.agents.cassettes import record_to
 from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, Event, MessageDelta, SessionEnded, ToolCall, ToolResult
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles
 from tests.agents.cassettes.recorded import kinds, later, lines, options, sessions
 
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def test_no_secret_of_any_kind_of_session(tmp_path: Path, project: Path) -> None:
+def test_secrets_are_masked_everywhere(tmp_path: Path, project: Path) -> None:
     """Secrets are masked in prompts, policies, events, deltas, files and errors alike."""
     path = tmp_path / "c"
     secret, own = "value-of-the-token", "sk-ant-api03-" + "aB3_" * 10
@@ -67,7 +67,7 @@ def test_no_secret_of_any_kind_of_session(tmp_path: Path, project: Path) -> None
     assert whole == message == "say ⟦masked A_TOKEN⟧ ⟦masked api key⟧"
     states = next(line.files for line in session.lines if isinstance(line, FilesChanged))
     assert "⟦masked A_TOKEN⟧\n⟦masked api key⟧" == states["a.txt"].text
-    assert "there is a secret in its bytes" == states["b.bin"].omitted
+    assert "its bytes contain a secret" == states["b.bin"].omitted
 
 
 @settings(
@@ -77,8 +77,8 @@ def test_no_secret_of_any_kind_of_session(tmp_path: Path, project: Path) -> None
     secret=st.text(st.sampled_from("aZ09+/\"'\\ \n=é漢"), min_size=8, max_size=30),
     cuts=st.lists(st.integers(1, 60), min_size=1, max_size=5),
 )
-def test_no_cut_of_deltas_leaks(tmp_path: Path, secret: str, cuts: list[int]) -> None:
-    """Whatever a secret is and however its message is cut into deltas, it is nowhere there."""
+def test_split_deltas_never_leak_a_secret(tmp_path: Path, secret: str, cuts: list[int]) -> None:
+    """However a message is split into deltas, no secret in it reaches the file."""
     assume(not Path(secret).exists())
     path, env = tmp_path / "c", {"X_TOKEN": secret}
     path.unlink(missing_ok=True)
@@ -104,8 +104,8 @@ def test_no_cut_of_deltas_leaks(tmp_path: Path, secret: str, cuts: list[int]) ->
     assert {"session", "event", "files", "end"} < set(kinds(path))
 
 
-def test_no_secret_that_an_agent_was_given(tmp_path: Path, project: Path) -> None:
-    """Keys of an agent's own environment, and of MCP servers, are masked like all others."""
+def test_configured_keys_are_masked(tmp_path: Path, project: Path) -> None:
+    """Keys from an agent's own environment and from MCP servers are masked."""
     mine, others, env, header, bare = (f"value-of-{n}-key" for n in ("a", "b", "c", "d", "e"))
     first, second = Keyed(mine), Keyed(others)
     agent = RoutedAgent(
@@ -127,15 +127,19 @@ def test_no_secret_that_an_agent_was_given(tmp_path: Path, project: Path) -> Non
 
 
 class Keyed(InMemoryAgent):
-    """One whose program has a key of its own."""
+    """An agent whose environment has a key of its own."""
 
     def __init__(self, key: str) -> None:
         super().__init__({"implementing": [AgentRun([SessionEnded(outcome="completed")])]})
-        self.environment = {"OWN_API_KEY": key}
+        self.key = key
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        return ({"OWN_API_KEY": self.key},)
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Every text in a JSON value."""
+    """Yield every text in a JSON value."""
     match value:
         case str():
             yield value

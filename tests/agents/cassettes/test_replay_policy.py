@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cuggino.agents.cassettes.masking import mark
-from cuggino.agents.cassettes.replay_policy import PolicyCheck
-from cuggino.agents.cassettes.text import Places
+from cuggino.agents.cassettes.masking import Places, mark
+from cuggino.agents.cassettes.matching import PolicyCheck
 from cuggino.events import ToolCall, ToolResult
-from cuggino.security.policy import Policy
+from cuggino.guard.policy import Policy
 from cuggino.testing import Marbles
 from tests.agents.cassettes.recorded import options, recorded, sessions
 
 
 def test_a_masked_secret_in_a_command(tmp_path: Path) -> None:
-    """The mark of a secret has spaces, and is one word of the command all the same."""
+    """The mask of a secret contains spaces but counts as one word of the command."""
     command = f"TOKEN={mark('github token')} echo hi"
     call = ToolCall(name="Bash", input={"command": command}, id="c")
     t = Marbles(c=call, r=ToolResult(name="c", output="hi"))

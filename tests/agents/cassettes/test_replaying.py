@@ -1,4 +1,4 @@
-"""What is played: the same events in the same time, or a clear word on why not."""
+"""Replaying a cassette: the same events at the same times, or a clear error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents import GuardedAgent, SpawnOptions, make_agent
+from cuggino.agents import SpawnOptions, make_agent
 from cuggino.agents.cassettes import ReplayAgent, record_to, replay_of, with_speed
 from cuggino.errors import (
     AgentFailed,
@@ -32,7 +32,7 @@ RUN = "0198c0de-0000-7000-8000-00000000000"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
+    """Check that the test leaves no process, thread or file behind."""
     with no_leaks():
         yield
 
@@ -53,17 +53,17 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 def test_speed(path: Path, tmp_path: Path, speed: float, diagram: str) -> None:
-    """Events come as they were recorded, faster, slower, or all at once."""
+    """Events are replayed as recorded, faster, slower, or immediately."""
     t = Marbles(a=HELLO, e=ENDED)
     recorded(path, tmp_path, t, "--a-e--|")
     assert t.parse(diagram) == played(path, tmp_path, speed=speed)
 
 
 @pytest.mark.parametrize("speed", [-1, float("nan")])
-def test_no_speed(path: Path, tmp_path: Path, speed: float) -> None:
-    """A speed below 0, or that is no number, is refused; so is any for another agent."""
+def test_an_invalid_speed(path: Path, tmp_path: Path, speed: float) -> None:
+    """A negative speed and NaN are refused, and so is any speed for another agent."""
     recorded(path, tmp_path, Marbles(), "|")
-    with pytest.raises(ConfigError, match="is no speed"):
+    with pytest.raises(ConfigError, match="is not a speed"):
         replay_of(path, speed=speed)
     with pytest.raises(ConfigError, match="the agent memory has no speed"):
         with_speed(InMemoryAgent({}), 1)
@@ -81,7 +81,7 @@ def test_no_speed(path: Path, tmp_path: Path, speed: float) -> None:
     ],
 )
 def test_errors(path: Path, tmp_path: Path, error: CugginoError) -> None:
-    """A session that failed fails in the same way, at the same time."""
+    """A failed session fails in the same way, at the same time."""
     recorded(path, tmp_path, Marbles(error=error, a=HELLO), "-a-#")
     at, kind, again = played(path, tmp_path)[-1]
     assert (3.0, "error", type(error), error.message) == (at, kind, type(again), again.message)
@@ -89,8 +89,8 @@ def test_errors(path: Path, tmp_path: Path, error: CugginoError) -> None:
     assert error.hint == again.hint
 
 
-def test_an_error_of_somebody_else(path: Path, tmp_path: Path) -> None:
-    """What was none of cuggino's errors is a failure of the agent with its words."""
+def test_a_foreign_error(path: Path, tmp_path: Path) -> None:
+    """An error from outside cuggino is replayed as an agent failure with its message."""
     recorded(path, tmp_path, Marbles(error=OSError("odd")), "#")
     error = played(path, tmp_path)[-1][2]
     assert isinstance(error, AgentFailed)
@@ -98,10 +98,10 @@ def test_an_error_of_somebody_else(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("speed", "expected"), [(1, 3600.0), (60, 60.0), (0, 1.0)])
-def test_limits_are_as_far_away_as_they_were(
+def test_usage_limits_are_shifted(
     path: Path, tmp_path: Path, speed: float, expected: float
 ) -> None:
-    """The time at which a usage limit is lifted moves with the replay, and signs of life too."""
+    """The reset time of a usage limit moves with the replay, and so do keepalives."""
     t = Marbles()
     lifted = t.scheduler.now.replace(tzinfo=UTC) + timedelta(hours=1)
     t.events |= {
@@ -117,8 +117,8 @@ def test_limits_are_as_far_away_as_they_were(
     assert (1 / speed if speed else 0) == pytest.approx(ping.timestamp, abs=1e-5)
 
 
-def test_the_project_and_the_run_are_those_of_now(path: Path, tmp_path: Path) -> None:
-    """In another folder and run the events name the files of these."""
+def test_paths_of_the_current_project(path: Path, tmp_path: Path) -> None:
+    """Replayed events name the files of the current project and run."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     new.mkdir()
@@ -138,18 +138,20 @@ def test_the_project_and_the_run_are_those_of_now(path: Path, tmp_path: Path) ->
         ({"turn": 2}, "no (other) session of implementing 2"),
         (
             {"resume_session_id": "s1"},
-            "session 1 (implementing 1) was a new one in the recording, and goes on with another",
+            "was a new session in the recording, and resumes another one",
         ),
     ],
 )
-def test_another_session(path: Path, tmp_path: Path, given: dict[str, Any], said: str) -> None:
-    """A session that was not recorded, or was begun in another way, is told."""
+def test_an_unrecorded_session(
+    path: Path, tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    """A session that was not recorded, or started differently, is reported."""
     recorded(path, tmp_path, Marbles(), "|")
     assert said in diverged(path, tmp_path, **given)
 
 
 def test_sessions_by_role_and_turn(path: Path, tmp_path: Path) -> None:
-    """Sessions are found by role and turn, those of the same turn in their order."""
+    """Sessions are found by role and turn; those of one turn are played in order."""
     t = Marbles(a=AgentMessage(text="a"), b=AgentMessage(text="b"), c=AgentMessage(text="c"))
     agents = InMemoryAgent({"planning": [t.cold("a|"), t.cold("b|")], "reviewing": [t.cold("c|")]})
     recording = record_to(path, agents, env={})
@@ -163,8 +165,8 @@ def test_sessions_by_role_and_turn(path: Path, tmp_path: Path) -> None:
     assert () == agent.unplayed
 
 
-def test_a_divergence_stays(path: Path, tmp_path: Path) -> None:
-    """After a divergence every session fails with it: nothing is tried again."""
+def test_a_divergence_is_permanent(path: Path, tmp_path: Path) -> None:
+    """After a divergence every session fails with it, without retries."""
     recorded(path, tmp_path, Marbles(a=HELLO), "a|")
     agent = replay_of(path)
     spawned: list[SpawnOptions] = [options(tmp_path, turn=2), options(tmp_path)]
@@ -173,8 +175,8 @@ def test_a_divergence_stays(path: Path, tmp_path: Path) -> None:
     assert ("session 1 (implementing 1)",) == agent.unplayed
 
 
-def test_a_session_that_its_loop_cut_off(path: Path, tmp_path: Path) -> None:
-    """It is silent where it was cut off, until it is cut off again."""
+def test_a_session_disposed_by_its_loop(path: Path, tmp_path: Path) -> None:
+    """A session disposed in the recording stays silent from there until it is disposed again."""
     t = Marbles(a=HELLO)
     agent = InMemoryAgent({"implementing": [t.cold("-a-----"), t.cold("|")]})
     recording = record_to(path, agent, env={})
@@ -183,35 +185,35 @@ def test_a_session_that_its_loop_cut_off(path: Path, tmp_path: Path) -> None:
     assert [(1.0, "next", HELLO)] == played(path, tmp_path, until=1000)
 
 
-def test_a_run_that_was_interrupted(path: Path, tmp_path: Path) -> None:
-    """The last session of a run that was interrupted fails where it was."""
+def test_an_interrupted_run(path: Path, tmp_path: Path) -> None:
+    """The last session of an interrupted run fails where it was interrupted."""
     recorded(path, tmp_path, Marbles(a=HELLO), "-a-----", dispose_at=3)
     _, (at, kind, error) = played(path, tmp_path)
     assert (3.0, "error") == (at, kind)
     assert isinstance(error, AgentFailed)
-    assert "the recording ends in the midst of session 1 (implementing 1)" == str(error)
+    assert "the recording ends within session 1 (implementing 1)" == str(error)
     assert "aborted" == error.reason
 
 
-def test_a_run_that_was_killed(path: Path, tmp_path: Path) -> None:
-    """A cassette that is cut off in a line plays up to there, and says so."""
+def test_a_killed_run(path: Path, tmp_path: Path) -> None:
+    """A truncated cassette plays up to the truncation and reports it."""
     recorded(path, tmp_path, Marbles(a=HELLO, e=ENDED), "-a-e|")
     data = path.read_bytes()
     path.write_bytes(data[: data.rindex(b'"_tag": "SessionEnded"')])
     (_, _, event), (_, _, error) = played(path, tmp_path)
     assert event == HELLO
-    assert "the recording ends in the midst of" in str(error)
+    assert "the recording ends within" in str(error)
 
 
-def test_one_that_was_let_go_behind_its_end(path: Path, tmp_path: Path) -> None:
-    """A session that was left when it had said how it ended simply ends."""
+def test_a_session_disposed_after_its_end(path: Path, tmp_path: Path) -> None:
+    """A session disposed after its final event completes."""
     t = Marbles(a=HELLO, e=ENDED)
     recorded(path, tmp_path, t, "ae-----", dispose_at=3)
     assert t.parse("ae-|") == played(path, tmp_path)
 
 
 def test_disposal(path: Path, tmp_path: Path) -> None:
-    """Nothing is said after disposal."""
+    """Nothing is emitted after disposal."""
     t = Marbles(a=HELLO)
     recorded(path, tmp_path, t, "a-a-a|")
     stream = replay_of(path, speed=1).spawn(options(tmp_path))
@@ -219,7 +221,7 @@ def test_disposal(path: Path, tmp_path: Path) -> None:
 
 
 def test_events_of_a_later_version(path: Path, tmp_path: Path) -> None:
-    """An event that this version does not know is passed over."""
+    """Events of unknown types are skipped."""
     recorded(path, tmp_path, Marbles(a=HELLO), "aa|")
     header, began, first, *rest = lines(path)
     first["event"] = {"_tag": "SomethingNew", "x": 1}
@@ -228,12 +230,12 @@ def test_events_of_a_later_version(path: Path, tmp_path: Path) -> None:
 
 
 def test_by_name(path: Path, tmp_path: Path) -> None:
-    """`replay:FILE` names it, relative to the project; what was recorded is what it tells."""
+    """`replay:FILE` selects a cassette relative to the project and reports the recorded agent."""
     recorded(path, tmp_path, Marbles(), "|")
     agent = make_agent("replay:c", cwd=tmp_path)
     assert isinstance(agent, ReplayAgent)
-    assert not isinstance(agent, GuardedAgent)
-    assert ("replay", True, "") == (agent.name, agent.can_resume, agent.sandbox_unavailable())
+    assert agent.capabilities.guard == "none"
+    assert ("replay", True) == (agent.name, agent.capabilities.resume)
     assert "memory in memory, recorded 1970-01-01" == agent.check()
     assert "plays a recording of memory" == agent.capabilities.note
     with pytest.raises(CassetteError, match="cannot read the cassette"):

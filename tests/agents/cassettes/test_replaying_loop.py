@@ -1,4 +1,4 @@
-"""A whole coding loop, recorded once: it is the same again, until a prompt or a policy changes."""
+"""A coding loop recorded once and replayed until a prompt or a policy changes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import Config, Runtime, ScriptedAgent
+from cuggino import Config, Runtime
 from cuggino.agents.cassettes import ReplayAgent, record_to
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.config import load_config
 from cuggino.errors import ReplayDiverged
@@ -27,26 +28,26 @@ SCENARIO = load_scenario(_DEMO / "scenario.toml").model_copy(update={"pause": 0.
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def play(runtime: Runtime, focus: str = _FOCUS) -> list[str]:
-    """The tags of a run."""
+    """Run the loop and return the tags of its events."""
     events: list[Event] = []
     cuggino.run(runtime.run(focus=focus), events.append)
     return [event.tag for event in events]
 
 
 def quick(folder: Path, **changes: Any) -> Config:
-    """The configuration of the project, without a command that takes its time."""
+    """Return the project's configuration without its slow command."""
     return load_config(folder).model_copy(update={"setup_command": None, **changes})
 
 
 class Recorded:
-    """The demo as it was recorded, and projects in which to play it."""
+    """The recorded demo, and projects to replay it in."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -77,14 +78,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def state(project: Path) -> tuple[dict[str, str], list[str]]:
-    """The committed files with their texts, and the subjects of the commits."""
+    """Return the committed files with their texts, and the subjects of the commits."""
     git = GitProject(project)
     files = {name: (project / name).read_text() for name in git.committed()}
     assert "?? .cuggino/\n" == git.git("status", "--porcelain")
     return files, git.git("log", "--format=%s").splitlines()
 
 
-def test_the_same_once_more(demo: Recorded) -> None:
+def test_a_replay_equals_its_recording(demo: Recorded) -> None:
     """A replayed run emits the same events and leaves the same files and commits."""
     project = demo.new()
     runtime = demo.runtime(project)
@@ -97,7 +98,7 @@ def test_the_same_once_more(demo: Recorded) -> None:
 
 
 def test_a_cassette_in_the_project(demo: Recorded) -> None:
-    """A cassette that lies in the project is no part of the work: no commit has it."""
+    """A cassette inside the project is never committed."""
     project = demo.new()
     inside = project / "here.jsonl"
     shutil.copy(demo.path, inside)
@@ -109,7 +110,7 @@ def test_a_cassette_in_the_project(demo: Recorded) -> None:
 
 
 def test_a_recording_in_the_project(tmp_path: Path) -> None:
-    """A recording into the project is in no commit, and in no change of files."""
+    """A recording inside the project is neither committed nor listed as a changed file."""
     project = make_project(str(tmp_path / "project"))
     runtime = Runtime.live(
         cwd=project, config=quick(project), agent=ScriptedAgent(SCENARIO), record="new.jsonl"
@@ -122,7 +123,7 @@ def test_a_recording_in_the_project(tmp_path: Path) -> None:
 
 
 def test_a_changed_template(demo: Recorded) -> None:
-    """A changed prompt template is told with the session and the line, and ends the run."""
+    """A changed prompt template ends the run, and the error names the session and the line."""
     project = demo.new()
     prompts = project / ".cuggino" / "prompts"
     prompts.mkdir(parents=True)
@@ -131,18 +132,18 @@ def test_a_changed_template(demo: Recorded) -> None:
     (prompts / "reviewing.md").write_text(text)
     with pytest.raises(ReplayDiverged) as told:
         play(demo.runtime(project))
-    assert "the system prompt of session 4 (reviewing 1) is another in line 2" in str(told.value)
-    assert "now it is “Be kind.”" in str(told.value)
+    assert "the system prompt of session 4 (reviewing 1) differs in line 2" in str(told.value)
+    assert "now “Be kind.”" in str(told.value)
 
 
 def test_another_focus(demo: Recorded) -> None:
-    """Another focus is another prompt."""
-    with pytest.raises(ReplayDiverged, match=r"of session 1 \(planning 1\) is another in line"):
+    """Another focus changes the prompt and diverges."""
+    with pytest.raises(ReplayDiverged, match=r"of session 1 \(planning 1\) differs in line"):
         play(demo.runtime(demo.new()), focus="something else")
 
 
 def test_a_stricter_policy(demo: Recorded) -> None:
-    """A call that ran in the recording and is denied now is told with its reason."""
+    """A recorded call that the policy now denies diverges with the reason."""
     with pytest.raises(ReplayDiverged) as told:
         play(demo.runtime(demo.new(), guard="full", profile=["node"]))
     message = str(told.value)
@@ -151,7 +152,7 @@ def test_a_stricter_policy(demo: Recorded) -> None:
 
 
 def test_a_looser_policy(tmp_path: Path) -> None:
-    """A call that was denied in the recording and may run now is told; unchanged, it is not."""
+    """A recorded denial that the policy now allows diverges; an unchanged policy does not."""
     steps = [
         {"write": ".specs/new.md", "text": "x"},
         {"run": "cd sub && echo x > ../.specs/y.md"},
@@ -182,7 +183,7 @@ def test_a_looser_policy(tmp_path: Path) -> None:
 
 
 def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> None:
-    """A run that goes on behind the end of its recording says what is missing."""
+    """A run that needs more sessions than recorded reports the missing one."""
     cut = tmp_path / "cut.jsonl"
     text = demo.path.read_text()
     cut.write_text(text[: text.index('{"kind": "session", "session": 4')])
@@ -193,15 +194,15 @@ def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> Non
 
 
 def test_fewer_sessions_than_were_recorded(demo: Recorded) -> None:
-    """What a run has not come to is known afterwards."""
+    """Sessions that a run did not reach are reported afterwards."""
     runtime = demo.runtime(demo.new(), max_iterations=1)
     assert "LoopMaxIterations" == play(runtime)[-1]
     assert isinstance(runtime.agent, ReplayAgent)
     assert [5, 6, 7] == [int(title.split()[1]) for title in runtime.agent.unplayed]
 
 
-def test_in_a_test(demo: Recorded) -> None:
-    """`cuggino.testing.replay` gives the events of the whole run, and fails when it was shorter."""
+def test_the_testing_helper(demo: Recorded) -> None:
+    """`cuggino.testing.replay` returns the events of the whole run and fails if sessions remain."""
     project = demo.new()
     config = quick(project)
     events = replay(
@@ -215,7 +216,7 @@ def test_in_a_test(demo: Recorded) -> None:
 
 
 def test_a_replay_can_be_recorded(demo: Recorded, tmp_path: Path) -> None:
-    """The recording of a replay plays as the first one does."""
+    """The recording of a replay plays like the original."""
     project = demo.new()
     agent = f"replay:{demo.path}"
     second = tmp_path / "second.jsonl"
@@ -226,8 +227,8 @@ def test_a_replay_can_be_recorded(demo: Recorded, tmp_path: Path) -> None:
     assert state(project) == state(third)
 
 
-def test_a_loop_of_ones_own(tmp_path: Path) -> None:
-    """Without a runtime an agent is recorded and played by itself."""
+def test_without_a_runtime(tmp_path: Path) -> None:
+    """An agent can be recorded and replayed without a runtime."""
     scenario = Scenario.model_validate({"coding": [{"steps": [{"write": "a", "text": "x"}]}]})
     options = cuggino.SpawnOptions(prompt="Go.", cwd=tmp_path, role="coding")
     cuggino.run(record_to(tmp_path / "c", ScriptedAgent(scenario)).spawn(options))

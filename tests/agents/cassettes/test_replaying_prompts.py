@@ -1,4 +1,4 @@
-"""What a session is told, against what was recorded: what may differ, and what is told."""
+"""Comparing a prompt with the recorded one: allowed differences, and reports of the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN = "0198c0de-0000-7000-8000-00000000000"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
+    """Check that the test leaves no process, thread or file behind."""
     with no_leaks():
         yield
 
@@ -51,8 +51,8 @@ def path(tmp_path: Path) -> Path:
         ("a line \nb\n", "a line\nb"),
     ],
 )
-def test_what_may_differ_in_a_prompt(path: Path, tmp_path: Path, then: str, now: str) -> None:
-    """Times, durations, ids, hashes and temporary folders may be others."""
+def test_allowed_differences_in_a_prompt(path: Path, tmp_path: Path, then: str, now: str) -> None:
+    """Times, durations, ids, hashes and temporary folders may differ."""
     recorded(path, tmp_path, Marbles(), "|", prompt=then)
     assert [(0.0, "completed", None)] == played(path, tmp_path, prompt=now)
     assert "in line 1" in diverged(path, tmp_path, prompt=f"more {now}")
@@ -60,26 +60,26 @@ def test_what_may_differ_in_a_prompt(path: Path, tmp_path: Path, then: str, now:
 
 @pytest.mark.parametrize("which", ["prompt", "system_prompt"])
 def test_another_prompt(path: Path, tmp_path: Path, which: str) -> None:
-    """A changed prompt is told with the session, the line, and both texts; nothing is played."""
+    """A changed prompt is reported with the session, the line and both texts; nothing is played."""
     told: dict[str, Any] = {which: "One.\nTwo is here.\nThree."}
     recorded(path, tmp_path, Marbles(a=HELLO), "a|", **told)
     message = diverged(path, tmp_path, **{which: "One.\nTwo was here.\nThree."})
     assert (
-        f"the replay diverges: the {which.replace('_', ' ')} of session 1 (implementing 1) is "
-        "another in line 2: recorded was “Two is here.”, now it is “Two was here.”" == message
+        f"the replay diverges: the {which.replace('_', ' ')} of session 1 (implementing 1) "
+        "differs in line 2: recorded “Two is here.”, now “Two was here.”" == message
     )
 
 
 def test_a_shorter_and_a_longer_prompt(path: Path, tmp_path: Path) -> None:
-    """Where one of the texts has ended, that is said."""
+    """The report names the text that ended early."""
     recorded(path, tmp_path, Marbles(), "|", prompt="One.\nTwo.")
-    assert "recorded was “Two.”, now it is nothing more" in diverged(path, tmp_path, prompt="One.")
+    assert "recorded “Two.”, now nothing more" in diverged(path, tmp_path, prompt="One.")
     longer = diverged(path, tmp_path, prompt="One.\nTwo.\nThree.")
-    assert "in line 3: recorded was nothing more, now it is “Three.”" in longer
+    assert "in line 3: recorded nothing more, now “Three.”" in longer
 
 
 def test_a_difference_far_in_a_line(path: Path, tmp_path: Path) -> None:
-    """Of a long line only the place of the difference is shown."""
+    """Only the surroundings of a difference in a long line are shown."""
     recorded(path, tmp_path, Marbles(), "|", prompt="x" * 5000 + "here" + "y" * 5000)
     message = diverged(path, tmp_path, prompt="x" * 5000 + "there" + "y" * 5000)
     assert "“…xxx" in message
@@ -87,8 +87,8 @@ def test_a_difference_far_in_a_line(path: Path, tmp_path: Path) -> None:
     assert len(message) < 600
 
 
-def test_a_secret_may_be_another(path: Path, tmp_path: Path) -> None:
-    """What was masked is equal to other words, and what stands around it is not."""
+def test_a_masked_secret_may_differ(path: Path, tmp_path: Path) -> None:
+    """A masked secret matches other words; the text around it must be equal."""
     secret = "first-value-of-it"
     recorded(path, tmp_path, Marbles(), "|", prompt=f"Use {secret} now.\nGo.", env={"KEY": secret})
     assert [(0.0, "completed", None)] == played(
@@ -109,14 +109,14 @@ def test_a_secret_may_be_another(path: Path, tmp_path: Path) -> None:
         ("Use a seed.", "Use no seed."),
     ],
 )
-def test_what_may_not_differ(path: Path, tmp_path: Path, then: str, now: str) -> None:
-    """Numbers of things and words are the prompt; words about a key are no key."""
+def test_forbidden_differences_in_a_prompt(path: Path, tmp_path: Path, then: str, now: str) -> None:
+    """Counts and words must be equal; prose about a key is not a key."""
     recorded(path, tmp_path, Marbles(), "|", prompt=then)
     assert "in line" in diverged(path, tmp_path, prompt=now)
 
 
-def test_a_mark_is_no_more_than_a_secret(path: Path, tmp_path: Path) -> None:
-    """In the place of a secret a prompt may say some words, and not another task."""
+def test_a_mask_matches_few_words(path: Path, tmp_path: Path) -> None:
+    """A mask matches a few words, never a different task."""
     env = {"POSTGRES_PASSWORD": "postgres"}
     recorded(path, tmp_path, Marbles(), "|", prompt="Use postgres for it.", env=env)
     assert [(0.0, "completed", None)] == played(path, tmp_path, prompt="Use mysql for it.")

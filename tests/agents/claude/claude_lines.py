@@ -1,4 +1,4 @@
-"""Lines of Claude Code made by hand, and the ending of a run that consists of them."""
+"""Handwritten stream lines of Claude Code, and the outcome of a run that consists of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.errors import AgentFailed, CugginoError, LlmSessionError
 from cuggino.events import SessionEnded
 
 LIFTED = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed"}}
@@ -32,7 +32,7 @@ def api_error(status: int | None = None, text: str = "API Error", **fields: Any)
     return result(**error, result=text, **fields)
 
 
-def kind(error: LlmSessionError | None) -> str | None:
+def kind(error: CugginoError | None) -> str | None:
     match error:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""Small programs that stand for `claude`, to see what `ClaudeAgent` makes of any behaviour."""
+"""Small fake `claude` programs for testing how `ClaudeAgent` handles any behavior."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def say(text):
 
 
 def fake_claude(folder: Path, body: str, *, version: str = "2.1.329 (Claude Code)") -> Path:
-    """Write the program: it tells its version, and else runs `body`.
+    """Write a program that prints its version when asked and otherwise runs `body`.
 
-    `body` is Python, with `say(text)`, `line(**fields)` and `RESULT` at hand. Each question for
-    the version is noted in `version_calls` beside it.
+    `body` is Python that can use `say(text)`, `line(**fields)` and `RESULT`. Each request for
+    the version is recorded in `version_calls` beside it.
     """
     program = folder / "claude"
     preamble = _PREAMBLE.format(
@@ -60,7 +60,7 @@ def fake_claude(folder: Path, body: str, *, version: str = "2.1.329 (Claude Code
 
 
 def tell_all(folder: Path) -> Path:
-    """A program that notes how it was called in `told.json` in its working directory."""
+    """Write a program that records its invocation in `told.json` in its working directory."""
     return fake_claude(
         folder,
         """
@@ -83,6 +83,6 @@ def tell_all(folder: Path) -> Path:
 
 
 def told(folder: Path) -> dict[str, Any]:
-    """What `tell_all` has noted in this folder."""
+    """Return what a `tell_all` program recorded in this folder."""
     noted: dict[str, Any] = json.loads((folder / "told.json").read_text())
     return noted

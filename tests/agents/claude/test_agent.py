@@ -1,4 +1,4 @@
-"""`ClaudeAgent`: how it calls its program, and how it finds it."""
+"""`ClaudeAgent`: locating and invoking its program."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
@@ -59,14 +59,14 @@ def options(cwd: Path, **changes: Any) -> SpawnOptions:
     ],
 )
 def test_the_command_line(tmp_path: Path, changes: dict[str, Any], expected: list[str]) -> None:
-    """Each option has its flag; the prompt is no argument, and resuming beats a new session."""
+    """Each option has its flag; the prompt is not an argument, and resuming beats a new session."""
     agent = ClaudeAgent(path="/opt/claude")
     argv = agent.arguments(options(tmp_path, **changes), None)
     assert ["/opt/claude", *FLAGS, FORBIDDEN, *expected] == argv
 
 
 def test_the_system_prompt_is_a_private_file(tmp_path: Path) -> None:
-    """The program reads the system prompt from a file that nobody else can read."""
+    """The program reads the system prompt from a file that only the user can read."""
     system = "You are è, 漢 and \U0001f600.\n" * 20_000
     agent = ClaudeAgent(path=tell_all(tmp_path))
     last = cuggino.run(agent.spawn(options(tmp_path, system_prompt=system)))
@@ -79,7 +79,7 @@ def test_the_system_prompt_is_a_private_file(tmp_path: Path) -> None:
 
 
 def test_the_servers_are_a_private_file(tmp_path: Path) -> None:
-    """The program reads its MCP servers, with their keys, from a file that nobody else can read."""
+    """The program reads its MCP servers and their keys from a file that only the user can read."""
     servers = {"s": {"command": "x", "env": {"KEY": "a-secret"}}}
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, mcp_servers=servers)))
@@ -102,7 +102,7 @@ def test_the_servers_are_a_private_file(tmp_path: Path) -> None:
     ],
 )
 def test_the_prompt_goes_to_standard_input(tmp_path: Path, prompt: str, expected: bytes) -> None:
-    """A prompt arrives as it is, but one that begins with a slash is kept from being a command."""
+    """A prompt is passed unchanged, except that a leading slash is escaped."""
     events: list[Any] = []
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)), events.append)
@@ -113,7 +113,7 @@ def test_the_prompt_goes_to_standard_input(tmp_path: Path, prompt: str, expected
 
 
 def test_a_prompt_of_five_megabytes_arrives_whole(tmp_path: Path) -> None:
-    """A prompt may be longer than any argument or pipe."""
+    """A prompt may be larger than an argument or a pipe buffer."""
     prompt = "0123456789abcde\n" * (5 * 1024 * 1024 // 16)
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)))
@@ -131,8 +131,8 @@ def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "1" == env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"]
 
 
-def test_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent with `env` gives that to its program, and nothing of this process."""
+def test_an_explicit_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with `env` passes only that, and nothing of this process."""
     monkeypatch.setenv("FROM_OUTSIDE", "1")
     agent = ClaudeAgent(path=tell_all(tmp_path), env={"PATH": os.defpath, "MINE": "2"})
     cuggino.run(agent.spawn(options(tmp_path)))
@@ -142,7 +142,7 @@ def test_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
-    """Without the program the stream fails at once, says how to install it, and emits nothing."""
+    """Without the program the stream fails immediately with installation advice."""
     events: list[Any] = []
     agent = ClaudeAgent(path="claude", env={"PATH": str(tmp_path)})
     with pytest.raises(AgentNotFound, match="the agent program claude was not found") as caught:
@@ -154,7 +154,7 @@ def test_a_missing_program(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_too_old(tmp_path: Path) -> None:
-    """A version that was never tried is refused, and both versions are named."""
+    """An unsupported old version is refused, and the error names both versions."""
     program = fake_claude(tmp_path, "", version="2.0.1 (Claude Code)")
     agent = ClaudeAgent(path=program)
     with pytest.raises(AgentNotFound) as caught:
@@ -172,20 +172,20 @@ def test_a_program_that_is_too_old(tmp_path: Path) -> None:
         ("10.0.0-beta.1 (Claude Code)", "10.0.0"),
     ],
 )
-def test_versions_that_will_do(tmp_path: Path, said: str, version: str) -> None:
-    """The least version and newer ones will do."""
+def test_supported_versions(tmp_path: Path, said: str, version: str) -> None:
+    """The minimum version and newer ones are accepted."""
     assert version == ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
 
 
 @pytest.mark.parametrize("said", ["Claude Code", ""])
 def test_a_program_without_a_version(tmp_path: Path, said: str) -> None:
-    """A program that names no version is not the one that was looked for."""
+    """A program that prints no version is refused."""
     with pytest.raises(AgentNotFound, match="names no version"):
         ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
 
 
 def test_a_program_that_does_not_start(tmp_path: Path) -> None:
-    """A program that fails at `--version` is as good as none."""
+    """A program that fails at `--version` is treated as missing."""
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
@@ -194,7 +194,7 @@ def test_a_program_that_does_not_start(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
-    """A file without the permission to execute it is not found."""
+    """A file without the executable permission is not found."""
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\n")
     with pytest.raises(AgentNotFound, match="was not found"):
@@ -202,7 +202,7 @@ def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
 
 
 def test_the_version_is_asked_once(tmp_path: Path) -> None:
-    """Any number of sessions ask for the version once."""
+    """The version is queried once for any number of sessions."""
     agent = ClaudeAgent(path=tell_all(tmp_path))
     for _ in range(3):
         cuggino.run(agent.spawn(options(tmp_path)))
@@ -211,7 +211,7 @@ def test_the_version_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_a_spawn_is_cold(tmp_path: Path) -> None:
-    """Nothing is started before the subscription; each subscription is a session."""
+    """Nothing starts before the subscription; each subscription is a session."""
     seen: list[Any] = []
     agent = ClaudeAgent(path=tell_all(tmp_path))
     stream = agent.spawn(options(tmp_path, system_prompt="x"))
@@ -223,10 +223,10 @@ def test_a_spawn_is_cold(tmp_path: Path) -> None:
     assert ["told", "told"] == [event.text for event in seen if isinstance(event, AgentMessage)]
 
 
-def test_a_relative_path_is_that_of_the_project(
+def test_a_relative_path_is_resolved_in_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`agentPath` with a slash is found from the project's folder, wherever the caller stands."""
+    """`agentPath` with a slash is resolved in the project, not in the working directory."""
     project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
     (project / "bin").mkdir(parents=True)
     elsewhere.mkdir()
@@ -241,7 +241,7 @@ def test_a_relative_path_is_that_of_the_project(
 
 
 def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
-    """Ctrl-C while a person talks to the program is the program's, which gives the exit code."""
+    """Ctrl-C in an interactive session goes to the program, which determines the exit code."""
     body = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert sys.argv[1:] == []
@@ -254,10 +254,10 @@ def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
-def test_the_system_prompt_of_a_talk_is_a_private_file(
+def test_the_system_prompt_of_an_interactive_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    """It is no argument, which anybody could read and which could not be as long; it is removed."""
+    """The system prompt is passed in a private file, which is removed afterwards."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -275,10 +275,10 @@ def test_the_system_prompt_of_a_talk_is_a_private_file(
     assert [] == list(temporary.iterdir())
 
 
-def test_no_system_prompt_is_left_of_a_program_that_cannot_start(
+def test_a_program_that_vanishes_leaves_no_system_prompt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The private file goes as well when the program is gone since it told its version."""
+    """The private file is removed if the program disappears after the version check."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))

@@ -1,4 +1,4 @@
-"""Recorded runs of Claude Code: their events, and how each of them ended."""
+"""Recorded runs of Claude Code: their events and outcomes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Capture(NamedTuple):
     exit_code: int
     outcome: str
     error: str | None
-    """An agent's reason, or the name of another error."""
+    """The failure reason, or the name of another error."""
     cost: float | None
     letters: str
-    """The events without deltas, pings and counts of tokens, a letter each, as in `LETTER`."""
+    """The events without deltas, pings and token counts, one letter each as in `LETTER`."""
 
 
 CAPTURES = [
@@ -74,7 +74,7 @@ CAPTURES = [
 
 
 STREAMED = {"subagent": 2}
-"""Of a sub-agent's messages nothing is told while they are being written."""
+"""The number of streamed texts, where sub-agent messages are not streamed."""
 
 TAKEN_BACK = {"cut_after_tooluse_block", "cut_mid_message_forever"}
 
@@ -87,7 +87,7 @@ def replay(name: str) -> tuple[ClaudeSession, list[LlmAgentEvent]]:
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
 def test_captures(capture: Capture) -> None:
-    """A recorded run gives its events in order, its own cost, and the ending it had."""
+    """A recorded run yields its events in order, its cost and its outcome."""
     session, events = replay(capture.name)
     ended, error = session.end(exit_code=capture.exit_code, stderr_tail="", duration=2.5, now=0.0)
 
@@ -101,7 +101,7 @@ def test_captures(capture: Capture) -> None:
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
 def test_deltas_make_up_their_message(capture: Capture) -> None:
-    """Joined, the deltas before a message with its id are its text; what is left was taken back."""
+    """The deltas before a message join to its text; the remaining ones were retracted."""
     written: dict[str, str] = {}
     streamed = 0
     for event in replay(capture.name)[1]:
@@ -115,12 +115,12 @@ def test_deltas_make_up_their_message(capture: Capture) -> None:
 
 
 def test_every_capture_is_replayed() -> None:
-    """No recorded stream lies there without a test."""
+    """Every recorded stream has a test."""
     assert {path.stem for path in (DATA / "claude").iterdir()} == {c.name for c in CAPTURES}
 
 
 def test_background_tasks_add_to_the_run() -> None:
-    """Turns, tokens and cost are those of all results of the run; the first is the answer."""
+    """Turns, tokens and cost are summed over all results of the run; the first is the answer."""
     session, _ = replay("bg_bash")
     ended, _ = session.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)
     assert ended.num_turns == 3
@@ -128,7 +128,7 @@ def test_background_tasks_add_to_the_run() -> None:
     assert (ended.usage.input_tokens, ended.usage.output_tokens) == (30, 60)
 
 
-def test_what_the_session_knows_before_its_end() -> None:
+def test_session_details_before_its_end() -> None:
     """Version and session are known after the first line, the answer after the first result."""
     session = ClaudeSession()
     assert (session.session_id, session.version, session.has_result) == (None, None, False)

@@ -1,4 +1,4 @@
-"""The private files of a session of Claude Code: what is in them, and that none is left."""
+"""The private files of a Claude Code session: their content and removal."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import json
 import stat
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cuggino.agents import SpawnOptions
-from cuggino.agents.claude import sandbox as claude_sandbox
-from cuggino.agents.claude.files import write_files
+from cuggino.agents.claude import ClaudeAgent, sandbox as claude_sandbox
+from cuggino.agents.claude.agent import servers_file, system_prompt_file
 from cuggino.errors import StorageError
-from cuggino.security.sandbox import Sandbox
+from cuggino.guard.sandbox import Sandbox
 
 
 @pytest.fixture
 def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files, of a machine that can hold a sandbox."""
+    """Return the folder for temporary files on a machine with sandbox support."""
     folder = tmp_path / "temp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -32,42 +33,49 @@ def options(folder: Path) -> SpawnOptions:
     return SpawnOptions(prompt="Go.", cwd=folder, system_prompt="Be brief.", sandbox=sandbox)
 
 
-def test_what_is_in_them(tmp_path: Path, temp: Path) -> None:
-    """Each is for its user alone, and all of them can be removed."""
+def test_content(tmp_path: Path, temp: Path) -> None:
+    """Only the user can read the files, and all of them are removed."""
     servers = {"x": {"command": "x", "env": {"KEY": "secret"}}}
-    files = write_files(options(tmp_path), {}, servers=servers)
-    assert files.system_prompt is not None
-    assert files.servers is not None
-    assert "Be brief." == files.system_prompt.read_text()
-    assert {"mcpServers": servers} == json.loads(files.servers.read_text())
-    if sys.platform == "linux":
-        assert files.ignores is not None
-        assert "/.bashrc\n" in files.ignores.read_text()
-    assert {0o600} == {stat.S_IMODE(file.stat().st_mode) for file in temp.iterdir()}
-    files.remove()
+    with ExitStack() as stack:
+        system_prompt = system_prompt_file(options(tmp_path), stack)
+        told = servers_file(servers, stack)
+        assert system_prompt is not None
+        assert told is not None
+        assert "Be brief." == system_prompt.read_text()
+        assert {"mcpServers": servers} == json.loads(told.read_text())
+        assert {0o600} == {stat.S_IMODE(file.stat().st_mode) for file in temp.iterdir()}
     assert [] == list(temp.iterdir())
 
 
-def test_what_is_not_told(tmp_path: Path, temp: Path) -> None:
-    """A session that is told nothing of this has no files."""
-    files = write_files(SpawnOptions(prompt="Go.", cwd=tmp_path), {}, servers={})
-    assert (None, None, None) == (files.system_prompt, files.servers, files.ignores)
+@pytest.mark.skipif(sys.platform != "linux", reason="git needs no ignore file elsewhere")
+def test_git_ignores(tmp_path: Path, temp: Path) -> None:
+    """Git ignores the device files that mask denied paths in the sandbox."""
+    with ExitStack() as stack:
+        env = ClaudeAgent(env={})._session_env(options(tmp_path), stack)
+        assert "/.bashrc\n" in Path(env["GIT_CONFIG_VALUE_0"]).read_text()
     assert [] == list(temp.iterdir())
-    files.remove()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere git is told nothing")
+def test_no_files(tmp_path: Path, temp: Path) -> None:
+    """A session without system prompt and servers has no files."""
+    with ExitStack() as stack:
+        assert system_prompt_file(SpawnOptions(prompt="Go.", cwd=tmp_path), stack) is None
+        assert servers_file({}, stack) is None
+        assert [] == list(temp.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="git needs no ignore file elsewhere")
 @pytest.mark.parametrize("error", [OSError("no"), StorageError("write", "no")])
 def test_all_or_none(
     tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """When one cannot be made, those before it are removed."""
+    """If one file cannot be created, the others are removed."""
 
     def fails(*_given: object) -> str:
-        assert 2 == len(list(temp.iterdir()))
         raise error
 
     monkeypatch.setattr(claude_sandbox, "git_ignores", fails)
-    with pytest.raises(type(error)):
-        write_files(options(tmp_path), {}, servers={"x": {}})
+    with pytest.raises(type(error)), ExitStack() as stack:
+        servers_file({"x": {}}, stack)
+        ClaudeAgent(env={})._session_env(options(tmp_path), stack)
     assert [] == list(temp.iterdir())

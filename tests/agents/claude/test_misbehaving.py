@@ -1,4 +1,4 @@
-"""`ClaudeAgent` with programs that do not behave: what is told, and that nothing is left."""
+"""`ClaudeAgent` with misbehaving programs: the reported errors, and cleanup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test leaves a process, thread or file; also not in the folder for temporary files."""
+    """Check that the test leaves no process, thread or file behind, nor a temporary file."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -36,7 +36,7 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 class Session:
-    """What a session with the program said, and how it ended."""
+    """A finished session: its events and outcome."""
 
     def __init__(self, folder: Path, body: str) -> None:
         self.events: list[LlmAgentEvent] = []
@@ -52,14 +52,14 @@ class Session:
 
     @property
     def ended(self) -> SessionEnded:
-        """The last event, which is the only one of its kind."""
+        """Return the last event, the only one of its kind."""
         assert ["SessionEnded"] == [e.tag for e in self.events if e.tag == "SessionEnded"]
         assert isinstance(self.events[-1], SessionEnded)
         return self.events[-1]
 
     @property
     def crash(self) -> str:
-        """What is told of a program that has crashed."""
+        """Return the message of a crashed program."""
         assert isinstance(self.error, AgentFailed)
         assert "crash" == self.error.reason
         assert "failed" == self.ended.outcome
@@ -67,13 +67,13 @@ class Session:
 
 
 def spawn(folder: Path, body: str) -> Any:
-    """A session with a system prompt, so that there is a file to be left behind."""
+    """Start a session with a system prompt, so that there is a file to clean up."""
     agent = ClaudeAgent(path=fake_claude(folder, body))
     return agent.spawn(SpawnOptions(prompt="Go.", cwd=folder, system_prompt="You are."))
 
 
 def test_noise_between_the_lines(tmp_path: Path) -> None:
-    """Lines that are no JSON, cut JSON, other JSON and empty lines are skipped."""
+    """Lines that are not JSON objects, truncated JSON and empty lines are skipped."""
     body = """
     print("Warning: something")
     say("one")
@@ -95,7 +95,7 @@ def test_noise_between_the_lines(tmp_path: Path) -> None:
 
 
 def test_invalid_utf8(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 become U+FFFD, and the line still counts."""
+    """Invalid UTF-8 becomes U+FFFD, and the line still counts."""
     body = """
     sys.stdout.buffer.write(b'\\xff\\xfe\\x00noise\\n')
     sys.stdout.buffer.write(b'{"type": "assistant", "message": {"id": "m", "content": '
@@ -109,21 +109,21 @@ def test_invalid_utf8(tmp_path: Path) -> None:
 
 
 def test_an_unterminated_last_line_counts(tmp_path: Path) -> None:
-    """A result without a newline behind it is a result."""
+    """A result without a trailing newline is a result."""
     session = Session(tmp_path, "sys.stdout.write(json.dumps(RESULT))")
     assert session.error is None
     assert 0.5 == session.ended.cost_usd
 
 
 def test_a_line_of_twenty_megabytes(tmp_path: Path) -> None:
-    """A very long line arrives whole."""
+    """A very long line is read completely."""
     session = Session(tmp_path, f"say('x' * {20 * MIB}); line(**RESULT)")
     assert session.error is None
     assert [20 * MIB] == [len(text) for text in session.texts]
 
 
-def test_a_line_without_an_end(tmp_path: Path) -> None:
-    """A line above 64 MiB is a crash, and the program does not go on."""
+def test_a_line_above_the_limit(tmp_path: Path) -> None:
+    """A line above 64 MiB is a crash, and the program is terminated."""
     body = """
     say("before")
     while True:
@@ -135,7 +135,7 @@ def test_a_line_without_an_end(tmp_path: Path) -> None:
 
 
 def test_an_exit_code_without_a_result(tmp_path: Path) -> None:
-    """A program that ends with 1 and no result has crashed, and its last words are told."""
+    """Exit code 1 without a result is a crash, reported with the end of stderr."""
     body = "say('so far'); sys.stderr.write('Segmentation something\\n'); sys.exit(1)"
     session = Session(tmp_path, body)
     assert ["so far"] == session.texts
@@ -144,26 +144,26 @@ def test_an_exit_code_without_a_result(tmp_path: Path) -> None:
 
 
 def test_a_result_before_an_exit_code(tmp_path: Path) -> None:
-    """A successful result whose program then exits with 1 tells its cost all the same."""
+    """A successful result followed by exit code 1 still reports its cost."""
     session = Session(tmp_path, "line(**RESULT); sys.exit(1)")
     assert 0.5 == session.ended.cost_usd
 
 
 def test_a_program_that_kills_itself(tmp_path: Path) -> None:
-    """The signal that ended the program is named."""
+    """The message names the signal that terminated the program."""
     session = Session(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")
     assert "claude was ended by SIGKILL" == session.crash
 
 
-def test_silence_then_the_end(tmp_path: Path) -> None:
-    """A program that says nothing and exits with 0 has not done its work."""
+def test_a_silent_program(tmp_path: Path) -> None:
+    """A program that prints nothing and exits with 0 has failed."""
     session = Session(tmp_path, "pass")
     assert "claude ended without a result" == session.crash
     assert ["SessionEnded"] == [event.tag for event in session.events]
 
 
 def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
-    """The session ends with the program, not with its output."""
+    """The session ends with the process, not with its output."""
     body = """
     line(**RESULT)
     os.close(1)
@@ -177,7 +177,7 @@ def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
 
 
 def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
-    """200,000 lines arrive, signs of life that come at once as one; memory does not grow."""
+    """200,000 lines arrive with batched keepalives and constant memory."""
     count = 200_000
     body = f"""
     ping = '{{"type":"stream_event","event":{{"x":"' + "y" * 200 + '"}}}}'
@@ -207,7 +207,7 @@ def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
 
 
 def test_a_program_that_ignores_signals(tmp_path: Path) -> None:
-    """Disposal ends also a program that ignores SIGINT and SIGTERM."""
+    """Disposal terminates even a program that ignores SIGINT and SIGTERM."""
     body = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -231,7 +231,7 @@ def test_a_program_that_ignores_signals(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_that_fails(tmp_path: Path) -> None:
-    """An exception in `on_next` ends the program and reaches the caller."""
+    """An exception in `on_next` terminates the program and reaches the caller."""
     body = "say(str(os.getpid())); time.sleep(600)"
     said: list[str] = []
 
@@ -245,8 +245,8 @@ def test_a_subscriber_that_fails(tmp_path: Path) -> None:
     assert not psutil.pid_exists(int(said[0]))
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """A session in a missing folder is told as such, without a session."""
+def test_a_missing_folder(tmp_path: Path) -> None:
+    """A missing working directory is reported without starting a session."""
     events: list[LlmAgentEvent] = []
     agent = ClaudeAgent(path=fake_claude(tmp_path, ""))
     options = SpawnOptions(prompt="Go.", cwd=tmp_path / "gone", system_prompt="You are.")
@@ -255,8 +255,8 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert [] == events
 
 
-def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the system prompt cannot be written the session fails and its file is removed."""
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the system prompt cannot be written, the session fails and its file is removed."""
 
     def full(handle: int, *_args: object, **_kwargs: object) -> Any:
         os.close(handle)
@@ -265,16 +265,16 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     agent = ClaudeAgent(path=fake_claude(tmp_path, "line(**RESULT)"))
     stream = agent.spawn(SpawnOptions(prompt="", cwd=tmp_path, system_prompt="You are."))
     with monkeypatch.context() as patched, pytest.raises(StorageError, match="No space left"):
-        patched.setattr("cuggino.agents.claude.agent.os.fdopen", full)
+        patched.setattr("cuggino.agents.base.program.os.fdopen", full)
         cuggino.run(stream)
 
 
 def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a place for the system prompt the session fails with what to look at."""
+    """Without a folder for the system prompt, the session fails with advice."""
     agent = ClaudeAgent(path=fake_claude(tmp_path, "tell(1)"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     options = SpawnOptions(prompt="p", cwd=tmp_path, system_prompt="s")
-    with pytest.raises(StorageError, match="no temporary file for what") as failure:
+    with pytest.raises(StorageError, match="cannot write a temporary file") as failure:
         cuggino.run(agent.spawn(options))
     assert failure.value.hint is not None
     assert "TMPDIR" in failure.value.hint

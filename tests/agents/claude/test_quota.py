@@ -1,4 +1,4 @@
-"""Usage limits that only words tell: whose words count, and when the limit is lifted."""
+"""Usage limits recognized by message: which messages count, and the parsed reset time."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def by_tool(text: str) -> dict[str, Any]:
         ([result(terminal_reason="max_turns", errors=[WORDS])], "max_turns"),
     ],
 )
-def test_whose_words_count(raws: list[dict[str, Any]], expected: str | None) -> None:
-    """Only the program's words about a failure tell a limit; not the model's, nor a tool's."""
+def test_which_messages_count(raws: list[dict[str, Any]], expected: str | None) -> None:
+    """Only the program's own error messages report a limit, not text of the model or of a tool."""
     assert expected == kind(end(*raws))
 
 
-def test_the_same_words_as_an_answer() -> None:
-    """When the program itself is content, a model's words about a limit are its answer."""
+def test_a_limit_quoted_in_an_answer() -> None:
+    """In a successful session, text about a limit is part of the answer."""
     assert None is end(result(result=WORDS), exit_code=0)
 
 
-def test_words_on_standard_error() -> None:
-    """A program that ends without a result may tell the limit on standard error."""
+def test_a_limit_on_standard_error() -> None:
+    """A program that ends without a result may report the limit on standard error."""
     error = end(stderr=f"debug\n{WORDS}\n")
     assert isinstance(error, QuotaExceeded)
     assert datetime(2026, 3, 29, 18, tzinfo=UTC) == error.resets_at
@@ -103,15 +103,15 @@ def test_words_on_standard_error() -> None:
         ([LIMIT_TOLD, api_error(429, "Sorry")], None),
     ],
 )
-def test_when_it_is_lifted(raws: list[dict[str, Any]], expected: datetime | None) -> None:
-    """The event's time counts; without one the words', in the zone they name or the local one."""
+def test_reset_times(raws: list[dict[str, Any]], expected: datetime | None) -> None:
+    """The event's time beats one parsed from the message, which is in its zone or the local one."""
     error = end(*raws)
     assert isinstance(error, QuotaExceeded)
     assert expected == error.resets_at
 
 
 def test_the_signal_has_a_type(tmp_path: Path) -> None:
-    """A limit that only words told is told as `RateLimited` too, in the program's own zone."""
+    """A limit known only from a message also emits `RateLimited`, in the program's time zone."""
     fields = {"is_error": True, "api_error_status": 429, "terminal_reason": "api_error"}
     year = datetime.now(UTC).year + 1
     words = f"Usage limit reached, resets {year}-07-01 12:00"
@@ -128,7 +128,7 @@ def test_the_signal_has_a_type(tmp_path: Path) -> None:
 
 
 def test_the_signal_comes_once(tmp_path: Path) -> None:
-    """A limit that an event has told is not told again at the end."""
+    """A limit already reported by an event is not repeated at the end."""
     body = f"line(**{REJECTED!r}); sys.exit(1)"
     seen: list[LlmAgentEvent] = []
     with pytest.raises(QuotaExceeded):

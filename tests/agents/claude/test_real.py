@@ -1,232 +1,281 @@
-"""The real Claude Code CLI against a scripted model: what it prints is what the wire expects."""
+"""The real Claude Code CLI: conformance, and its own features."""
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
+import json
+import shutil
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from reactivex import Observable
 
-from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
+import cuggino
+from cuggino.agents.base.guard import make_guard
+from cuggino.errors import BudgetExceeded, GuardNotLive, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
+    Done,
+    Event,
+    GuardDenied,
     RateLimited,
     SessionEnded,
     ToolResult,
     UsageUpdate,
+    is_llm_terminal_marker_event,
 )
-from tests.model_server import ApiError, Message, ModelServer, Reply, RoleScript, Text, Tool
-from tests.real_claude import VERSION, clean_env
-
-pytestmark = pytest.mark.real_agent
-
-ARGUMENTS = (
-    "-p",
-    "--output-format",
-    "stream-json",
-    "--verbose",
-    "--include-partial-messages",
-    "--disallowedTools=AskUserQuestion",
-    "--dangerously-skip-permissions",
+from cuggino.operators import extract_markers, marker_tags, until_terminal
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from tests.agents.arenas import RealSuite
+from tests.agents.claude.claude_lines import kind
+from tests.model_script import (
+    SUBSCRIPTION,
+    ApiError,
+    Drop,
+    Hang,
+    Message,
+    Reply,
+    Text,
+    Tool,
+    always,
+    rate_limited,
+    replies,
+    usage_limit,
 )
+from tests.real_claude import VERSION, Claude, bash, changed_guard
+from tests.real_program import NOBODY, SPEC, Outcome, write_file
+
+ANSWER = Message([Text("<DONE>all of it</DONE>")])
+LONG = Message([Text("A text that is longer than one delta of the stream, so it can be cut.")])
+DEAR = Message(ANSWER.blocks, input_tokens=50_000, output_tokens=10_000)
+
+CELL = {"cell_type": "code", "id": "a", "metadata": {}, "source": ["1"], "outputs": []}
+NOTEBOOK = {
+    "cells": [{**CELL, "execution_count": None}],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
 
 
-@dataclass(frozen=True)
-class Run:
-    """What one run of the program gave."""
-
-    events: list[LlmAgentEvent]
-    ended: SessionEnded
-    error: LlmSessionError | None
-    session: ClaudeSession
-    exit_code: int
-
-    @property
-    def tags(self) -> list[str]:
-        unseen = PingEvent | MessageDelta | UsageUpdate
-        return [event.tag for event in self.events if not isinstance(event, unseen)]
+class TestAgent(RealSuite, AgentConformance):
+    kind = Claude
 
 
-@dataclass(frozen=True)
-class Claude:
-    """The program in a project and a home of its own."""
-
-    program: Path
-    project: Path
-    home: Path
-
-    def run(
-        self, server: ModelServer, prompt: str, *options: str, env: dict[str, str] | None = None
-    ) -> Run:
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(prompt.encode())
-            stdin.seek(0)
-            started = time.monotonic()
-            done = subprocess.run(
-                [str(self.program), *ARGUMENTS, *options],
-                cwd=self.project,
-                env={**clean_env(self.home, server.url), **(env or {})},
-                stdin=stdin,
-                capture_output=True,
-                timeout=60,
-                check=False,
-            )
-        session = ClaudeSession()
-        events = [
-            event
-            for line in done.stdout.splitlines(keepends=True)
-            for event in session.feed(line, now=0.0)
-        ]
-        ended, error = session.end(
-            exit_code=done.returncode,
-            stderr_tail=done.stderr.decode("utf-8", "replace"),
-            duration=time.monotonic() - started,
-            now=time.time(),
-        )
-        return Run(events, ended, error, session, done.returncode)
+class TestFailures(RealSuite, FailureConformance):
+    kind = Claude
 
 
-@pytest.fixture
-def claude(claude_cli: Path, tmp_path: Path) -> Claude:
-    project = tmp_path / "project"
-    project.mkdir()
-    return Claude(claude_cli, project, tmp_path / "home")
+class TestGuard(RealSuite, GuardConformance):
+    kind = Claude
 
 
-def saying(*runs: Sequence[Text | Tool | Reply | Sequence[Text | Tool]]) -> RoleScript:
-    """A model with one role, that says this."""
-    return RoleScript({"implementing": "."}, {"implementing": runs})
+def test_version(claude: Claude) -> None:
+    """The version is the installed one."""
+    assert VERSION == claude.agent(NOBODY).check()
 
 
-def test_one_answer(claude: Claude) -> None:
-    """A run with one answer gives that answer, its cost, its session and its version."""
-    with ModelServer(saying([Text("Hello from the script, in several deltas.")])) as server:
-        run = claude.run(server, "Say hello.")
-
-    assert (run.exit_code, run.error) == (0, None)
-    assert run.tags == ["SystemMessage", "AgentMessage"]
-    assert texts(run)[0] == "Hello from the script, in several deltas."
-    assert any(isinstance(event, PingEvent) for event in run.events)
-    assert run.ended.outcome == "completed"
-    assert run.ended.cost_usd is not None
-    assert run.ended.cost_usd > 0
-    assert tokens(run) == (1000, 100)
-    assert run.ended.num_turns == 1
-    assert run.ended.session_id is not None
-    assert run.session.version == VERSION
-    assert "Say hello." in server.requests[0].messages_text
-
-
-def test_tools_really_work(claude: Claude) -> None:
-    """Tool calls of the model run in the project, and their results are paired with them."""
-    written = claude.project / "written.txt"
-    script = saying(
-        [
-            [Text("I start."), Tool("Bash", {"command": "echo by-bash > bash.txt; echo told"})],
-            Tool("Write", {"file_path": str(written), "content": "by Write\n"}),
-            Text("All there. <DONE>two files</DONE>"),
-        ]
-    )
-    with ModelServer(script) as server:
-        run = claude.run(server, "Write two files.")
-
-    assert run.error is None
-    expected = ["AgentMessage", "ToolCall", "ToolResult", "ToolCall", "ToolResult", "AgentMessage"]
-    assert ["SystemMessage", *expected] == run.tags
-    assert (claude.project / "bash.txt").read_text() == "by-bash\n"
-    assert written.read_text() == "by Write\n"
-    results = [event for event in run.events if isinstance(event, ToolResult)]
-    assert [result.name for result in results] == ["toolu_1_1", "toolu_2_0"]
-    assert results[0].output == "told"
-    assert texts(run)[-1] == "All there. <DONE>two files</DONE>"
-    assert len(server.requests) == 3
+@pytest.mark.parametrize(
+    ("reply", "env", "requests"),
+    [
+        (rate_limited(1), {}, 2),
+        (rate_limited(3600), {}, 1),
+        (Hang(), {"CLAUDE_CODE_MAX_RETRIES": "0", "API_TIMEOUT_MS": "1000"}, 1),
+        # It retries once without streaming.
+        (Drop(LONG, after_events=4), {"CLAUDE_CODE_MAX_RETRIES": "0"}, 2),
+    ],
+    ids=["429", "429-far", "silence", "cut"],
+)
+def test_retries_of_the_program(
+    claude: Claude, reply: Reply, env: dict[str, str], requests: int
+) -> None:
+    """The program retries as configured; a session without an answer costs nothing."""
+    done = claude.run(script=always(reply), env=env, retries=1)
+    assert kind(done.error) == ("rate_limit" if isinstance(reply, ApiError) else "connection")
+    assert requests == len(done.requests)
+    assert "failed" == done.ended.outcome
+    if not isinstance(reply, Drop):  # the start of a truncated answer may count
+        assert 0.0 == done.ended.cost_usd
+    assert done.ended.session_id is not None
+    assert [] == done.of(AgentMessage)
 
 
-def test_system_prompt_file(claude: Claude, tmp_path: Path) -> None:
-    """What stands in the file of --append-system-prompt-file reaches the model."""
-    prompt = tmp_path / "role.md"
-    prompt.write_text("You are the reviewer of è and 漢.\n", encoding="utf-8")
-    with ModelServer(saying([Text("ok")])) as server:
-        run = claude.run(server, "Go.", "--append-system-prompt-file", str(prompt))
+def test_usage_after_a_cut(claude: Claude) -> None:
+    """The answer counts; the program's total may include the beginning of the one that broke off.
 
-    assert run.error is None
-    assert "You are the reviewer of è and 漢." in server.requests[0].system_text
-
-
-def test_refused_key(claude: Claude) -> None:
-    """A refused key is a failure of authentication that says how to log in."""
-    refusal = ApiError(401, "authentication_error", "invalid x-api-key")
-    with ModelServer(saying([refusal])) as server:
-        run = claude.run(server, "Go.", env={"CLAUDE_CODE_MAX_RETRIES": "0"})
-
-    assert len(server.requests) == 1
-    assert run.exit_code == 1
-    assert isinstance(run.error, AgentFailed)
-    assert run.error.reason == "auth"
-    assert "ANTHROPIC_API_KEY" in (run.error.hint or "")
-    assert run.tags == ["SystemMessage", "SystemMessage"]
-    assert run.ended.outcome == "failed"
-
-
-def test_resume_costs_its_own(claude: Claude) -> None:
-    """A resumed run knows the session before, and costs what it took alone."""
-    script = saying([Text("first"), Message([Text("second")], output_tokens=300)])
-    with ModelServer(script) as server:
-        first = claude.run(server, "One.")
-        session_id = first.ended.session_id
-        assert session_id is not None
-        second = claude.run(server, "Two.", "--resume", session_id)
-
-    assert (first.error, second.error) == (None, None)
-    assert texts(second) == ["second"]
-    assert session_id == second.ended.session_id
-    assert "One." in server.requests[1].messages_text
-    assert server.requests[1].messages_text.endswith("\nfirst\nTwo.")
-    assert tokens(second) == (1000, 300)
-    price = first.ended.cost_usd
-    assert price is not None
-    assert second.ended.cost_usd is not None
-    # Output costs more than input, so thrice the output costs less than thrice, more than once.
-    assert price < second.ended.cost_usd < 3 * price
+    That was seen once, on a busy machine; the cause is not known.
+    """
+    done = claude.run(script=replies(Drop(LONG, after_events=4), then=ANSWER), retries=1)
+    assert done.error is None
+    total = done.ended.usage
+    assert total is not None
+    assert (total.input_tokens, total.output_tokens) in ((1000, 100), (2000, 108))
 
 
 def test_usage_limit_of_a_subscription(claude: Claude) -> None:
-    """A usage limit is told by its own event, with the time at which it is lifted."""
-    resets_at = int(time.time()) + 3600
-    limit = ApiError(
-        429,
-        "rate_limit_error",
-        "This request would exceed your account's rate limit.",
-        {
-            "anthropic-ratelimit-unified-status": "rejected",
-            "anthropic-ratelimit-unified-reset": str(resets_at),
-            "anthropic-ratelimit-unified-representative-claim": "five_hour",
-        },
+    """A subscription's limit is a quota error with the exact reset time."""
+    resets_at = int(time.time()) + 3 * 3600
+    done = claude.run(script=always(usage_limit(resets_at)), env=SUBSCRIPTION)
+    assert isinstance(done.error, QuotaExceeded)
+    assert datetime.fromtimestamp(resets_at, UTC) == done.error.resets_at
+    assert ("quota", 0.0) == (done.ended.outcome, done.ended.cost_usd)
+    assert ["five_hour"] == [event.limit for event in done.of(RateLimited)]
+
+
+def test_limit_set_for_a_key(claude: Claude) -> None:
+    """A limit reported as a bad request is a quota error too."""
+    message = "You have reached your specified API usage limits."
+    done = claude.run(script=always(ApiError(400, "invalid_request_error", message)))
+    assert kind(done.error) == "QuotaExceeded"
+
+
+def test_too_many_requests_are_no_usage_limit(claude: Claude) -> None:
+    """With a key, too many requests per minute are a transient failure."""
+    done = claude.run(script=always(usage_limit(0)))
+    assert kind(done.error) == "rate_limit"
+    assert [] == done.of(RateLimited)
+
+
+def test_model_quotes_a_limit(claude: Claude) -> None:
+    """A limit quoted in text of the model is not a limit."""
+    quoted = Text("You've hit your 5-hour limit · resets 3pm (UTC)")
+    done = claude.run(script=always(Message([quoted])))
+    assert (None, "completed") == (done.error, done.ended.outcome)
+
+
+def test_answer_exceeds_the_budget(claude: Claude) -> None:
+    """The answer that exceeds the budget is emitted before the error, with its full cost."""
+    done = claude.run(script=always(DEAR), max_budget_usd=0.1)
+    assert isinstance(done.error, BudgetExceeded)
+    assert ["<DONE>all of it</DONE>"] == [message.text for message in done.of(AgentMessage)]
+    assert "budget" == done.ended.outcome
+    assert (done.ended.cost_usd or 0) > 0.1
+    assert (50_000, 10_000) == tokens(done)
+
+
+def test_marker_beyond_the_budget(claude: Claude) -> None:
+    """The marker of an answer that exceeds the budget counts."""
+    seen: list[Event] = []
+    with claude.serve(always(DEAR)) as server:
+        session = claude.agent(server.url).spawn(claude.options(max_budget_usd=0.1))
+        stage: Observable[Event] = cast("Observable[Event]", session).pipe(
+            extract_markers(marker_tags(Done)),
+            until_terminal(
+                is_llm_terminal_marker_event,
+                linger=30.0,
+                settle=lambda event: isinstance(event, SessionEnded),
+            ),
+        )
+        cuggino.run(stage, seen.append)
+    assert Done(content="all of it") == seen[-1]
+    assert ["budget"] == [event.outcome for event in seen if isinstance(event, SessionEnded)]
+
+
+def tokens(done: Outcome) -> tuple[int, int]:
+    """Return the last usage update of the running session, which equals its final usage."""
+    last = done.of(UsageUpdate)[-1].usage
+    assert last == done.ended.usage
+    return last.input_tokens, last.output_tokens
+
+
+def test_guarded_notebooks(claude: Claude) -> None:
+    """NotebookEdit can change notebooks in the sources but not in the specifications."""
+    for name in ("good.ipynb", ".specs/bad.ipynb"):
+        claude.write(name, json.dumps(NOTEBOOK))
+    good, bad = claude.path("good.ipynb"), claude.path(".specs/bad.ipynb")
+    new = {"cell_id": "a", "new_source": "2 + 2"}
+    done = claude.run(
+        [Tool("Read", {"file_path": good}), Tool("Read", {"file_path": bad})],
+        [Tool("NotebookEdit", {"notebook_path": path, **new}) for path in (good, bad)],
+        guard=claude.policy(),
     )
-    env = {"CLAUDE_CODE_OAUTH_TOKEN": "dummy-not-a-token", "ANTHROPIC_API_KEY": ""}
-    with ModelServer(saying([limit])) as server:
-        run = claude.run(server, "Go.", env=env)
-
-    assert isinstance(run.error, QuotaExceeded)
-    assert run.error.resets_at is not None
-    assert resets_at == run.error.resets_at.timestamp()
-    limits = [event for event in run.events if isinstance(event, RateLimited)]
-    assert (limits[-1].status, limits[-1].limit) == ("rejected", "five_hour")
-    assert run.ended.outcome == "quota"
+    assert done.error is None
+    assert "2 + 2" in (claude.read("good.ipynb") or "")
+    assert json.dumps(NOTEBOOK) == claude.read(".specs/bad.ipynb")
+    assert ["NotebookEdit"] == [denied.tool for denied in done.of(GuardDenied)]
 
 
-def texts(run: Run) -> list[str]:
-    return [event.text for event in run.events if isinstance(event, AgentMessage)]
+def test_guard_overrides_questions_of_the_program(claude: Claude) -> None:
+    """The guard alone decides about files that the program would ask about."""
+    names = [".vscode/settings.json", ".npmrc", ".gitmodules", ".git/hooks/pre-commit"]
+    calls = [Tool("Write", {"file_path": claude.path(name), "content": "x"}) for name in names]
+    done = claude.run(calls, bash("mkdir -p .idea && echo x > .idea/a.xml"), guard=claude.policy())
+    assert done.error is None
+    assert ["x", "x", "x", None] == [claude.read(name) for name in names]
+    assert "x\n" == claude.read(".idea/a.xml")
+    assert ["toolu_1_3"] == [denied.tool_use_id for denied in done.of(GuardDenied)]
 
 
-def tokens(run: Run) -> tuple[int, int] | None:
-    usage = run.ended.usage
-    return (usage.input_tokens, usage.output_tokens) if usage else None
+def test_guard_keeps_the_configuration(claude: Claude) -> None:
+    """CLAUDE.md files and deny rules stay in force in a guarded session."""
+    write_file(claude.home / ".claude" / "CLAUDE.md", "The user likes tabs.\n")
+    rules = {"permissions": {"deny": ["Bash(touch:*)"]}}
+    write_file(claude.home / ".claude" / "settings.json", json.dumps(rules))
+    claude.write("CLAUDE.md", "The project is blue.\n")
+    done = claude.run([bash("touch touched"), bash("echo yes > new.txt")], guard=claude.policy())
+    assert done.error is None
+    assert "The user likes tabs." in done.conversation
+    assert "The project is blue." in done.conversation
+    assert (None, "yes\n") == (claude.read("touched"), claude.read("new.txt"))
+    # The guard did not deny it.
+    assert [] == done.of(GuardDenied)
+
+
+def test_guarded_variables_of_the_project(claude: Claude, tmp_path: Path) -> None:
+    """Variables in the project's settings reach commands, but run nothing before them."""
+    before = tmp_path / "before.sh"
+    before.write_text(f"echo ran >> {tmp_path}/ran\n")
+    env = {"BASH_ENV": str(before), "CLAUDE_CODE_SHELL": "/bin/sh", "LD_PRELOAD": "/x.so", "A": "b"}
+    claude.write(".claude/settings.json", json.dumps({"env": env}))
+    call = bash("echo $A${BASH_VERSION:+ash}$LD_PRELOAD > new.txt")
+    done = claude.run(call, guard=claude.policy())
+    assert done.error is None
+    assert "bash\n" == claude.read("new.txt")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_parser_deleted_during_a_session(claude: Claude, tmp_path: Path) -> None:
+    """Without the parser every command is denied; calls that need no parser still run."""
+    parser = tmp_path / "shfmt"
+    shutil.copy(make_guard(claude.policy()).shfmt, parser)
+
+    def delete() -> list[Tool]:
+        parser.unlink()
+        target = claude.path("three.txt")
+        return [bash("echo two > two.txt"), Tool("Write", {"file_path": target, "content": "3"})]
+
+    with changed_guard(shfmt=str(parser)):
+        done = claude.run(bash("echo one > one.txt"), delete, guard=claude.policy())
+    assert done.error is None
+    assert ["one\n", None, "3"] == [claude.read(f"{n}.txt") for n in ("one", "two", "three")]
+    assert ["Bash"] == [denied.tool for denied in done.of(GuardDenied)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"python": "/nonexistent/python"}, "could not be run"),
+        ({"shfmt": "/nonexistent/shfmt"}, "it answers deny to `echo ready`"),
+    ],
+    ids=["python", "parser"],
+)
+def test_message_of_a_broken_guard(claude: Claude, fields: dict[str, str], why: str) -> None:
+    """The message names the broken part."""
+    with changed_guard(**fields):
+        done = claude.run(bash("ls"), guard=claude.policy())
+    assert isinstance(done.error, GuardNotLive)
+    assert why in done.error.message
+
+
+def test_settings_that_the_program_drops(claude: Claude) -> None:
+    """One bad value silently drops all settings: the session ends before its first tool."""
+    settings: dict[str, Any] = {"permissions": {"allow": 3}}
+    done = claude.run(bash("echo one > one.txt"), settings=settings, guard=claude.policy())
+    assert isinstance(done.error, GuardNotLive)
+    assert "did not run its hook at the start" in done.error.message
+    assert "doctor" in (done.error.hint or "")
+    assert (None, []) == (claude.read("one.txt"), done.of(ToolResult))
+    assert SPEC == claude.read(".specs/task.md")
+    assert "failed" == done.ended.outcome

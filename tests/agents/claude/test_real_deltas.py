@@ -1,4 +1,4 @@
-"""The real Claude Code CLI while its model is writing: text and markers come before the end."""
+"""Streaming by the real Claude Code CLI: text and markers arrive before the message ends."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ import pytest
 from reactivex import Observable
 
 import cuggino
+from cuggino.agents.base import SpawnOptions
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.protocol import SpawnOptions
 from cuggino.events import AgentMessage, Event, MessageDelta, Note, SessionEnded, ToolCall
 from cuggino.operators import extract_markers, marker_tags
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
 from tests.model_script import Hang, Message, Script, Text, Thought, Tool, always, replies
 from tests.model_server import ModelServer
 from tests.real_claude import clean_env
+from tests.real_program import nothing_leaks
 
 pytestmark = pytest.mark.real_agent
 
 SAID = "Look, <NOTE>this is new</NOTE> and the message goes on for a good while after that."
 NOTED = 5
-"""So many events of the stream hold the whole marker, and not the whole message."""
+"""The number of stream events that contain the whole marker but not the whole message."""
 
 
 def spawned(server: ModelServer, program: Path, folder: Path) -> Observable[Event]:
@@ -49,13 +48,12 @@ def seen_of(script: Script, program: Path, folder: Path) -> list[Event]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with nothing_leaks():
         yield
 
 
 def first(wanted: Callable[[Event], bool], stream: Observable[Event]) -> list[Event]:
-    """The events up to the first that is wanted, for which the session is ended."""
+    """Return the events up to the first wanted one, then dispose of the session."""
     seen: list[Event] = []
     found = threading.Event()
 
@@ -72,7 +70,7 @@ def first(wanted: Callable[[Event], bool], stream: Observable[Event]) -> list[Ev
 
 
 def test_a_marker_comes_while_its_message_is_written(claude_cli: Path, tmp_path: Path) -> None:
-    """While the model has not ended its message, its text and its marker are there already."""
+    """Text and markers of a message are emitted before the model has finished it."""
     with ModelServer(always(Hang(message=Message([Text(SAID)]), after_events=NOTED))) as server:
         stream = spawned(server, claude_cli, tmp_path)
         seen = first(lambda event: isinstance(event, Note), stream)
@@ -86,7 +84,7 @@ def test_a_marker_comes_while_its_message_is_written(claude_cli: Path, tmp_path:
 
 
 def test_deltas_make_up_each_message(claude_cli: Path, tmp_path: Path) -> None:
-    """Thoughts, calls and several texts: the deltas before each text are that text."""
+    """With thinking, calls and several texts, the deltas before each text join to it."""
     call = Tool("Bash", {"command": "echo 1", "description": "one"})
     emoji = "Then 👍🏽 漢字, \\ud83d, `code`\n\n- a list " * 5
     seen = seen_of(
@@ -114,8 +112,8 @@ def test_deltas_make_up_each_message(claude_cli: Path, tmp_path: Path) -> None:
     assert [Note(content="this is new")] == [event for event in seen if isinstance(event, Note)]
 
 
-def test_a_message_that_is_written_anew(claude_cli: Path, tmp_path: Path) -> None:
-    """A message that breaks off behind its marker is written anew, and its marker counts once."""
+def test_a_restarted_message(claude_cli: Path, tmp_path: Path) -> None:
+    """A message interrupted after its marker is restarted, and the marker counts once."""
     broken = Hang(seconds=1.0, message=Message([Text(SAID)]), after_events=NOTED)
     seen = seen_of(replies(broken, then=Message([Text(SAID)])), claude_cli, tmp_path)
     texts = [event for event in seen if isinstance(event, AgentMessage)]
@@ -129,7 +127,7 @@ def test_a_message_that_is_written_anew(claude_cli: Path, tmp_path: Path) -> Non
 
 
 def test_the_command_line_shows_text_as_it_comes(claude_cli: Path, tmp_path: Path) -> None:
-    """`cuggino run --verbose` shows a line while its message is being written."""
+    """`cuggino run --verbose` prints a line while its message is still incomplete."""
     folder = make_project(str(tmp_path / "demo"))
     config = cuggino.load_config(folder)
     cuggino.save_config(folder, config.model_copy(update={"agent_path": str(claude_cli)}))

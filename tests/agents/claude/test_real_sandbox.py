@@ -1,4 +1,4 @@
-"""The sandbox of the real Claude Code CLI, as it is ordered for a session."""
+"""The sandbox of the real Claude Code CLI, as configured for a session."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, configured_policy, configured_sandbox
-from cuggino.security.sandbox import CACHES
-from tests.agents.guarded import SPEC, Guarded, bash, claude
+from cuggino.events import ToolResult
+from cuggino.guard.sandbox import CACHES
 from tests.model_server import Tool
-from tests.real_claude import needs_sandbox
-
-__all__ = ["claude"]
+from tests.real_claude import Claude, bash, needs_sandbox
+from tests.real_program import SPEC
 
 pytestmark = pytest.mark.real_agent
 
@@ -34,29 +33,29 @@ def _sandbox() -> None:
     needs_sandbox()
 
 
-def sandboxed(claude: Guarded, *turns: Tool) -> list[str]:
-    """What the tools answered in a session as a run would start it.
+def sandboxed(claude: Claude, *turns: Tool) -> list[str]:
+    """Return the tool results of a session with the sandbox of a normal run.
 
-    But that no scratch may be written, as the project of the test is in that folder itself.
+    Scratch folders are not writable, because the test's project is inside one.
     """
     config = Config()
     policy = configured_policy(config, "implementing", project=claude.project)
     sandbox = configured_sandbox(config, policy)
     assert sandbox is not None
     sandbox = sandbox._replace(allow_write=CACHES)
-    done = claude.run(*turns, policy=policy, sandbox=sandbox)
+    done = claude.run(*turns, guard=policy, sandbox=sandbox)
     assert done.error is None
-    return [result.output for result in done.results]
+    return [result.output for result in done.of(ToolResult)]
 
 
-def test_where_programs_write(claude: Guarded, tmp_path: Path) -> None:
-    """A program that no guard looks into writes in the project and nowhere else."""
+def test_where_programs_write(claude: Claude, tmp_path: Path) -> None:
+    """An uninspected program can write in the project only."""
     subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
     (claude.project / ".cuggino").mkdir()
     (claude.project / "write.py").write_text(WRITER)
     outside = tmp_path / "outside.txt"
     (claude.home / ".npm").mkdir(parents=True)
-    # The paths stand in a file, where the guard does not see them.
+    # The paths are in a file, which the guard does not inspect.
     places = {
         str(claude.project / "new.txt"): True,
         str(claude.home / ".npm" / "cached"): True,
@@ -82,8 +81,8 @@ def test_where_programs_write(claude: Guarded, tmp_path: Path) -> None:
     assert {".git", ".cuggino", ".specs", "app.py", "write.py", "places.txt", "new.txt"} == left
 
 
-def test_it_cannot_be_left(claude: Guarded) -> None:
-    """A call that asks to run outside of it is denied; another host is refused."""
+def test_the_sandbox_cannot_be_disabled(claude: Claude) -> None:
+    """A call that requests to run unsandboxed is denied; other hosts are refused."""
     reach = "import urllib.request as r; r.urlopen('https://example.com')"
     (claude.project / "reach.py").write_text(reach)
     out, reached = sandboxed(
@@ -96,8 +95,8 @@ def test_it_cannot_be_left(claude: Guarded) -> None:
     assert "403" in reached or "denied" in reached.lower() or "refused" in reached.lower()
 
 
-def test_commits_can_be_made(claude: Guarded) -> None:
-    """An agent can commit all there is, also where protected names show up as devices."""
+def test_commits_can_be_made(claude: Claude) -> None:
+    """An agent can commit everything, even if protected names appear as devices."""
     git = ["git", "-C", str(claude.project)]
     subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
     for key, value in (("user.name", "A"), ("user.email", "a@example.com")):

@@ -1,4 +1,4 @@
-"""Whether there is a sandbox on a machine, and how it is ordered from the program."""
+"""Detecting sandbox support, and the sandbox settings for the program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cuggino
-from cuggino.agents import SandboxedAgent, SpawnOptions
+from cuggino.agents import SpawnOptions
 from cuggino.agents.claude import ClaudeAgent, sandbox as sandboxes
 from cuggino.agents.claude.sandbox import (
     git_ignores,
@@ -20,8 +20,8 @@ from cuggino.agents.claude.sandbox import (
     with_git_ignores,
 )
 from cuggino.errors import GuardNotLive
-from cuggino.security.policy import Policy
-from cuggino.security.sandbox import Sandbox
+from cuggino.guard.policy import Policy
+from cuggino.guard.sandbox import Sandbox
 from tests.agents.claude.fake_claude import tell_all, told
 
 
@@ -32,7 +32,7 @@ def program(folder: Path, name: str, script: str = "exit 0") -> None:
 
 
 def test_helpers_on_linux(tmp_path: Path) -> None:
-    """On Linux both helpers must be on the agent's PATH, and the system must let them work."""
+    """On Linux both helpers must be on the agent's PATH and usable."""
     path = tmp_path / "bin"
     env = {"PATH": str(path)}
     assert "bubblewrap and socat not installed" == sandbox_unavailable(env, platform="linux")
@@ -43,16 +43,16 @@ def test_helpers_on_linux(tmp_path: Path) -> None:
 
 
 def test_a_system_that_refuses(tmp_path: Path) -> None:
-    """Where a container does not let it work, the last line that it says is the reason."""
+    """If a container forbids the sandbox, the reason is the last line of output."""
     path = tmp_path / "bin"
     program(path, "socat")
     program(path, "bwrap", "echo first >&2; echo 'bwrap: No permissions' >&2; exit 1")
     why = sandbox_unavailable({"PATH": str(path)}, platform="linux")
-    assert f"the system does not let {path}/bwrap work (bwrap: No permissions)" == why
+    assert f"the system does not permit {path}/bwrap (bwrap: No permissions)" == why
 
 
 def test_other_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """macOS brings its own; Windows has none."""
+    """macOS has a built-in sandbox; Windows has none."""
     monkeypatch.setattr(sandboxes, "_SEATBELT", str(tmp_path / "sandbox-exec"))
     assert "is missing" in sandbox_unavailable({}, platform="darwin")
     (tmp_path / "sandbox-exec").write_text("")
@@ -60,8 +60,8 @@ def test_other_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "there is none for win32" == sandbox_unavailable({}, platform="win32")
 
 
-def test_the_order() -> None:
-    """It cannot be left by the agent, must work, and answers for no command by itself."""
+def test_the_sandbox_settings() -> None:
+    """The sandbox is mandatory, cannot be disabled by the agent, and approves no command."""
     sandbox = Sandbox(deny_write=("/p/.cuggino",), allow_write=("/tmp",), domains=("pypi.org",))
     assert {
         "enabled": True,
@@ -75,13 +75,13 @@ def test_the_order() -> None:
 
 @pytest.mark.parametrize("guarded", [True, False])
 @pytest.mark.parametrize("why", ["", "there is none"])
-def test_a_session_gets_it(
+def test_a_session_with_sandbox_settings(
     why: str, guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session is given the block where the machine can hold it, beside its other settings."""
+    """On supported machines a session gets the sandbox settings beside its others."""
     monkeypatch.setattr(sandboxes, "sandbox_unavailable", lambda _env: why)
     agent = ClaudeAgent(path=tell_all(tmp_path))
-    assert isinstance(agent, SandboxedAgent)
+    assert agent.capabilities.sandbox
     assert why == agent.sandbox_unavailable()
     sandbox = Sandbox(deny_write=("/p/.cuggino",))
     options = SpawnOptions(
@@ -92,7 +92,7 @@ def test_a_session_gets_it(
         sandbox=sandbox,
         settings={"model": "x"},
     )
-    with suppress(GuardNotLive):  # the stand-in runs no hook
+    with suppress(GuardNotLive):  # the fake program runs no hook
         cuggino.run(agent.spawn(options))
     argv = told(tmp_path)["argv"]
     settings = json.loads(argv[argv.index("--settings") + 1])
@@ -100,8 +100,8 @@ def test_a_session_gets_it(
     assert (None if why else sandbox_settings(sandbox)) == settings.get("sandbox")
 
 
-def test_what_git_is_to_ignore(tmp_path: Path) -> None:
-    """The devices of the sandbox are ignored, beside what the user's own file says."""
+def test_git_excludes(tmp_path: Path) -> None:
+    """Device files of the sandbox are ignored in addition to the user's own excludes file."""
     home = tmp_path / "home"
     (home / ".config" / "git").mkdir(parents=True)
     (home / ".config" / "git" / "ignore").write_text("*.swp")
@@ -122,8 +122,8 @@ def test_what_git_is_to_ignore(tmp_path: Path) -> None:
     assert "*.own" == git_ignores(sandbox, project, env).splitlines()[0]
 
 
-def test_where_git_finds_it(tmp_path: Path) -> None:
-    """It comes behind the settings that the environment holds already."""
+def test_git_settings_in_the_environment(tmp_path: Path) -> None:
+    """The git setting is appended to those already in the environment."""
     before = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
     env = with_git_ignores({**before, "PATH": os.environ["PATH"]}, tmp_path / "ignore")
     said = subprocess.check_output(["git", "config", "--get", "core.excludesFile"], env=env)

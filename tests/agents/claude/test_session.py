@@ -1,4 +1,4 @@
-"""How a run of Claude Code ended: success, the errors, the money and the tokens."""
+"""The outcome of a Claude Code run: success, errors, cost and tokens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.agents.claude.claude_lines import (
     ],
 )
 def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
-    """A result that is no success is a failure with a reason, whatever its subtype is called."""
+    """An unsuccessful result is a failure with a reason, whatever its subtype."""
     _, error = end(raw)
     assert reason == kind(error)
 
@@ -57,7 +57,7 @@ def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_error_messages(fields: dict[str, Any], message: str) -> None:
-    """The message of a failed result is all that it says, or `Unknown error`."""
+    """The error message joins the texts of the failed result, or is `Unknown error`."""
     _, error = end({"type": "result", "subtype": "error", **fields})
     assert isinstance(error, AgentFailed)
     assert message == error.message
@@ -77,7 +77,7 @@ def test_error_messages(fields: dict[str, Any], message: str) -> None:
     ],
 )
 def test_crashes(exit_code: int, stderr: str, message: str) -> None:
-    """A run without a result is a crash that tells the exit and the last words on stderr."""
+    """A run without a result is a crash, reported with the exit code and the end of stderr."""
     ended, error = end(exit_code=exit_code, stderr=stderr)
     assert isinstance(error, AgentFailed)
     assert (error.reason, error.message) == ("crash", message)
@@ -94,25 +94,25 @@ def test_crashes(exit_code: int, stderr: str, message: str) -> None:
         ),
         (
             "error: unknown option '--nonsense'\n",
-            "this claude does not know an option that is needed: update it with `claude update`",
+            "this claude lacks a required option: update it with `claude update`",
         ),
     ],
 )
 def test_refusals(stderr: str, hint: str) -> None:
-    """A refusal to start is no crash: it says what to do, and a second try would not help."""
+    """A refusal to start is a permanent failure with advice, not a crash."""
     _, error = end(stderr=stderr)
     assert isinstance(error, AgentFailed)
     assert (error.reason, error.message, error.hint) == ("bad_request", stderr.strip(), hint)
 
 
 def test_an_exit_code_after_the_answer_is_no_failure() -> None:
-    """Once the answer is there, neither an exit code nor a later result makes it a failure."""
+    """After the answer, neither an exit code nor a later result makes the run fail."""
     ended, error = end(result(), api_error(500), exit_code=1, stderr="broken pipe")
     assert (ended.outcome, error) == ("completed", None)
 
 
 def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
-    """When the main answer failed, the success of a background task does not hide it."""
+    """A successful background task does not hide the failure of the main answer."""
     _, error = end(api_error(500), result(), exit_code=0)
     assert kind(error) == "server"
 
@@ -136,14 +136,14 @@ def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
     ],
 )
 def test_usage_limits(raws: list[dict[str, Any]], expected: str | None) -> None:
-    """A usage limit is what the program reports as one, and it failed for."""
+    """A usage limit counts if the program reported it and failed because of it."""
     ended, error = end(*raws, exit_code=1)
     assert expected == kind(error)
     assert (expected == "QuotaExceeded") == (ended.outcome == "quota")
 
 
-def test_an_api_error_is_forgotten_when_the_model_speaks() -> None:
-    """An error that was overcome does not explain a later failure."""
+def test_an_api_error_is_forgotten_after_model_output() -> None:
+    """A recovered API error does not explain a later failure."""
     said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Going on."}]}}
     overcome = {"type": "assistant", "error": "billing_error", "is_api_error_message": True}
     assert kind(end(overcome, api_error(400))[1]) == "billing"
@@ -176,13 +176,13 @@ def test_an_api_error_is_forgotten_when_the_model_speaks() -> None:
     ],
 )
 def test_costs(results: list[dict[str, Any]], cost: float | None, tokens: int | None) -> None:
-    """The cost is this run's own where the program tells it, else the last total."""
+    """The cost is the run's own if the program reports it, otherwise the last total."""
     ended, _ = end(*(result(**fields) for fields in results), exit_code=0)
     assert cost == ended.cost_usd
     assert tokens == (ended.usage.input_tokens if ended.usage else None)
 
 
-def test_errors_that_are_no_agents_failure() -> None:
+def test_errors_other_than_agent_failures() -> None:
     """Budget and quota have errors, outcomes and exit codes of their own."""
     budget = end(result(terminal_reason="budget_exhausted", is_error=True))
     assert isinstance(budget[1], BudgetExceeded)
@@ -194,7 +194,7 @@ def test_errors_that_are_no_agents_failure() -> None:
 
 
 def test_another_program_is_called_by_its_name() -> None:
-    """Messages name the program that ran, as others speak this wire too."""
+    """Messages name the program that ran, because other programs share this format."""
     _, error = ClaudeSession(program="actor").end(
         exit_code=2, stderr_tail="", duration=1.0, now=0.0
     )
@@ -212,7 +212,7 @@ def test_another_program_is_called_by_its_name() -> None:
     ],
 )
 def test_failures_by_the_line_before(said: dict[str, Any], reason: str) -> None:
-    """What the result leaves open is read off the API-error line, if it is no sub-agent's."""
+    """If the result has no reason, the preceding API error of the main agent provides it."""
     line = {"type": "assistant", "is_api_error_message": True, **said}
     assert reason == kind(end(line, api_error())[1])
 
@@ -228,8 +228,6 @@ def test_failures_by_the_line_before(said: dict[str, Any], reason: str) -> None:
         ({"terminal_reason": "tool_deferred"}, None),
     ],
 )
-def test_success_is_decided_by_all_that_is_said(
-    fields: dict[str, Any], expected: str | None
-) -> None:
-    """A result that calls itself a success is one only if nothing else in it says otherwise."""
+def test_success_requires_consistent_fields(fields: dict[str, Any], expected: str | None) -> None:
+    """A result marked as success counts only if its other fields agree."""
     assert expected == kind(end(result(**fields))[1])

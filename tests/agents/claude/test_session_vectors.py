@@ -1,4 +1,4 @@
-"""Sessions of the vectors, said in the wire's words, end as the vectors say."""
+"""Vector sessions, translated to the wire format, end as the vectors expect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUTCOMES = {"completed": "completed", "execution_error": "failed", "quota_exceed
 
 
 def wire(event: dict[str, Any]) -> list[dict[str, Any]]:
-    """The lines of the wire that say what this event of the vectors says."""
+    """Return the wire lines for this vector event."""
     match event:
         case {"type": "stream_text", "text": text}:
             block = {"type": "text", "text": text}
@@ -41,10 +41,10 @@ def wire(event: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def follows(row: dict[str, Any]) -> bool:
-    """True when the run ends as the row expects.
+    """Return whether the run ends as the row expects.
 
-    A stream error is an exit code with a last word on stderr. The vectors call every session that
-    told its ending a success, also one that failed: here that is a run that did not crash.
+    A stream error becomes an exit code with a message on stderr. The vectors count every session
+    that reported an outcome as a success, even a failed one: here, a run that did not crash.
     """
     stream_error = [e["message"] for e in row["events"] if e["type"] == "stream_error"]
     lines = [line for e in row["events"] if e["type"] != "stream_error" for line in wire(e)]
@@ -62,12 +62,12 @@ def follows(row: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("row_id", sorted(set(SESSIONS) - set(NOT_FOLLOWED)))
 def test_vectors(row_id: str) -> None:
-    """Every session of the vectors ends as they say."""
+    """Every vector session ends as expected."""
     assert follows(SESSIONS[row_id])
 
 
 @pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
-def test_not_followed(row_id: str) -> None:
-    """A row that is listed as not followed exists, and really is not followed."""
+def test_listed_exceptions(row_id: str) -> None:
+    """A row listed as not followed exists and really differs."""
     assert row_id in SESSIONS
     assert not follows(SESSIONS[row_id])

@@ -1,15 +1,15 @@
-"""Messages, blocks and results of the vectors, read from the wire (AUT-010 to AUT-016)."""
+"""Vector messages, blocks and results, read from the wire format (AUT-010 to AUT-016)."""
 
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.agents import SpawnOptions
-from cuggino.agents.claude.files import write_files
+from cuggino.agents.claude.agent import servers_file
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import QuotaExceeded
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult
@@ -28,7 +28,7 @@ OUTCOMES = {
 
 
 def said(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a message with these blocks gives, in the original's words."""
+    """Return the events of a message with these blocks, in the format of the vectors."""
     role = "user" if any(block["type"] == "tool_result" for block in blocks) else "assistant"
     line = {"type": role, "message": {"id": "m", "content": list(blocks)}}
     events = ClaudeSession().feed(json.dumps(line).encode(), now=0.0)
@@ -36,7 +36,7 @@ def said(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def original(event: LlmAgentEvent) -> dict[str, Any] | None:
-    """The event as the original has it."""
+    """Return the event in the format of the vectors."""
     match event:
         case AgentMessage(text=text):
             return {"type": "stream_text", "text": text}
@@ -53,7 +53,7 @@ def original(event: LlmAgentEvent) -> dict[str, Any] | None:
 
 
 def ending(message: dict[str, Any]) -> dict[str, Any]:
-    """How a session with this result ends, in the original's words."""
+    """Return the outcome of a session with this result, in the format of the vectors."""
     ended, error = end(message)
     told: dict[str, Any] = {"type": "stream_end", "outcome": ended.outcome}
     if ended.cost_usd is not None:
@@ -68,7 +68,7 @@ def ending(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected(row: dict[str, Any]) -> Any:
-    """What the row expects. Last words are the agent's last message here, not the result's."""
+    """Return the row's expectation, with the agent's last message as the final text."""
     want = row["expected"]
     if row["fn"] == "to_session_end":
         return worded(want)
@@ -96,17 +96,16 @@ def actual(row: dict[str, Any], folder: Path) -> Any:
         case "to_session_end":
             return ending(given)
         case "to_sdk_mcp_servers":
-            files = write_files(SpawnOptions(prompt="", cwd=folder), {}, servers=given)
-            assert files.servers is not None
-            told = json.loads(files.servers.read_text())
-            files.remove()
-            return told["mcpServers"]
+            with ExitStack() as stack:
+                file = servers_file(given, stack)
+                assert file is not None
+                return json.loads(file.read_text())["mcpServers"]
         case other:
             raise AssertionError(other)
 
 
 def agrees(row: dict[str, Any], folder: Path) -> bool:
-    """Whether ours is what the row expects; an id that the row does not have may be anything."""
+    """Return whether our events match the row; ids missing from the row may be anything."""
     want, got = expected(row), actual(row, folder)
     wanted = want if isinstance(want, list) else [want]
     found = got if isinstance(got, list) else [got]
@@ -120,11 +119,11 @@ def agrees(row: dict[str, Any], folder: Path) -> bool:
 
 @pytest.mark.parametrize("row_id", sorted(ROWS.keys() - NOT_FOLLOWED))
 def test_vectors(row_id: str, tmp_path: Path) -> None:
-    """What the original makes of it is what is made of it here."""
+    """Every row is read as the vectors expect."""
     assert agrees(ROWS[row_id], tmp_path), actual(ROWS[row_id], tmp_path)
 
 
 @pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
-def test_not_followed(row_id: str, tmp_path: Path) -> None:
-    """A row that is listed as not followed would fail."""
+def test_listed_exceptions(row_id: str, tmp_path: Path) -> None:
+    """A row listed as not followed would fail."""
     assert not agrees(ROWS[row_id], tmp_path)

@@ -1,4 +1,4 @@
-"""What a session has used: told while it works, and known of one that failed or was cut off."""
+"""Usage of a session: updates while it runs, and totals of failed or interrupted sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_sub_agent(parent: str, message_id: str | None, **usage: int) -> dict[str,
 
 
 def feed(*raws: dict[str, Any], compact: bool = True) -> tuple[list[LlmAgentEvent], Usage | None]:
-    """The events of the lines, and what the session has used when it ends after them."""
+    """Return the events of the lines and the session's usage after them."""
     session = ClaudeSession()
     separators = (",", ":") if compact else (", ", ": ")
     lines = [json.dumps(raw, separators=separators).encode() for raw in raws]
@@ -51,8 +51,8 @@ def updates(events: list[LlmAgentEvent]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_usage_is_told_with_each_message(compact: bool) -> None:
-    """Each message adds its tokens when it is complete, right after the ping of its line."""
+def test_usage_is_emitted_with_each_message(compact: bool) -> None:
+    """Each complete message adds its tokens, right after the ping of its line."""
     raws = [
         started(input_tokens=10, cache_read_input_tokens=5),
         event("content_block_delta", delta={"type": "text_delta", "text": "message_delta"}),
@@ -69,8 +69,8 @@ def test_usage_is_told_with_each_message(compact: bool) -> None:
     assert both == used
 
 
-def test_an_attempt_that_was_broken_off() -> None:
-    """A message that is begun again after a cut is counted once."""
+def test_a_restarted_message() -> None:
+    """A message restarted after an interruption counts once."""
     cut = [started(input_tokens=10, cache_read_input_tokens=5), event("message_stop")]
     events, _ = feed(*cut, started(input_tokens=12), completed(output_tokens=3))
     assert [PingEvent(timestamp=0.0)] * 4 == events[:4]
@@ -78,7 +78,7 @@ def test_an_attempt_that_was_broken_off() -> None:
 
 
 def test_messages_of_sub_agents() -> None:
-    """A message of a sub-agent counts once, with its first block, as its lines are all there is."""
+    """A sub-agent's message counts once, with its first block, as it has no stream events."""
     raws = [
         by_sub_agent("t1", "m1", input_tokens=100, output_tokens=1),
         by_sub_agent("t2", "m2", input_tokens=200, output_tokens=1),
@@ -92,14 +92,14 @@ def test_messages_of_sub_agents() -> None:
 
 
 def test_events_of_sub_agents_are_not_counted_twice() -> None:
-    """Should a sub-agent's message be streamed too, its lines have counted it already."""
+    """A streamed sub-agent message is not counted again, as its lines were counted."""
     streamed = {**completed(output_tokens=9), "parent_tool_use_id": "t1"}
     events, _ = feed(by_sub_agent("t1", "m1", input_tokens=5), streamed)
     assert [(5, 0)] == updates(events)
 
 
-def test_a_result_knows_better() -> None:
-    """A result replaces what was counted before it; what comes after it is added."""
+def test_a_result_replaces_the_count() -> None:
+    """A result replaces the count so far; later messages are added."""
     models = {"m": {"inputTokens": 50, "outputTokens": 100, "costUSD": 0.5}}
     raws = [
         completed(input_tokens=10, output_tokens=20),
@@ -119,10 +119,8 @@ def test_a_result_knows_better() -> None:
         ({"model_usage_since_last_result": {}}, None),
     ],
 )
-def test_a_result_that_says_little(
-    fields: dict[str, Any], expected: tuple[int, int] | None
-) -> None:
-    """What a result leaves out, as older versions do of sub-agents, is not lost."""
+def test_an_incomplete_result(fields: dict[str, Any], expected: tuple[int, int] | None) -> None:
+    """Usage missing from a result, as in older versions for sub-agents, is kept."""
     messages = [
         completed(input_tokens=10, output_tokens=20),
         by_sub_agent("t", "m", input_tokens=5),
@@ -132,7 +130,7 @@ def test_a_result_that_says_little(
 
 
 def test_lines_without_a_count() -> None:
-    """Messages that say nothing of tokens give no update."""
+    """Messages without token counts emit no update."""
     broken = b'{"type":"stream_event","event":{"type":"message_delta","usage":{"outp'
     events, used = feed(completed(), event("message_delta", usage="much"), started())
     assert ["PingEvent"] * 3 == [event.tag for event in events]
@@ -143,8 +141,8 @@ def test_lines_without_a_count() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"), [("sigterm_tool", (10, 20)), ("sigint_api_wait", None)]
 )
-def test_recorded_runs_that_were_cut_off(name: str, expected: tuple[int, int] | None) -> None:
-    """A run without a result has used what its messages said; its cost is not known."""
+def test_interrupted_captures(name: str, expected: tuple[int, int] | None) -> None:
+    """A run without a result has the usage of its messages; its cost is unknown."""
     session = ClaudeSession()
     for line in (DATA / "claude" / f"{name}.jsonl").read_bytes().splitlines():
         session.feed(line, now=0.0)
@@ -156,7 +154,7 @@ def test_recorded_runs_that_were_cut_off(name: str, expected: tuple[int, int] | 
 
 @pytest.mark.parametrize("path", sorted((DATA / "claude").iterdir()), ids=lambda path: path.stem)
 def test_updates_agree_with_the_end(path: Path) -> None:
-    """In recorded runs the count never falls, and its last is the end's or a part of it."""
+    """In recorded runs the count never decreases and never exceeds the final one."""
     session = ClaudeSession()
     events = [e for line in path.read_bytes().splitlines() for e in session.feed(line, now=0.0)]
     ended, _ = session.end(exit_code=1, stderr_tail="", duration=1.0, now=0.0)
@@ -168,8 +166,8 @@ def test_updates_agree_with_the_end(path: Path) -> None:
     assert bool(course) == (ended.usage is not None)
 
 
-def test_a_failed_session_tells_its_cost() -> None:
-    """The cost and the tokens of a session that failed are those of its result."""
+def test_a_failed_session_has_a_cost() -> None:
+    """The cost and tokens of a failed session are those of its result."""
     models = {"m": {"inputTokens": 7, "costUSD": 0.25}}
     session = ClaudeSession()
     failed = api_error(529, model_usage_since_last_result=models, total_cost_usd=9.0)

@@ -1,4 +1,4 @@
-"""Claude Code's wire, line by line: noise, surrogates, vectors, and the shape of every event."""
+"""Claude Code's wire format line by line: noise, surrogates, vectors and all events."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.claude.events import to_events
-from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.json_values import parse_json_line
+from cuggino.agents.base.wire import parse_json_line
+from cuggino.agents.claude.wire import ClaudeSession, to_events
 from cuggino.events import (
     AgentMessage,
     PingEvent,
@@ -40,7 +39,7 @@ def assistant(*content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def follows(row: dict[str, Any]) -> bool:
-    """True when the row's events come out, and its error (or none) at the end of the run."""
+    """Return whether the row's events are emitted and the run ends with its error, if any."""
     session = ClaudeSession()
     raw = row["raw"]
     events = session.feed(line(raw), now=NOW)
@@ -57,18 +56,18 @@ def follows(row: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("row_id", sorted(set(ROWS) - NOT_FOLLOWED))
 def test_vectors(row_id: str) -> None:
-    """Every line of the vectors means what they say."""
+    """Every vector line is parsed as expected."""
     assert follows(ROWS[row_id])
 
 
 @pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
-def test_not_followed(row_id: str) -> None:
-    """A row that is listed as not followed really is not followed."""
+def test_listed_exceptions(row_id: str) -> None:
+    """A row listed as not followed really differs."""
     assert not follows(ROWS[row_id])
 
 
-def test_what_is_listed_exists() -> None:
-    """Each row that is listed as not followed is that of some provider."""
+def test_listed_exceptions_exist() -> None:
+    """Each row listed as not followed belongs to a provider."""
     assert set(not_followed("provider_events")) <= {row["id"] for row in rows("provider_events")}
 
 
@@ -92,13 +91,13 @@ def test_what_is_listed_exists() -> None:
     ids=lambda noise: repr(noise[:20]),
 )
 def test_noise(noise: bytes) -> None:
-    """A line that is no JSON object is noise, however it is broken."""
+    """Any line that is not a JSON object is noise."""
     assert parse_json_line(noise) is None
     assert ClaudeSession().feed(noise, now=NOW) == []
 
 
 def test_invalid_utf8_is_replaced() -> None:
-    """A byte that is no UTF-8 becomes U+FFFD and takes nothing else with it."""
+    """An invalid UTF-8 byte becomes U+FFFD; the rest of the line is kept."""
     assert parse_json_line(b'{"text":"a\xffb"}\r\n') == {"text": "a\ufffdb"}
 
 
@@ -115,13 +114,13 @@ def test_invalid_utf8_is_replaced() -> None:
     ],
 )
 def test_surrogates(escaped: bytes, expected: str) -> None:
-    """Half of a surrogate pair becomes U+FFFD in every value and key; whole pairs stay."""
+    """A lone surrogate in a value or key becomes U+FFFD; pairs are kept."""
     parsed = parse_json_line(b'{"a":["%s",{"%s":1}]}' % (escaped, escaped))
     assert {"a": [expected, {expected: 1}]} == parsed
 
 
 def test_surrogates_never_reach_an_event() -> None:
-    """An event of a line with half a pair can be written and read again."""
+    """The event of a line with a lone surrogate can be serialized and parsed."""
     raw = rb'{"type":"assistant","message":{"content":[{"type":"text","text":"\ud83d!"}]}}'
     (event,) = ClaudeSession().feed(raw, now=NOW)
     assert event == AgentMessage(text="\ufffd!")
@@ -136,12 +135,12 @@ def test_surrogates_never_reach_an_event() -> None:
         b'{ "type": "stream_event" }\n',
     ],
 )
-def test_stream_events_are_signs_of_life(raw: bytes) -> None:
-    """A stream event is a ping at the time it was read, wherever its type stands in the line."""
+def test_stream_events_are_keepalives(raw: bytes) -> None:
+    """A stream event is a ping with its time of arrival, wherever its type is in the line."""
     assert ClaudeSession().feed(raw, now=NOW) == [PingEvent(timestamp=NOW)]
 
 
-def test_the_type_is_never_read_off_a_text() -> None:
+def test_the_type_is_never_read_from_a_text() -> None:
     """A message that quotes a stream event is still a message."""
     quoted = '{"type":"stream_event",'
     (event,) = ClaudeSession().feed(line(assistant({"type": "text", "text": quoted})), now=NOW)
@@ -149,7 +148,7 @@ def test_the_type_is_never_read_off_a_text() -> None:
 
 
 def test_assistant_blocks() -> None:
-    """Each block of a message is one event; texts carry the message's id and their sub-agent."""
+    """Each block of a message is one event; texts carry the message id and the sub-agent."""
     raw = assistant(
         {"type": "thinking", "thinking": "Hm.", "signature": "x"},
         {"type": "thinking", "thinking": "", "signature": "hidden"},
@@ -175,7 +174,7 @@ def test_assistant_blocks() -> None:
     ids=["flag", "kind"],
 )
 def test_api_errors_are_not_the_models_text(fields: dict[str, Any]) -> None:
-    """What the program says about the API is a system message: it must hold no marker."""
+    """API errors reported by the program are system messages, which never contain markers."""
     raw = assistant({"type": "text", "text": "API Error: <DONE>x</DONE>"}, **fields)
     assert to_events(raw, now=NOW) == [SystemMessage(text="API Error: <DONE>x</DONE>")]
 
@@ -194,7 +193,7 @@ def test_api_errors_are_not_the_models_text(fields: dict[str, Any]) -> None:
 def test_tool_results(
     block: dict[str, Any], line_fields: dict[str, Any], expected: ToolResult
 ) -> None:
-    """The output of a tool is found in whichever of its shapes it comes."""
+    """The output of a tool is found in all its formats."""
     content = [{"type": "tool_result", "tool_use_id": "t", **block}]
     raw = {"type": "user", "message": {"content": content}, **line_fields}
     assert [expected] == to_events(raw, now=NOW)
@@ -222,8 +221,8 @@ def test_user_text_as_a_string() -> None:
         ({}, "Retrying (attempt ? of ?): no answer from the API"),
     ],
 )
-def test_retries_are_told(fields: dict[str, Any], expected: str) -> None:
-    """A retry of the program is a system message with its count, its wait and its reason."""
+def test_retries_are_emitted(fields: dict[str, Any], expected: str) -> None:
+    """A retry of the program is a system message with its count, delay and reason."""
     raw = {"type": "system", "subtype": "api_retry", **fields}
     assert [SystemMessage(text=expected)] == to_events(raw, now=NOW)
 
@@ -246,13 +245,13 @@ def test_retries_are_told(fields: dict[str, Any], expected: str) -> None:
     ],
 )
 def test_usage_limits(info: dict[str, Any], expected: RateLimited) -> None:
-    """A usage limit tells its status, its kind, and when it is lifted, as a time with a zone."""
+    """A usage limit has a status, a kind and a reset time with a zone."""
     raw = {"type": "rate_limit_event", "rate_limit_info": info}
     assert [expected] == to_events(raw, now=NOW)
 
 
 def test_deep_input_of_a_tool_becomes_text() -> None:
-    """Input nested deeper than an event can hold is passed on as its JSON text."""
+    """Input nested too deeply for an event is passed on as JSON text."""
     deep: dict[str, Any] = {}
     for _ in range(400):
         deep = {"a": deep}

@@ -1,4 +1,4 @@
-"""Claude Code's partial messages: text while it is being written."""
+"""Claude Code's partial messages: text deltas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def told(*lines: bytes) -> list[LlmAgentEvent]:
 
 
 def test_text_has_the_id_of_its_message() -> None:
-    """Each piece of text is a delta of the message that began last, and a sign of life."""
+    """Each piece of text is a delta of the most recent message, and a keepalive."""
     events = fed(start("m1"), block({"type": "text", "text": ""}), text("Hel"), text("lo"))
     deltas = [MessageDelta(text="Hel", message_id="m1"), MessageDelta(text="lo", message_id="m1")]
     assert [PING, PING, PING, deltas[0], PING, deltas[1]] == events
@@ -63,15 +63,15 @@ def test_text_has_the_id_of_its_message() -> None:
 
 
 def test_a_block_that_begins_with_text() -> None:
-    """Text that a block begins with belongs to it."""
+    """The initial text of a block is emitted."""
     events = told(start("m"), block({"type": "text", "text": "A"}), text("b"), whole("Ab", "m"))
     assert ["A", "b", "Ab"] == [
         e.text for e in events if isinstance(e, MessageDelta | AgentMessage)
     ]
 
 
-def test_what_is_no_text_is_not_told() -> None:
-    """Thoughts, input of tools, and text of no known message are signs of life alone."""
+def test_other_deltas_are_keepalives() -> None:
+    """Thinking, tool input and text without a known message are only keepalives."""
     lines = [
         text("of no message"),
         start("m"),
@@ -93,7 +93,7 @@ def test_what_is_no_text_is_not_told() -> None:
 
 
 def test_the_order_of_keys_does_not_matter() -> None:
-    """A delta is found wherever its type stands."""
+    """A delta is recognized wherever its type is in the line."""
     line = (
         b'{"parent_tool_use_id":null,"event":{"delta":{"text":"x","type":"text_delta"},'
         b'"index":0,"type":"content_block_delta"},"type":"stream_event"}'
@@ -102,7 +102,7 @@ def test_the_order_of_keys_does_not_matter() -> None:
 
 
 def test_sub_agents_write_at_the_same_time() -> None:
-    """Each writer has a message of its own."""
+    """Concurrent sub-agents have separate messages."""
     events = told(start("m"), start("s", "t1"), text("inner", "t1"), text("outer"))
     assert [
         MessageDelta(text="inner", message_id="s", parent_tool_use_id="t1"),
@@ -114,8 +114,8 @@ def test_sub_agents_write_at_the_same_time() -> None:
     st.lists(st.sampled_from(["\ud83d", "\ude00", "a", "\\ud83d", "\U0001f600"]), max_size=8),
     st.lists(st.integers(0, 8), max_size=4),
 )
-def test_pairs_that_are_cut_in_two(chars: list[str], places: list[int]) -> None:
-    """However a text is cut, its deltas make up what the message says, and all can be written."""
+def test_split_surrogate_pairs(chars: list[str], places: list[int]) -> None:
+    """However a text is split, its deltas join to the message, and all can be serialized."""
     said = "".join(chars)
     ends = sorted({0, len(said), *(min(place, len(said)) for place in places)})
     pieces = [said[a:b] for a, b in pairwise(ends)]

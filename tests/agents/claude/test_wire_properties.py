@@ -1,14 +1,14 @@
-"""Whatever Claude Code prints: no line breaks a session."""
+"""Properties of the parser: no output of Claude Code breaks a session."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
+from cuggino.agents.base.wire import parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.json_values import parse_json_line
 from cuggino.events import dump_event, parse_event
 
 JSON = st.recursive(
@@ -68,9 +68,10 @@ LINES: st.SearchStrategy[Any] = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(LINES | JSON, max_size=5))
 def test_no_line_breaks_the_session(values: list[Any]) -> None:
-    """Whatever JSON comes, the session goes on, has an end, and every event can be written."""
+    """With any JSON input the session continues to an end, and every event can be serialized."""
     session = ClaudeSession()
     for value in values:
         for event in session.feed(json.dumps(value).encode(), now=0.0):
@@ -79,8 +80,9 @@ def test_no_line_breaks_the_session(values: list[Any]) -> None:
     assert (ended.outcome == "completed") == (error is None)
 
 
+@settings(max_examples=50)
 @given(JSON | LINES, st.booleans())
 def test_a_line_is_read_as_json_reads_it(value: Any, ascii_only: bool) -> None:
-    """Whatever reads the lines quickly, the objects are those of `json`, numbers exact."""
+    """The fast parser returns the same objects as `json`, with exact numbers."""
     line = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     assert (value if isinstance(value, dict) else None) == parse_json_line(line)

@@ -1,4 +1,4 @@
-"""`ClaudeSdkAgent` without a session: what must be installed, what it is asked, what it can do."""
+"""`ClaudeSdkAgent` without a session: requirements, options and capabilities."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from reactivex import Observable, just
 
 import cuggino
 from cuggino.agents import SpawnOptions
-from cuggino.agents.claude_sdk.agent import SDK, ClaudeSdkAgent
+from cuggino.agents.base.guard import make_guard
+from cuggino.agents.choosing.registry import make_agent
+from cuggino.agents.claude_sdk.agent import ClaudeSdkAgent
 from cuggino.agents.claude_sdk.stream import Program
-from cuggino.agents.guard import make_guard
-from cuggino.agents.protocol import DescribedAgent, GuardedAgent, SandboxedAgent
-from cuggino.agents.registry import make_agent
 from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, GuardNotLive
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from tests.agents.claude.fake_claude import fake_claude
-from tests.real_claude_sdk import needs_sdk
+from tests.real_claude import needs_sdk
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The versions of packages that are found; that of the SDK may be changed."""
-    found = {SDK: "0.2.187"}
+    """Return the package versions found, where that of the SDK can be changed."""
+    found = {"claude-agent-sdk": "0.2.187"}
     version = importlib.metadata.version
 
     def told(name: str) -> str:
-        if name == SDK:
+        if name == "claude-agent-sdk":
             if name not in found:
                 raise importlib.metadata.PackageNotFoundError(name)
             return found[name]
@@ -47,13 +46,12 @@ def agent(folder: Path, **options: Any) -> ClaudeSdkAgent:
     return ClaudeSdkAgent(path=fake_claude(folder, "", **options.pop("fake", {})), **options)
 
 
-def test_what_it_is(tmp_path: Path) -> None:
-    """It can do what the protocols of the other agents ask for, and says so."""
+def test_protocols(tmp_path: Path) -> None:
+    """It implements and reports the protocols of the other agents."""
     made = agent(tmp_path)
-    assert ("claude-sdk", True) == (made.name, made.can_resume)
-    assert isinstance(made, GuardedAgent)
-    assert isinstance(made, SandboxedAgent)
-    assert isinstance(made, DescribedAgent)
+    assert ("claude-sdk", True) == (made.name, made.capabilities.resume)
+    assert made.capabilities.guard != "none"
+    assert made.capabilities.sandbox
     able = made.capabilities
     assert ("calls", "dollars") == (able.guard, able.cost)
     assert (able.mcp, able.resume, able.sandbox, able.interactive) == (True, True, True, True)
@@ -62,16 +60,16 @@ def test_what_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_the_version(tmp_path: Path) -> None:
-    """The version is that of the program."""
+    """The version is the program's."""
     assert "2.1.329" == agent(tmp_path).check()
 
 
 @pytest.mark.parametrize("version", [None, "0.2.186"], ids=["none", "old"])
 def test_without_the_sdk(tmp_path: Path, installed: dict[str, str], version: str | None) -> None:
-    """Where the SDK is missing or too old, nothing is started, and one sentence says what to do."""
-    del installed[SDK]
+    """With a missing or outdated SDK nothing starts, and one sentence explains what to do."""
+    del installed["claude-agent-sdk"]
     if version is not None:
-        installed[SDK] = version
+        installed["claude-agent-sdk"] = version
     made = agent(tmp_path)
     for attempt in (
         made.check,
@@ -85,8 +83,8 @@ def test_without_the_sdk(tmp_path: Path, installed: dict[str, str], version: str
 
 
 @pytest.mark.usefixtures("installed")
-def test_programs_that_will_not_do(tmp_path: Path) -> None:
-    """A program that is not there or too old is told."""
+def test_unusable_programs(tmp_path: Path) -> None:
+    """A missing or outdated program is reported."""
     with pytest.raises(AgentNotFound, match="was not found"):
         ClaudeSdkAgent(path=tmp_path / "nothing").check()
     with pytest.raises(AgentTooOld, match=r"claude 2\.1\.328 is too old, at least 2\.1\.329"):
@@ -94,7 +92,7 @@ def test_programs_that_will_not_do(tmp_path: Path) -> None:
 
 
 def test_which_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program on PATH is used, and where there is none that which the SDK brings."""
+    """The program on PATH is used, or else the one bundled with the SDK."""
     fake_claude(tmp_path, "")
     assert "claude" == ClaudeSdkAgent(env={"PATH": str(tmp_path)})._path
     sdk = tmp_path / "site" / "claude_agent_sdk"
@@ -110,18 +108,18 @@ def test_which_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_guard_is_tried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guard that works is silent, and one that does not says why."""
+def test_check_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a working guard is silent; that of a broken one raises the reason."""
     policy = role_policy("implementing", project=tmp_path, level="roles")
     made = agent(tmp_path)
     made.check_guard(policy)
-    monkeypatch.setattr("cuggino.security.hook.answer", lambda *_given, **_named: {})
+    monkeypatch.setattr("cuggino.guard.hook.answer", lambda *_given, **_named: {})
     with pytest.raises(GuardNotLive):
         made.check_guard(policy)
 
 
 def test_arguments(tmp_path: Path) -> None:
-    """A session is asked for as `ClaudeAgent` does, but by messages, and without a hook program."""
+    """The options match those of `ClaudeAgent`, but without a hook program."""
     policy = role_policy("implementing", project=tmp_path, level="roles")
     options = SpawnOptions(
         prompt="Go.", cwd=tmp_path, dangerously_skip_permissions=True, model="m", guard=policy
@@ -138,8 +136,8 @@ def test_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_servers_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program reads its servers in a private file: those of this process by name alone."""
+def test_in_process_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program reads its servers from a private file, in-process ones by name only."""
     needs_sdk()
     from claude_agent_sdk import create_sdk_mcp_server, tool
 
@@ -170,22 +168,22 @@ def test_servers_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_name_that_is_taken(tmp_path: Path) -> None:
-    """A server with the name of the agent's own tools is refused before anything is started."""
+def test_a_reserved_server_name(tmp_path: Path) -> None:
+    """A server named like the agent's own tools is refused before anything starts."""
     options = SpawnOptions(prompt="Go.", cwd=tmp_path, mcp_servers={"tools": {"command": "x"}})
     with pytest.raises(ConfigError, match='cannot be named "tools"'):
         cuggino.run(agent(tmp_path, tools=[object()]).spawn(options))
 
 
 def test_by_its_import_path(tmp_path: Path) -> None:
-    """It can be named by its import path, with the program that is given."""
+    """The agent can be selected by its import path, with a given program."""
     program = fake_claude(tmp_path, "")
     made = make_agent("cuggino.agents.claude_sdk:ClaudeSdkAgent", cwd=tmp_path, path=str(program))
     assert isinstance(made, ClaudeSdkAgent)
 
 
 def test_nothing_is_imported_before_a_session() -> None:
-    """The module and the agent are there without the SDK, and without its import."""
+    """The module and the agent work without importing `claude-agent-sdk`."""
     code = (
         "import sys; sys.modules['claude_agent_sdk'] = sys.modules['mcp'] = None\n"
         "from cuggino.agents.claude_sdk import ClaudeSdkAgent\n"

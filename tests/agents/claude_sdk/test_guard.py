@@ -1,4 +1,4 @@
-"""The guard of the Claude Agent SDK by itself: what it answers, whatever goes wrong."""
+"""The Claude Agent SDK guard in isolation: its responses, even to failures."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.guard import make_guard
+from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude_sdk import guard as claude_sdk_guard
 from cuggino.agents.claude_sdk.guard import SdkGate, gate_settings
-from cuggino.agents.guard import make_guard
-from cuggino.agents.guard_watch import GuardWatch
 from cuggino.errors import GuardNotLive
-from cuggino.security import hook
-from cuggino.security.roles import role_policy
-from tests.real_claude_sdk import needs_sdk
+from cuggino.guard import hook
+from cuggino.guard.roles import role_policy
+from tests.real_claude import needs_sdk
 
 Raw = dict[str, Any]
 
 
 class Gate:
-    """A gate, and the lines that it has told."""
+    """A gate and the lines it has emitted."""
 
     def __init__(self, folder: Path, **changes: Any) -> None:
         policy = role_policy("implementing", project=folder, level="roles")
@@ -46,7 +46,7 @@ class Gate:
 
     @property
     def watched(self) -> tuple[GuardWatch, list[str]]:
-        """What is read from the lines."""
+        """Return the watch and the breach after reading the lines."""
         watch = GuardWatch(self.guard.token)
         told = [
             denied.reason
@@ -57,7 +57,7 @@ class Gate:
 
 
 def test_verdicts(tmp_path: Path) -> None:
-    """A call is allowed or denied, and what denies it is told once before the program has it."""
+    """A call is allowed or denied, and a denial is emitted before the program receives it."""
     gate = Gate(tmp_path)
     assert ["allow", "deny"] == [
         gate.decision(command="echo yes > new.txt"),
@@ -69,16 +69,16 @@ def test_verdicts(tmp_path: Path) -> None:
     assert ["PreToolUse"] * 2 == [line["hook_event"] for line in gate.lines]
 
 
-def test_nothing_of_its_own_goes_to_the_program(tmp_path: Path) -> None:
-    """The token of the session stays in this process."""
+def test_the_token_stays_private(tmp_path: Path) -> None:
+    """The session's token stays in this process."""
     gate = Gate(tmp_path)
     said = [gate.ask(event, command="ls") for event in ("PreToolUse", "PermissionRequest")]
     assert gate.guard.token not in json.dumps([*said, gate.ask("UserPromptSubmit")])
     assert gate.guard.token in json.dumps(gate.lines)
 
 
-def test_requests(tmp_path: Path) -> None:
-    """What the program would ask a person about is answered by the same judge."""
+def test_permission_requests(tmp_path: Path) -> None:
+    """The same judge answers the program's permission requests."""
     gate = Gate(tmp_path)
     behaviors = [
         gate.ask("PermissionRequest", command=command)["hookSpecificOutput"]["decision"]["behavior"]
@@ -88,7 +88,7 @@ def test_requests(tmp_path: Path) -> None:
 
 
 def test_the_canary(tmp_path: Path) -> None:
-    """The question about the prompt shows that the guard is asked and judges well."""
+    """The hook on the prompt proves that the guard is called and judges correctly."""
     gate = Gate(tmp_path)
     assert {} == gate.ask("UserPromptSubmit")
     watch, _ = gate.watched
@@ -97,10 +97,8 @@ def test_the_canary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["wrong", "raises"])
-def test_a_canary_that_does_not_sing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    """A guard that judges wrongly, or not at all, blocks the prompt and ends the session."""
+def test_a_failed_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """A guard that judges wrongly, or fails, blocks the prompt and ends the session."""
     gate = Gate(tmp_path, shfmt="/bin/false")
     if fault == "raises":
         monkeypatch.setattr(hook, "answer", raising(OSError("no more files")))
@@ -122,8 +120,8 @@ ANSWERS: list[Any] = [None, {}, {"x": "y"}, {"cuggino": None}, {"cuggino": {"tok
 
 
 @pytest.mark.parametrize("said", ANSWERS, ids=str)
-def test_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
-    """A judge that answers nonsense has said no."""
+def test_an_invalid_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
+    """An invalid verdict is a denial."""
     gate = Gate(tmp_path)
     monkeypatch.setattr(hook, "answer", lambda *_given, **_named: said)
     assert "deny" == gate.decision(command="ls")
@@ -132,19 +130,19 @@ def test_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any) ->
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
 def test_a_judge_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str) -> None:
-    """A judge that raises has said no, in words for the model."""
+    """An exception in the judge is a denial with a message for the model."""
     gate = Gate(tmp_path)
     monkeypatch.setattr(hook, "answer", raising(MemoryError()))
     said = json.dumps(gate.ask(event, command="ls"))
     assert '"deny"' in said
-    assert "The guard could not judge this call" in said
+    assert "The guard could not check this call" in said
 
 
 def test_a_judge_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that takes too long has said no."""
+    """A judge that times out denies."""
     gate = Gate(tmp_path)
     monkeypatch.setattr(claude_sdk_guard, "JUDGE_SECONDS", 0.05)
-    # It blocks its thread, which no clock of ours can stand for.
+    # It blocks its thread, which virtual time cannot simulate.
     monkeypatch.setattr(hook, "answer", lambda *_given, **_named: time.sleep(0.5))
     assert "deny" == gate.decision(command="ls")
 
@@ -152,21 +150,21 @@ def test_a_judge_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "data", [None, [], {}, {"hook_event_name": 1}, {"hook_event_name": "Stop"}]
 )
-def test_questions_of_a_newer_program(tmp_path: Path, data: Any) -> None:
-    """What is not understood is not allowed."""
+def test_unknown_requests(tmp_path: Path, data: Any) -> None:
+    """Unknown requests are denied."""
     gate = Gate(tmp_path)
     said = json.dumps(asyncio.run(gate.gate.answer(data, None, {})))
     assert "allow" not in said
 
 
-def test_half_a_character(tmp_path: Path) -> None:
-    """Halves of surrogate pairs in a command are judged, not stumbled over."""
+def test_lone_surrogates(tmp_path: Path) -> None:
+    """Commands with lone surrogates are judged without errors."""
     gate = Gate(tmp_path)
     assert "deny" == gate.decision(command="echo \udc80 > .specs/task.md")
 
 
-def test_what_is_asked_for(tmp_path: Path) -> None:
-    """The program is to ask about all tools, and to run nothing that is not answered."""
+def test_the_requested_hooks(tmp_path: Path) -> None:
+    """The program must ask about all tools and run nothing unanswered."""
     needs_sdk()
     gate = Gate(tmp_path).gate
     hooks = gate.hooks()
@@ -174,12 +172,12 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     for matchers in hooks.values():
         (matcher,) = matchers
         assert (None, "block") == (matcher.matcher, matcher.on_failure)
-    # What the guard leaves to the program's rules is not allowed by a request.
+    # A request does not allow calls that the guard leaves to the program's rules.
     assert "PermissionRequest" not in replace(gate, manner="leave").hooks()
 
 
 def test_settings(tmp_path: Path) -> None:
-    """The settings given stay, but for what would loosen the guard; no program is named."""
+    """Given settings are kept unless they would loosen the guard; no program is named."""
     guard = Gate(tmp_path).guard
     given = {"disableAllHooks": True, "hooks": {"Stop": []}, "env": {"BASH_ENV": "x"}, "model": "m"}
     settings = gate_settings(guard, given, manner="allow")

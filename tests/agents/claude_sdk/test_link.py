@@ -1,4 +1,4 @@
-"""The pipe between the Claude Agent SDK and its program: what goes through, from any thread."""
+"""The pipe between the Claude Agent SDK and its program, used from any thread."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from cuggino.agents.base.wire import Json
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order, PipeTransport
-from cuggino.agents.json_values import Json
-from cuggino.sources.process_duplex import InputPipe
+from cuggino.sources.process import InputPipe
 from cuggino.testing import no_leaks
-from tests.real_claude_sdk import needs_sdk
+from tests.real_claude import needs_sdk
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def stdin() -> Iterator[InputPipe]:
 
 
 async def heard(transport: PipeTransport, count: int) -> list[Json]:
-    """The first messages that come."""
+    """Return the first messages received."""
     messages: list[Json] = []
     async for message in transport.read_messages():
         messages.append(message)
@@ -37,7 +37,7 @@ async def heard(transport: PipeTransport, count: int) -> list[Json]:
 
 
 def test_lines_from_another_thread(stdin: InputPipe) -> None:
-    """Lines come in order, whether they were put before or after the connection."""
+    """Lines arrive in order, whether written before or after connecting."""
     transport = PipeTransport(stdin)
     transport.put(b'{"n": 0}')
 
@@ -56,10 +56,10 @@ def test_lines_from_another_thread(stdin: InputPipe) -> None:
     assert not transport.is_ready()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine it is
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.binary(max_size=40) | st.text().map(str.encode), max_size=5))
 def test_any_bytes(lines: list[bytes]) -> None:
-    """Whatever the program prints, the SDK gets objects, and nothing raises."""
+    """Whatever the program prints, the SDK receives objects and nothing raises."""
     stdin = InputPipe()
     transport = PipeTransport(stdin)
     for line in [*lines, b'{"is": "last"}']:
@@ -78,8 +78,8 @@ def test_any_bytes(lines: list[bytes]) -> None:
     assert all(isinstance(message, dict) for message in asyncio.run(talk()))
 
 
-def test_halves_of_characters_stay(stdin: InputPipe) -> None:
-    """The guard sees what the program sees, halves of surrogate pairs included."""
+def test_lone_surrogates_are_kept(stdin: InputPipe) -> None:
+    """The guard receives the same text as the program, including lone surrogates."""
     transport = PipeTransport(stdin)
     transport.put(json.dumps({"command": "\udc80"}).encode())
 
@@ -92,8 +92,8 @@ def test_halves_of_characters_stay(stdin: InputPipe) -> None:
     assert [{"command": "\udc80"}] == asyncio.run(talk())
 
 
-def test_writing_waits_for_room(stdin: InputPipe) -> None:
-    """A long message goes through as fast as it is read, and messages do not mix."""
+def test_backpressure(stdin: InputPipe) -> None:
+    """A long message is written as fast as it is read, and messages do not interleave."""
     transport = PipeTransport(stdin)
     words = ["a" * 300_000, "b" * 300_000, "c"]
     got = bytearray()
@@ -120,7 +120,7 @@ def test_writing_waits_for_room(stdin: InputPipe) -> None:
 
 
 def test_a_writer_that_is_cancelled(stdin: InputPipe) -> None:
-    """A message that nobody reads can be given up, and the pipe then be closed."""
+    """Writing an unread message can be canceled, and the pipe then closed."""
     transport = PipeTransport(stdin)
 
     async def talk() -> None:
@@ -135,7 +135,7 @@ def test_a_writer_that_is_cancelled(stdin: InputPipe) -> None:
 
 
 def test_a_link_that_never_started() -> None:
-    """A link that is closed before it started leaves nothing, and does not start any more."""
+    """A link closed before its start leaves nothing behind and cannot start."""
     with no_leaks():
         stdin = InputPipe()
         errors: list[Exception] = []
@@ -148,7 +148,7 @@ def test_a_link_that_never_started() -> None:
 
 @pytest.mark.parametrize("times", range(5))
 def test_closing_at_any_time(times: int) -> None:
-    """A link that is closed while it begins ends without a word, and its thread with it."""
+    """A link closed while it starts ends silently, together with its thread."""
     needs_sdk()
     with no_leaks():
         stdin = InputPipe()

@@ -1,4 +1,4 @@
-"""A session of the Claude Agent SDK with programs that behave badly, or in a way of their own."""
+"""Claude Agent SDK sessions with misbehaving or unusual programs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 import cuggino
+from cuggino.agents.base.guard import make_guard
 from cuggino.agents.claude_sdk import stream as claude_sdk_stream
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
 from cuggino.agents.claude_sdk.stream import Program, sdk_session
-from cuggino.agents.guard import make_guard
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
 from cuggino.events import AgentMessage, GuardDenied, RateLimited, SessionEnded, ToolResult
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import RESULT
-from tests.real_claude_sdk import needs_sdk
+from tests.real_claude import needs_sdk
 
-# The bodies below are programs of their own: those that sleep for minutes have to be ended.
+# The bodies below are separate programs: those that sleep for minutes must be terminated.
 from tests.sources.subscribers import Recorder
 
 PREAMBLE = f"""
@@ -59,13 +59,13 @@ def begin(**told):
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     needs_sdk()
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def session(folder: Path, body: str, *, guarded: bool = False, **options: Any) -> Recorder:
-    """A session with a program that runs this."""
+    """Run a session with a program of this body."""
     order = Order(**{"prompt": "Go.", "env": {}, **options.pop("order", {})})
     argv = [sys.executable, "-IS", "-c", PREAMBLE + textwrap.dedent(body)]
     policy = role_policy("implementing", project=folder, level="roles")
@@ -76,7 +76,7 @@ def session(folder: Path, body: str, *, guarded: bool = False, **options: Any) -
 
 
 def test_an_answer(tmp_path: Path) -> None:
-    """The prompt is sent once the program is ready, and its input ends when nothing is owed."""
+    """The prompt is sent when the program is ready, and stdin closes when nothing is pending."""
     body = """
     assert begin() is None
     asked = read()
@@ -92,7 +92,7 @@ def test_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_long_prompt_and_a_slow_reader(tmp_path: Path) -> None:
-    """A prompt that is longer than the pipe waits for the program to read."""
+    """A prompt larger than the pipe waits for the program to read it."""
     body = """
     begin()
     time.sleep(0.3)  # the program lets the pipe fill up
@@ -104,7 +104,7 @@ def test_a_long_prompt_and_a_slow_reader(tmp_path: Path) -> None:
 
 
 def test_noise(tmp_path: Path) -> None:
-    """Lines that are no messages, or none that the SDK knows, do no harm."""
+    """Invalid lines and unknown messages are ignored."""
     body = r"""
     for noise in ("", "[]", "{", "[SandboxDebug] x", "null", '{"type": 3}', "\xff", "[" * 100000):
         print(noise, flush=True)
@@ -124,8 +124,8 @@ def test_noise(tmp_path: Path) -> None:
     assert ["still here"] == [e.text for e in done.items if isinstance(e, AgentMessage)]
 
 
-def test_more_than_the_sdk_holds(tmp_path: Path) -> None:
-    """Neither a line of many megabytes nor a thousand lines at once are too much."""
+def test_large_and_many_lines(tmp_path: Path) -> None:
+    """Lines of many megabytes and thousands of lines at once are supported."""
     body = """
     begin()
     for number in range(1000):
@@ -157,7 +157,7 @@ line(**RESULT)
 
 
 def test_a_verdict_comes_before_its_result(tmp_path: Path) -> None:
-    """A call that is denied is told before the program can tell its result."""
+    """A denial is emitted before the program can report the result."""
     done = session(tmp_path, GUARDED, guarded=True).wait()
     assert (None, True) == (done.error, done.completed)
     seen = [e.tag for e in done.items if isinstance(e, GuardDenied | ToolResult)]
@@ -165,7 +165,7 @@ def test_a_verdict_comes_before_its_result(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_ask(tmp_path: Path) -> None:
-    """A guarded session whose program has not asked at the start ends before it begins."""
+    """A guarded session ends before its start if the program did not call the hook."""
     body = 'begin(); read(); line(type="system", subtype="init"); time.sleep(600)'
     done = session(tmp_path, body, guarded=True).wait()
     assert isinstance(done.error, GuardNotLive)
@@ -173,7 +173,7 @@ def test_a_program_that_does_not_ask(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_too_old_to_be_guarded(tmp_path: Path) -> None:
-    """A program that would run what is not answered gets no prompt."""
+    """A program that would run unanswered calls gets no prompt."""
     done = session(tmp_path, "begin(x=1); read(); time.sleep(600)", guarded=True).wait()
     assert isinstance(done.error, GuardNotLive)
     assert "on_failure" in done.error.message
@@ -181,7 +181,7 @@ def test_a_program_that_is_too_old_to_be_guarded(tmp_path: Path) -> None:
 
 
 def test_a_program_that_refuses(tmp_path: Path) -> None:
-    """What the program refuses to begin with is told."""
+    """A refusal to start is reported."""
     body = """
     asked = read()
     response = {"subtype": "error", "request_id": asked["request_id"], "error": "not today"}
@@ -197,9 +197,9 @@ def test_a_program_that_refuses(tmp_path: Path) -> None:
 def test_a_program_that_does_not_listen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives_on: bool
 ) -> None:
-    """A program that closes its input ends by itself, or is ended soon; its own words count."""
+    """A program that closes its input exits or is terminated soon; its own message counts."""
     monkeypatch.setattr(claude_sdk_stream, "LOST_SECONDS", 0.3 if lives_on else 60.0)
-    # It stays until its lost link is noticed, or goes by itself a moment after.
+    # It stays until the lost link is detected, or exits shortly after.
     rest = "time.sleep(600)" if lives_on else "time.sleep(0.1); sys.exit('I am ill')"
     done = session(
         tmp_path, f"begin(); os.close(0); {rest}", order={"prompt": "x" * 2_000_000}
@@ -210,10 +210,10 @@ def test_a_program_that_does_not_listen(
     assert ["SessionEnded"] == [event.tag for event in done.items]
 
 
-def test_a_link_that_fails_behind_the_answer(
+def test_a_link_that_fails_after_the_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the answer is there a failure of the SDK is none of the session, which ends soon."""
+    """After the answer, a failure of the SDK does not fail the session, which ends soon."""
 
     class Failing(ClaudeSdkLink):
         def put(self, line: bytes) -> None:
@@ -228,14 +228,14 @@ def test_a_link_that_fails_behind_the_answer(
 
 
 def test_a_crash(tmp_path: Path) -> None:
-    """A program that ends without a result has crashed, with its last words."""
+    """A program that ends without a result has crashed; the error shows the end of stderr."""
     done = session(tmp_path, "begin(); print('ouch', file=sys.stderr); sys.exit(3)").wait()
     assert isinstance(done.error, AgentFailed)
     assert ("crash", "claude exited with code 3: ouch") == (done.error.reason, done.error.message)
 
 
 def test_a_usage_limit(tmp_path: Path) -> None:
-    """A limit that is known by the program's words is told before the end."""
+    """A limit recognized by its message is emitted before the end."""
     body = """
     begin()
     line(**{**RESULT, "is_error": True, "result": "You've hit your usage limit."})
@@ -246,14 +246,14 @@ def test_a_usage_limit(tmp_path: Path) -> None:
     assert [RateLimited(status="rejected")] == done.items[-2:-1]
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
-    """Where there is no program nothing is told but that."""
+def test_a_missing_program(tmp_path: Path) -> None:
+    """A missing program is the only thing reported."""
     done = session(tmp_path, "", argv=[str(tmp_path / "nothing")]).wait()
     assert (True, []) == (isinstance(done.error, AgentNotFound), done.items)
 
 
-def test_a_sdk_that_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An SDK that cannot be imported ends the session, and says why."""
+def test_a_broken_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An SDK that cannot be imported ends the session with the reason."""
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     done = session(tmp_path, "time.sleep(600)").wait()
     assert isinstance(done.error, AgentFailed)

@@ -1,4 +1,4 @@
-"""A session of the Claude Agent SDK and whoever listens to it: on which thread, and until when."""
+"""Subscribers of a Claude Agent SDK session: threads and disposal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["nothing_is_left"]
 
 
 def test_the_scheduler(tmp_path: Path) -> None:
-    """All events come on the scheduler that is given."""
+    """All events are emitted on the given scheduler."""
     lane = EventLoopScheduler(lambda target: threading.Thread(target=target, name="lane"))
     done = session(tmp_path, "begin(); say('here'); line(**RESULT)", scheduler=lane).wait()
     threads = [thread.name for thread in done.threads]
@@ -26,7 +26,7 @@ def test_the_scheduler(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["GuardDenied", "ToolResult", "SystemMessage"])
 def test_a_subscriber_that_fails(tmp_path: Path, tag: str) -> None:
-    """What a subscriber raises ends the session and comes back to it."""
+    """An exception in a subscriber ends the session and reaches the caller."""
     failure = ValueError("mine")
 
     def fail(event: Any) -> None:
@@ -39,7 +39,7 @@ def test_a_subscriber_that_fails(tmp_path: Path, tag: str) -> None:
 
 
 def test_a_subscriber_that_disposes(tmp_path: Path) -> None:
-    """A subscriber that disposes in the midst of its events hears no more of them."""
+    """A subscriber that disposes during an event receives no more."""
     body = "begin(); say('one'); say('two'); time.sleep(600)"
     held: list[Recorder] = []
     ready = threading.Event()

@@ -1,4 +1,4 @@
-"""The agent for the Codex CLI without the program itself."""
+"""The agent for the Codex CLI, with a fake program."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino.agents import GuardedAgent, InteractiveOptions, SpawnOptions, capabilities_of
+from cuggino.agents import InteractiveOptions, SpawnOptions
 from cuggino.agents.codex.agent import CodexAgent, native_program
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent, SessionEnded
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.testing import no_leaks
 
 THREAD = "01a1fbfc-897a-7b22-a66b-cd975e9b42de"
@@ -62,7 +62,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def play(tmp_path: Path, **options: Any) -> dict[str, Any]:
-    """What the program was given."""
+    """Return the recorded invocation of the program."""
     agent = CodexAgent(path=script(tmp_path / "codex", FAKE), env=environment(tmp_path))
     given = SpawnOptions(**{"prompt": "go", "cwd": tmp_path, **options})
     events: list[LlmAgentEvent] = []
@@ -78,17 +78,16 @@ def settings(argv: list[str]) -> dict[str, Any]:
     return tomllib.loads("\n".join(pairs))
 
 
-def test_what_it_can() -> None:
-    """It tells what it can do, and its methods agree."""
+def test_capabilities() -> None:
+    """The reported capabilities match the methods."""
     agent = CodexAgent()
-    assert isinstance(agent, GuardedAgent)
-    told = capabilities_of(agent)
+    told = agent.capabilities
     assert ("calls", True, True, "tokens") == (told.guard, told.mcp, told.resume, told.cost)
-    assert (agent.can_resume, False, False) == (told.resume, told.sandbox, told.deltas)
+    assert (False, False) == (told.sandbox, told.deltas)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    """The prompt is on standard input; nothing asks, updates or reports."""
+    """The prompt is passed on standard input; questions, updates and telemetry are disabled."""
     told = play(tmp_path, prompt="-go /x", system_prompt="be brief", model="m")
     argv, given = told["argv"], settings(told["argv"])
     assert not any("be brief" in word for word in argv)
@@ -101,7 +100,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 
 def test_unattended(tmp_path: Path) -> None:
-    """With leave to use its tools it runs without Codex's sandbox; variables reach the tools."""
+    """With tools allowed it runs without Codex's sandbox; variables reach the tools."""
     told = play(tmp_path, dangerously_skip_permissions=True, env={"CUGGINO_X": "1", "OTHER": "2"})
     assert "--dangerously-bypass-approvals-and-sandbox" in told["argv"]
     assert "read-only" not in told["argv"]
@@ -110,7 +109,7 @@ def test_unattended(tmp_path: Path) -> None:
 
 
 def test_resumed(tmp_path: Path) -> None:
-    """A session is gone on with by its id, and keeps the system prompt that it has."""
+    """A session is resumed by its id and keeps its system prompt."""
     told = play(tmp_path, resume_session_id=THREAD.upper(), system_prompt="another")
     assert ["exec", "--sandbox", "read-only", "resume", "--json"] == told["argv"][:5]
     assert [THREAD, "-"] == told["argv"][-2:]
@@ -120,7 +119,7 @@ def test_resumed(tmp_path: Path) -> None:
 def test_a_program_that_does_not_run_the_hook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guarded session is not begun with it."""
+    """A guarded session does not start if the program ignores the hook."""
     agent = CodexAgent(path=script(tmp_path / "codex", FAKE), env=environment(tmp_path))
     policy = role_policy("implementing", project=tmp_path, level="roles")
     temporary = tmp_path / "temporary"
@@ -134,8 +133,10 @@ def test_a_program_that_does_not_run_the_hook(
 
 
 def test_a_program_that_runs_the_hook(tmp_path: Path) -> None:
-    """A guard can be tried out with it, and a session in its own terminal is begun with the hook
-    in the environment that the guard needs."""
+    """The guard can be checked, and an interactive session starts with the hook.
+
+    The environment contains the variables of the guard.
+    """
     program = script(tmp_path / "codex", FAKE.replace("import json", LIVE + "import json"))
     agent = CodexAgent(path=program, env={**environment(tmp_path), "BASH_ENV": "evil"})
     policy = role_policy("implementing", project=tmp_path, level="roles")
@@ -153,7 +154,7 @@ def test_a_program_that_runs_the_hook(tmp_path: Path) -> None:
 
 
 def test_in_a_terminal(tmp_path: Path) -> None:
-    """The terminal is handed over with the system prompt; the exit code comes back."""
+    """An interactive session gets the system prompt and returns the exit code."""
     program = script(tmp_path / "codex", f"{FAKE}sys.exit(3)\n")
     agent = CodexAgent(path=program, env=environment(tmp_path))
     asked = InteractiveOptions(cwd=tmp_path, system_prompt="be brief")
@@ -171,21 +172,21 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     ],
 )
 def test_other_programs(tmp_path: Path, text: str, expected: str) -> None:
-    """An older one and a stranger are not taken."""
+    """An outdated program and an unrelated one are refused."""
     program = script(tmp_path / "codex", f"#!/bin/sh\necho '{text}'\n")
     with pytest.raises(AgentNotFound, match=expected):
         CodexAgent(path=program, env=environment(tmp_path)).check()
 
 
 def test_no_program(tmp_path: Path) -> None:
-    """A program that is not there is said so, with how to come by it."""
+    """A missing program is reported with installation advice."""
     with pytest.raises(AgentNotFound) as caught:
         CodexAgent(path=tmp_path / "none", env=environment(tmp_path)).check()
     assert "npm install" in str(caught.value.hint)
 
 
 def test_a_crash(tmp_path: Path) -> None:
-    """A program that dies is a crash with its last words."""
+    """A program that dies is a crash, reported with the end of stderr."""
     text = "#!/bin/sh\ncase $1 in --version) echo codex-cli 0.169.0;; *) echo oh no >&2; exit 7;; "
     agent = CodexAgent(path=script(tmp_path / "codex", text + "esac\n"), env=environment(tmp_path))
     with pytest.raises(AgentFailed, match="oh no") as caught:
@@ -195,7 +196,7 @@ def test_a_crash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_behind_the_launcher_of_npm(tmp_path: Path, nested: bool) -> None:
-    """The program itself is started, wherever npm has put it."""
+    """The native program is started instead of npm's launcher, wherever npm installed it."""
     scope = tmp_path / "node_modules" / "@openai"
     launcher = script(scope / "codex" / "bin" / "codex.js", "// starts the program\n")
     link = tmp_path / "bin" / "codex"
@@ -224,7 +225,7 @@ def test_programs_for_several_machines(
     machine: str,
     expected: str | None,
 ) -> None:
-    """Of several that are installed the one for this machine is started, or else the launcher."""
+    """Of several installed programs the one for this platform is started, else the launcher."""
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(platform, "machine", lambda: machine)
     launcher = script(tmp_path / "@openai" / "codex" / "bin" / "codex.js", "")

@@ -1,4 +1,4 @@
-"""What the Codex CLI is given on its command line, as its own reader of TOML understands it."""
+"""Command-line settings for the Codex CLI, checked with a TOML parser."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ VALUES = st.recursive(
 
 
 def given_by(words: list[str]) -> dict[str, Any]:
-    """The settings that the arguments give."""
+    """Return the settings in the arguments."""
     assert ["-c"] * (len(words) // 2) == words[::2]
     return tomllib.loads("\n".join(words[1::2]))
 
 
 @given(VALUES)
 def test_every_value_arrives(value: Any) -> None:
-    """What is written is read again as it was, but for halves of surrogate pairs."""
+    """Values round-trip, except for lone surrogates."""
     assert value == tomllib.loads(f"x={toml(value)}")["x"]
 
 
 def test_texts_that_are_easily_lost() -> None:
-    """Quotes, controls, DEL, letters beyond the first plane arrive; a stray surrogate does not."""
+    """Quotes, controls, DEL and astral characters round-trip; a lone surrogate does not."""
     text = "\"'\\ \x00\x1b\x7f\n\t Ünï 😀"
     assert {"a": text} == given_by(override("a", text))
     assert {"a": "?"} == given_by(override("a", "\ud800"))
 
 
-def test_what_is_none_is_left_out() -> None:
+def test_none_is_omitted() -> None:
     """TOML has no null."""
     assert '{"a"=1,"c"=[]}' == toml({"a": 1, "b": None, "c": [None]})
 
 
 def test_servers() -> None:
-    """Servers are taken as Claude Code's are; what may be used unasked is said by name."""
+    """Servers have the format of Claude Code's; tools usable without asking are listed by name."""
     local = {"type": "stdio", "command": "run", "args": ["x"], "env": {"A": "b"}}
     remote = {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {"X": "y"}}
     rules = ["mcp__local__get", "mcp__remote", "Bash"]
@@ -94,15 +94,15 @@ CUSTOM = 'model_provider = "own"\n[model_providers.own]\nname = "own"\n'
     ],
 )
 def test_retries_are_bounded(tmp_path: Path, config: str, expected: set[str]) -> None:
-    """A provider of the user's own gets the bounds that it does not have yet."""
+    """The user's own provider gets the retry limits that it lacks."""
     (tmp_path / "config.toml").write_text(config)
     words = given_by(retries({"CODEX_HOME": str(tmp_path)}))
     assert set(expected) == set(words.get("model_providers", {}).get("own", {}))
 
 
 @pytest.mark.parametrize("text", ["be brief", 'ü"' * codex_config.LONGEST_ARGUMENT])
-def test_what_is_private(tmp_path: Path, text: str) -> None:
-    """It is in a private file as long as it is needed, and in no argument."""
+def test_private_settings(tmp_path: Path, text: str) -> None:
+    """Private settings are in a temporary private file and in no argument."""
     env = {"CODEX_HOME": str(tmp_path / "codex")}
     settings = {"developer_instructions": text, "mcp_servers": {"a": {"env": {"K": "secret"}}}}
     with private(settings, env) as words:
@@ -115,8 +115,8 @@ def test_what_is_private(tmp_path: Path, text: str) -> None:
         assert [] == words
 
 
-def test_a_profile_of_the_users(tmp_path: Path) -> None:
-    """It stays in force: what is short is an argument then, and no file is written."""
+def test_a_profile_of_the_user(tmp_path: Path) -> None:
+    """The user's profile stays in force: short settings are arguments, and no file is written."""
     (tmp_path / "config.toml").write_text('profile = "mine"\n')
     env = {"CODEX_HOME": str(tmp_path)}
     with private({"developer_instructions": "be brief"}, env) as words:
@@ -133,13 +133,13 @@ def test_a_profile_of_the_users(tmp_path: Path) -> None:
         ({"url": "u", "headers": {"Authorization": "x"}}, True),
     ],
 )
-def test_whether_servers_hold_secrets(told: dict[str, object], expected: bool) -> None:
+def test_servers_with_secrets(told: dict[str, object], expected: bool) -> None:
     """Variables and headers may be keys."""
     assert expected == holds_secrets(server_table({"a": told}, approved=True))
 
 
-def test_no_place_for_it(tmp_path: Path) -> None:
-    """Where that file cannot be written the session is not begun."""
+def test_an_unwritable_settings_file(tmp_path: Path) -> None:
+    """If the private file cannot be written, the session does not start."""
     (tmp_path / "file").touch()
     env = {"CODEX_HOME": str(tmp_path / "file")}
     with (
@@ -150,6 +150,6 @@ def test_no_place_for_it(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_the_program(tmp_path: Path) -> None:
-    """It is the one that is named, otherwise one in the home of whoever runs it."""
+    """The folder is the configured one, otherwise one in the user's home."""
     assert tmp_path / "own" == codex_home({"CODEX_HOME": str(tmp_path / "own"), "HOME": "/x"})
     assert tmp_path / ".codex" == codex_home({"HOME": str(tmp_path)})

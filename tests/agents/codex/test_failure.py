@@ -1,4 +1,4 @@
-"""Which error a session of the Codex CLI ended with."""
+"""Errors of Codex CLI sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("message", "expected"), MESSAGES)
 def test_messages(message: str, expected: str) -> None:
-    """The words of a failed turn have their reason, and a hint where the user can act."""
+    """The message of a failed turn determines the reason, with a hint if the user can act."""
     line = json.dumps({"type": "turn.failed", "error": {"message": message}}).encode()
     _, ended, error = read([line], exit_code=1)
     assert isinstance(error, AgentFailed)
@@ -52,7 +52,7 @@ def test_messages(message: str, expected: str) -> None:
 
 
 def test_a_usage_limit() -> None:
-    """A usage limit is a quota, lifted at the time that is told in the program's own zone."""
+    """A usage limit is a quota error whose reset time is in the program's time zone."""
     there = timezone(timedelta(hours=2))
     session = CodexSession(zone=lambda: there)
     for line in capture("quota"):
@@ -65,7 +65,7 @@ def test_a_usage_limit() -> None:
 
 
 def test_a_limit_without_a_time() -> None:
-    """A usage limit without a time is a quota without one."""
+    """A usage limit without a time is a quota error without one."""
     line = b'{"type":"turn.failed","error":{"message":"You\xe2\x80\x99ve hit your usage limit."}}'
     _, _, error = read([line], exit_code=1)
     assert isinstance(error, QuotaExceeded)
@@ -85,7 +85,7 @@ def test_a_limit_without_a_time() -> None:
     ],
 )
 def test_ended_early(stderr: str, code: int, reason: str) -> None:
-    """A program that ended before its turn is known by its last words, not by its warnings."""
+    """A program that exits before its turn is classified by its last error, not its warnings."""
     said = f"WARNING: proceeding, even though idle timeout\n{stderr}\n"
     error = ended_early("codex", exit_code=code, stderr_tail=said)
     assert reason == error.reason

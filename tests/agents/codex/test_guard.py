@@ -1,4 +1,4 @@
-"""How the verdicts of a session of the Codex CLI are watched over."""
+"""Watching the guard verdicts of a Codex CLI session."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import json
 import shlex
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from cuggino.agents.base.guard import not_live
 from cuggino.agents.codex import guard as codex_guard
-from cuggino.agents.codex.guard import CodexGuard, make_codex_guard
+from cuggino.agents.codex.guard import CodexGuard, CodexWatch, make_codex_guard
 from cuggino.agents.codex.hook import decide, in_bash
-from cuggino.agents.codex.watch import CodexWatch
 from cuggino.agents.codex.wire import CodexSession
-from cuggino.agents.guard import not_live
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, PingEvent, ToolCall, ToolResult
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from tests.agents.codex.test_wire import NOW, item
 
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[CodexGuard]:
     policy = role_policy("implementing", project=tmp_path, level="roles")
-    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"})
-    yield made
-    made.log.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        yield make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, stack)
 
 
 def log(guard: CodexGuard, **verdict: Any) -> None:
@@ -47,7 +46,7 @@ def allowed(guard: CodexGuard, tool: str, given: Any) -> None:
 
 
 def ran(guard: CodexGuard, command: str) -> bytes:
-    """The line of a command as the hook has put it."""
+    """Return the line of a command as rewritten by the hook."""
     project = guard.guard.policy.project
     words = shlex.join(["/bin/bash", "-lc", in_bash(command, guard.bash, project)])
     return item("started", id="item_0", type="command_execution", command=words)
@@ -58,7 +57,7 @@ def session(guard: CodexGuard) -> CodexSession:
 
 
 def broken(guard: CodexGuard, *lines: bytes) -> str:
-    """Why the session must end, empty when it need not."""
+    """Return why the session must end, or ""."""
     watched = session(guard)
     for line in lines:
         watched.feed(line, now=NOW)
@@ -67,7 +66,7 @@ def broken(guard: CodexGuard, *lines: bytes) -> str:
 
 
 def test_a_judged_command(guard: CodexGuard) -> None:
-    """It is told as the model gave it."""
+    """A judged command is emitted as the model gave it."""
     alive(guard)
     allowed(guard, "Bash", {"command": "echo 'a b'"})
     watched = session(guard)
@@ -77,7 +76,7 @@ def test_a_judged_command(guard: CodexGuard) -> None:
 
 
 def test_a_denied_call(guard: CodexGuard) -> None:
-    """It is told with the next line, once, between its call and its result."""
+    """A denied call is emitted once, with the next line, between its call and its result."""
     alive(guard)
     given: Any = {"command": "touch .git/x"}
     told = {"tool": "Bash", "input": given, "tool_use_id": "c1", "part": "touch", "reason": "no"}
@@ -93,8 +92,8 @@ def test_a_denied_call(guard: CodexGuard) -> None:
     assert [PingEvent(timestamp=NOW)] == watched.feed(line, now=NOW)
 
 
-def test_a_verdict_that_is_half_written(guard: CodexGuard) -> None:
-    """It is read when it is complete."""
+def test_an_incomplete_verdict(guard: CodexGuard) -> None:
+    """A verdict is read once it is complete."""
     watch = CodexWatch(guard)
     alive(guard)
     whole = guard.log.read_bytes()
@@ -107,7 +106,7 @@ def test_a_verdict_that_is_half_written(guard: CodexGuard) -> None:
 
 
 def test_without_the_canary(guard: CodexGuard) -> None:
-    """A session whose hook did not answer at its start ends with the first that it does."""
+    """A session without a response of the hook at its start ends at its first action."""
     message = item("completed", id="item_0", type="agent_message", text="hi")
     warning = item("completed", id="item_0", type="error", message="no metadata")
     assert "at the start" in broken(guard, message)
@@ -115,16 +114,16 @@ def test_without_the_canary(guard: CodexGuard) -> None:
     assert "" == broken(guard, warning, b'{"type":"turn.started"}')
 
 
-def test_a_canary_that_does_not_sing(guard: CodexGuard) -> None:
-    """What it says instead is why the session ends; words without the token count for nothing."""
+def test_a_failed_canary(guard: CodexGuard) -> None:
+    """The canary's message is why the session ends; messages without the token are ignored."""
     log(guard, canary="the parser is gone")
     assert "the parser is gone" in broken(guard, b'{"type":"turn.started"}')
     guard.log.write_text('{"token":"other","canary":"live"}\nnoise\n')
     assert "at the start" in broken(guard, b'{"type":"turn.completed","usage":{}}')
 
 
-def test_what_ran_without_a_verdict(guard: CodexGuard) -> None:
-    """Commands, changes of files and calls of servers for which there is none end the session."""
+def test_calls_without_a_verdict(guard: CodexGuard) -> None:
+    """Commands, file changes and server calls without a verdict end the session."""
     alive(guard)
     allowed(guard, "Bash", {"command": "ls"})
     allowed(guard, "MultiEdit", {"edits": [{"file_path": "a.txt"}]})
@@ -142,7 +141,7 @@ def test_what_ran_without_a_verdict(guard: CodexGuard) -> None:
 
     for line in (ran(guard, "ls"), change(f"{project}/a.txt"), call("get")):
         assert "" == broken(guard, line)
-    # The hook is told of other letters than the user has given the server, or the server its tool.
+    # The hook receives names of servers and tools with replaced characters.
     for line in (call("resolve-id"), call("list.all", "other-srv")):
         assert "" == broken(guard, line)
     for line in (ran(guard, "ls -l"), plain, change(f"{project}/b.txt"), call("put")):
@@ -153,7 +152,7 @@ def test_what_ran_without_a_verdict(guard: CodexGuard) -> None:
         assert "verdict" in broken(guard, line)
 
 
-def test_without_its_log(guard: CodexGuard) -> None:
+def test_without_the_verdict_log(guard: CodexGuard) -> None:
     """A session whose verdicts cannot be read ends."""
     watched = session(guard)
     guard.log.unlink()
@@ -162,37 +161,37 @@ def test_without_its_log(guard: CodexGuard) -> None:
 
 
 def test_the_settings_of_the_project_are_protected(guard: CodexGuard) -> None:
-    """The folders in which Codex looks for them are so for every role."""
+    """The folders of Codex's project settings are protected for every role."""
     assert {".codex", ".agents"} <= set(guard.guard.policy.protected)
 
 
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_the_log_is_protected(tmp_path: Path, level: Any) -> None:
-    """No call may write the file of verdicts, or put another one in its place."""
+    """No call may write or replace the verdict log."""
     policy = role_policy("implementing", project=tmp_path, level=level)
-    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"})
-    place = str(made.log)
-    asked: list[tuple[str, dict[str, Any]]] = [
-        ("Bash", {"command": text})
-        for text in (f"echo x >> {place}", f"cp a {place}", f"rm {place}", f"cat {place}")
-    ]
-    asked.append(("apply_patch", {"command": f"*** Update File: {place}\n+x"}))
-    held = made.guard
-    try:
+    with ExitStack() as stack:
+        made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, stack)
+        place = str(made.log)
+        asked: list[tuple[str, dict[str, Any]]] = [
+            ("Bash", {"command": text})
+            for text in (f"echo x >> {place}", f"cp a {place}", f"rm {place}", f"cat {place}")
+        ]
+        asked.append(("apply_patch", {"command": f"*** Update File: {place}\n+x"}))
+        held = made.guard
         for name, given in asked:
             data = {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given}
             data |= {"cwd": str(tmp_path)}
             _, own = decide(data, held.policy, shfmt=held.shfmt, token=held.token, bash=made.bash)
             expected = "allow" if given["command"].startswith("cat") else "deny"
             assert expected == own["decision"], given
-    finally:
-        made.log.unlink()
+    assert not made.log.exists()
 
 
 def test_without_a_guard_there_is_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guard that cannot be made leaves no file behind."""
+    """A guard that cannot be created leaves no file behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(codex_guard, "make_guard", Mock(side_effect=not_live("no")))
-    with pytest.raises(GuardNotLive):
-        make_codex_guard(role_policy("implementing", project=tmp_path, level="roles"), {})
+    policy = role_policy("implementing", project=tmp_path, level="roles")
+    with pytest.raises(GuardNotLive), ExitStack() as stack:
+        make_codex_guard(policy, {}, stack)
     assert [] == list(tmp_path.iterdir())

@@ -1,10 +1,11 @@
-"""The program that the Codex CLI asks before each call."""
+"""The hook program that the Codex CLI runs before each call."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,20 @@ from cuggino.agents.codex.hook import (
     decide,
     in_bash,
     judged_command,
-    patched_files,
 )
-from cuggino.security.roles import role_policy
+from cuggino.guard.patches import patched_files
+from cuggino.guard.roles import role_policy
 
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Any:
     policy = role_policy("implementing", project=tmp_path, level="roles")
-    made = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, servers=("my-srv",))
-    yield made
-    made.log.unlink()
+    with ExitStack() as stack:
+        yield make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, stack, servers=("my-srv",))
 
 
 def ask(guard: CodexGuard, **data: Any) -> tuple[int, Any, str]:
-    """The exit code, what was printed, and the words of a failure."""
+    """Return the exit code, the parsed output and the error message."""
     project = guard.guard.policy.project
     asked = {"hook_event_name": "PreToolUse", "tool_use_id": "c1", "cwd": project, **data}
     done = subprocess.run(
@@ -54,13 +54,13 @@ def verdicts(guard: CodexGuard) -> list[Any]:
 
 
 def test_the_canary(guard: CodexGuard) -> None:
-    """At the start of a session it says in its log that it lives."""
+    """At the start of a session the hook logs its canary."""
     assert (0, {}, "") == ask(guard, hook_event_name="SessionStart")
     assert [{"token": guard.guard.token, "canary": "live"}] == verdicts(guard)
 
 
-def test_a_command_that_may_pass(guard: CodexGuard) -> None:
-    """It runs in the bash that it was judged for, and its verdict is logged."""
+def test_an_allowed_command(guard: CodexGuard) -> None:
+    """An allowed command runs in the bash that it was judged for, and its verdict is logged."""
     command = "echo 'it''s' \"$0\""
     code, said, _ = ask(guard, tool_name="Bash", tool_input={"command": command})
     own = said["hookSpecificOutput"]
@@ -75,8 +75,8 @@ def test_a_command_that_may_pass(guard: CodexGuard) -> None:
     )
 
 
-def test_a_call_that_is_denied(guard: CodexGuard) -> None:
-    """It is told why; the same reason is logged."""
+def test_a_denied_call(guard: CodexGuard) -> None:
+    """The same reason is returned and logged."""
     code, said, _ = ask(guard, tool_name="Bash", tool_input={"command": "touch .git/x"})
     own = said["hookSpecificOutput"]
     assert (0, "deny") == (code, own["permissionDecision"])
@@ -106,7 +106,7 @@ def test_a_call_that_is_denied(guard: CodexGuard) -> None:
     ],
 )
 def test_calls(guard: CodexGuard, name: str, given: Any, expected: str | None) -> None:
-    """Each kind of call is judged by what it writes; what is not known is denied."""
+    """Each kind of call is judged by its writes; unknown calls are denied."""
     code, said, _ = ask(guard, tool_name=name, tool_input=given)
     assert (0, expected) == (code, decision(said))
 
@@ -114,10 +114,10 @@ def test_calls(guard: CodexGuard, name: str, given: Any, expected: str | None) -
 @pytest.mark.parametrize(
     ("path", "expected"), [("a.png", "allow"), ("/etc/a.png", "deny"), ("../a.png", "deny")]
 )
-def test_roles_that_read_the_project_alone(
+def test_reads_limited_to_the_project(
     guard: CodexGuard, tmp_path: Path, path: str, expected: str
 ) -> None:
-    """Their file tools read nothing else."""
+    """File tools of limited roles cannot read outside the project."""
     policy = role_policy("verify", project=tmp_path, level="roles")
     data = {"hook_event_name": "PreToolUse", "tool_name": "view_image", "cwd": str(tmp_path)}
     asked = {**data, "tool_input": {"path": path}}
@@ -127,15 +127,15 @@ def test_roles_that_read_the_project_alone(
 
 
 @pytest.mark.parametrize("event", ["Stop", None])
-def test_what_it_cannot_judge(guard: CodexGuard, event: Any) -> None:
-    """It fails without a word, and the shell around it says no."""
+def test_unreadable_events(guard: CodexGuard, event: Any) -> None:
+    """The hook fails silently, and the surrounding shell denies."""
     code, said, words = ask(guard, hook_event_name=event)
     assert (2, None) == (code, said)
-    assert "could not judge" in words
+    assert "could not check" in words
 
 
-def test_without_its_log(guard: CodexGuard) -> None:
-    """A verdict that cannot be logged is a no."""
+def test_without_the_verdict_log(guard: CodexGuard) -> None:
+    """A verdict that cannot be logged is a denial."""
     log = guard.log.read_bytes()
     guard.log.unlink()
     code, said, _ = ask(guard, tool_name="Bash", tool_input={"command": "ls"})
@@ -145,7 +145,7 @@ def test_without_its_log(guard: CodexGuard) -> None:
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_every_shell_runs_the_same(tmp_path: Path, shell: str) -> None:
-    """What another shell would read otherwise is read by bash, in the folder of the verdict."""
+    """Syntax that differs between shells is run by bash, in the folder of the verdict."""
     folder = tmp_path / "it's -x"
     folder.mkdir()
     command = "echo $'a\\'; echo two #'; pwd; cd - || exit 7"
@@ -159,13 +159,13 @@ def test_every_shell_runs_the_same(tmp_path: Path, shell: str) -> None:
 
 
 def test_a_command_without_a_folder(guard: CodexGuard) -> None:
-    """A command of which it is not known where it would run is not run."""
+    """A command without a known working directory is denied."""
     code, said, _ = ask(guard, tool_name="Bash", tool_input={"command": "ls"}, cwd="p")
     assert (2, None) == (code, said)
 
 
 def test_files_of_a_patch() -> None:
-    """Every file is found that the program could take for one."""
+    """Every file that the program could recognize is found."""
     patch = "\n".join(
         [
             "*** Begin Patch",
@@ -181,7 +181,7 @@ def test_files_of_a_patch() -> None:
 
 
 def test_names_of_servers() -> None:
-    """A server is called as it is configured, the longest that fits."""
+    """A tool belongs to the configured server with the longest matching name."""
     servers = ["a", "a-b", "a-b__c"]
     name = common_call("mcp__a_b__c__d", {}, servers=servers).tool
     assert "mcp__a-b__c__d" == name

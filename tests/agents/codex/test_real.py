@@ -1,121 +1,104 @@
-"""The real Codex CLI against a scripted model: what it does is what is told."""
+"""The real Codex CLI: conformance, and its own features."""
 
 from __future__ import annotations
 
 import re
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from cuggino.errors import AgentFailed
-from cuggino.events import (
-    AgentMessage,
-    PingEvent,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import Text, Thought, Tool
-from tests.real_codex import (
-    CODE_MODEL,
-    VERSION,
-    Codex,
-    bash,
-    codex,
-    codex_cli,
-    create,
-    patch,
-)
-
-__all__ = ["codex", "codex_cli"]
-
-pytestmark = pytest.mark.real_agent
+from cuggino.errors import AgentFailed, GuardNotLive
+from cuggino.events import AgentMessage, GuardDenied, SystemMessage, ToolCall, ToolResult
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from tests.agents.arenas import RealSuite
+from tests.file_server import MCP_SERVER
+from tests.model_script import ApiError, Drop, Hang, Message, Text, Tool, always, replies
+from tests.real_codex import CODE_MODEL, VERSION, Codex, bash, create, patch
+from tests.real_program import NOBODY, SPEC
 
 
-def test_a_session(codex: Codex) -> None:
-    """Text, thoughts, calls and results come in order, files are really written, tokens add up."""
+class TestAgent(RealSuite, AgentConformance):
+    kind = Codex
+
+
+class TestFailures(RealSuite, FailureConformance):
+    kind = Codex
+
+
+class TestGuard(RealSuite, GuardConformance):
+    kind = Codex
+    exempt = MappingProxyType(
+        {
+            "test_verifying": "it reads with its shell, which may read elsewhere",
+            "test_rewriting_hook": "the replaced command runs before the session ends",
+        }
+    )
+
+
+def test_version(codex: Codex) -> None:
+    """The version is the installed one."""
+    assert VERSION == codex.agent(NOBODY).check()
+
+
+def test_patches(codex: Codex) -> None:
+    """A patch is one call for each of its files."""
     done = codex.run(
-        [Thought("Hm."), Text("Now <NOTE>I begin</NOTE>."), bash("echo 1")],
         create("new.txt", "new"),
         patch("*** Update File: app.py", "@@", "-old = 1", "+new = 2", "*** Delete File: new.txt"),
-        bash("echo 2 >&2; exit 3"),
     )
     assert done.error is None
     assert ("new = 2\n", None) == (codex.read("app.py"), codex.read("new.txt"))
-    assert ["Hm."] == [thought.text for thought in done.of(Thinking)]
-    said = done.of(AgentMessage)
-    assert ["Now <NOTE>I begin</NOTE>.", "<DONE>done</DONE>"] == [message.text for message in said]
-    assert 2 == len({message.message_id for message in said} - {None})
     calls = done.of(ToolCall)
-    assert ["Bash", "Write", "Edit", "Edit", "Bash"] == [call.name for call in calls]
-    assert {"command": "echo 1"} == calls[0].input
-    assert {"file_path": codex.path("new.txt"), "kind": "add"} == calls[1].input
-    results = {result.name: result for result in done.of(ToolResult)}
-    assert [call.id for call in calls] == list(results)
-    assert [False] * 4 + [True] == [results[call.id].is_error for call in calls]
-    assert "2\n" == results[calls[-1].id].output
-    assert Usage(input_tokens=5000, output_tokens=500) == done.ended.usage
-    assert ("completed", None) == (done.ended.outcome, done.ended.cost_usd)
-    assert done.of(PingEvent)
+    assert ["Write", "Edit", "Edit"] == [call.name for call in calls]
+    assert {"file_path": codex.path("new.txt"), "kind": "add"} == calls[0].input
 
 
-def test_what_is_asked_for(codex: Codex) -> None:
-    """Long prompts of any content reach the model as they are, as do model and environment."""
+def test_no_files_in_the_configuration(codex: Codex) -> None:
+    """Long prompts leave no file in the user's configuration, whatever their variables."""
     text = 'Ünï "q" \\ \'s 😀 \x7f \t/x\n' * 15_000  # 330 kB
     done = codex.run(
-        bash('echo "$MINE $CUGGINO_X $SECRET_KEY" > mine.txt; pwd >> mine.txt'),
+        bash('echo "$CUGGINO_X $SECRET_KEY" > mine.txt'),
         prompt=f"/-{text}",
         system_prompt=f"-{text}",
-        model="gpt-5.5",
-        env={"MINE": "1", "CUGGINO_X": "2", "SECRET_KEY": "3"},
+        env={"CUGGINO_X": "2", "SECRET_KEY": "3"},
     )
     assert done.error is None
-    request = done.requests[0]
-    assert f"-{text}" in request.system_text
-    assert f"/-{text}" in request.messages_text
-    assert "gpt-5.5" == request.model
-    assert "Bearer dummy-not-a-key" == request.headers["authorization"]
-    assert f"1 2 3\n{codex.project}\n" == codex.read("mine.txt")
+    assert f"/-{text}" in done.requests[0].messages_text
+    assert "Bearer dummy-not-a-key" == done.requests[0].headers["authorization"]
+    assert "2 3\n" == codex.read("mine.txt")
     assert ["config.toml"] == [file.name for file in (codex.home / ".codex").glob("*.toml")]
 
 
-def test_a_session_is_resumed(codex: Codex, tmp_path: Path) -> None:
-    """A resumed session knows what was said, keeps its system prompt, tells its own tokens; it
-    works in the folder that is given now."""
+def test_resume_in_another_folder(codex: Codex, tmp_path: Path) -> None:
+    """A resumed session keeps its system prompt and works in the current folder."""
     first = codex.run(Text("The word is plum."), system_prompt="One.")
-    name = first.ended.session_id
-    assert name is not None
     other = tmp_path / "other"
     other.mkdir()
-    turns = (Text(""), bash("pwd > where.txt"))
     again = codex.run(
-        *turns, prompt="Which?", resume_session_id=name, system_prompt="Two.", cwd=other
+        *(Text(""), bash("pwd > where.txt")),
+        resume_session_id=first.ended.session_id,
+        system_prompt="Two.",
+        cwd=other,
     )
-    assert (None, name) == (again.error, again.ended.session_id)
-    request = again.requests[0]
-    assert "The word is plum." in request.messages_text
-    assert ("One." in request.system_text, "Two." in request.system_text) == (True, False)
-    assert Usage(input_tokens=2000, output_tokens=200) == again.ended.usage
+    assert again.error is None
+    system = again.requests[0].system_text
+    assert ("One." in system, "Two." in system) == (True, False)
     assert f"{other}\n" == (other / "where.txt").read_text()
 
 
-@pytest.mark.parametrize("name", ["0199aaaa-0000-4000-8000-00000000ffff", "no-id", ""])
-def test_an_unknown_session(codex: Codex, name: str) -> None:
-    """A session that is not there cannot be resumed, and nothing is said or done instead."""
+@pytest.mark.parametrize("name", ["no-id", ""])
+def test_invalid_session_id(codex: Codex, name: str) -> None:
+    """A session with an invalid id cannot be resumed, and no new one is started."""
     done = codex.run(bash("touch no.txt"), resume_session_id=name)
     assert isinstance(done.error, AgentFailed)
     assert "bad_request" == done.error.reason
-    assert "start a new one" in (done.error.hint or "")
-    assert ["SessionEnded"] == done.tags
-    assert codex.read("no.txt") is None
+    assert (["SessionEnded"], None) == (done.tags, codex.read("no.txt"))
 
 
 def test_code_mode(codex: Codex) -> None:
-    """A model that writes programs is understood as well: what these call is told."""
+    """Tools called by a program of the model are reported as its calls."""
     text = "*** Begin Patch\\n*** Add File: made.txt\\n+made\\n*** End Patch\\n"
     program = (
         'const r = await tools.exec_command({cmd: "echo one"}); text(r.output);'
@@ -125,32 +108,32 @@ def test_code_mode(codex: Codex) -> None:
     assert done.error is None
     assert "made\n" == codex.read("made.txt")
     assert ["Bash", "Write"] == [call.name for call in done.of(ToolCall)]
-    assert "one\n" in done.told
+    assert "one\n" in done.conversation
 
 
-@pytest.mark.parametrize("unasked", [True, False])
-def test_mcp_servers(codex: Codex, tmp_path: Path, unasked: bool) -> None:
-    """A server is there from the first word on; without leave only what is allowed may be used."""
+@pytest.mark.parametrize("allowed", [True, False])
+def test_mcp_servers(codex: Codex, tmp_path: Path, allowed: bool) -> None:
+    """A server gets its variables; without permission only allowed tools may be used."""
     program = tmp_path / "server.py"
     # With a variable, which may be a key, the server is described in a private file.
-    env = {"MY_KEY": "hidden"} if unasked else {}
-    program.write_text(f"import os\nassert os.environ.get('MY_KEY') == {env.get('MY_KEY')!r}\n")
-    program.write_text(program.read_text() + MCP_SERVER)
+    env = {"MY_KEY": "hidden"} if allowed else {}
+    check = f"import os\nassert os.environ.get('MY_KEY') == {env.get('MY_KEY')!r}\n"
+    program.write_text(check + MCP_SERVER)
     servers = {"my-files": {"command": sys.executable, "args": [str(program)], "env": env}}
     put = Tool("mcp__my_files__put", {"path": codex.path("put.txt")})
-    first = codex.run(put, mcp_servers=servers, dangerously_skip_permissions=unasked)
+    first = codex.run(put, mcp_servers=servers, dangerously_skip_permissions=allowed)
     assert first.error is None
     assert ["mcp__my-files__put"] == [call.name for call in first.of(ToolCall)]
-    assert [not unasked] == [result.is_error for result in first.of(ToolResult)]
-    assert ("put" if unasked else None) == codex.read("put.txt")
-    if not unasked:
+    assert [not allowed] == [result.is_error for result in first.of(ToolResult)]
+    assert ("put" if allowed else None) == codex.read("put.txt")
+    if not allowed:
         rules = ("mcp__my-files__put",)
         codex.run(put, mcp_servers=servers, dangerously_skip_permissions=False, allowed_tools=rules)
         assert "put" == codex.read("put.txt")
 
 
-def test_a_server_that_does_not_start(codex: Codex, tmp_path: Path) -> None:
-    """The session does not begin without it, and says which one it is."""
+def test_server_that_does_not_start(codex: Codex, tmp_path: Path) -> None:
+    """The session fails before its first request, and the error names the server."""
     servers = {"broken": {"command": str(tmp_path / "nothing"), "args": []}}
     done = codex.run(Text("hi"), mcp_servers=servers)
     assert isinstance(done.error, AgentFailed)
@@ -158,8 +141,8 @@ def test_a_server_that_does_not_start(codex: Codex, tmp_path: Path) -> None:
     assert [] == done.requests
 
 
-def test_reading_only(codex: Codex) -> None:
-    """Without leave to skip permissions the agent reads, and nothing is written."""
+def test_permissions(codex: Codex) -> None:
+    """Without permission the agent can read but not write."""
     done = codex.run(
         bash("cat app.py"),
         bash("echo no > no.txt"),
@@ -170,11 +153,11 @@ def test_reading_only(codex: Codex) -> None:
     assert done.error is None
     assert codex.read("no.txt") is None
     outputs = [result.output for result in done.of(ToolResult) if not result.is_error]
-    assert ["old = 1\n", "There is a file.\n"] == outputs
+    assert ["old = 1\n", SPEC] == outputs
 
 
-def test_a_command_that_outlives_the_session(codex: Codex) -> None:
-    """Its call gets a result, and nobody can type into it."""
+def test_command_outlives_the_session(codex: Codex) -> None:
+    """A command still running at the end has a result and accepts no input."""
 
     def typed(request: object) -> Tool:
         (number,) = re.findall(r"session ID (\d+)", str(getattr(request, "messages_text", "")))
@@ -182,19 +165,143 @@ def test_a_command_that_outlives_the_session(codex: Codex) -> None:
 
     done = codex.run(bash("sleep 60; cat > no.txt", yield_time_ms=300), typed)
     assert done.error is None
-    assert "stdin is closed" in done.told
+    assert "stdin is closed" in done.conversation
     (call,), (result,) = done.of(ToolCall), done.of(ToolResult)
     assert (call.id, True) == (result.name, result.is_error)
 
 
-def test_the_words_of_the_program(codex: Codex) -> None:
-    """What it says of itself is told, each once; it is no text of the model."""
+def test_messages_of_the_program(codex: Codex) -> None:
+    """A message of the program itself is emitted once, as a `SystemMessage`."""
     done = codex.run(model="a-model-of-nobody")
-    told = [message.text for message in done.of(SystemMessage)]
-    assert 1 == sum("Model metadata" in text for text in told)
+    texts = [message.text for message in done.of(SystemMessage)]
+    assert 1 == sum("Model metadata" in text for text in texts)
     assert done.error is None
 
 
-def test_the_version(codex: Codex) -> None:
-    """The program's version is what was installed."""
-    assert VERSION == codex.agent("http://127.0.0.1:9").check()
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (ApiError(429, "insufficient_quota", "no credit"), "billing"),
+        (ApiError(503, "server_is_overloaded", "busy"), "overloaded"),
+        (Drop(), "connection"),
+    ],
+    ids=["billing", "overloaded", "drop"],
+)
+def test_reasons(codex: Codex, reply: ApiError | Drop, reason: str) -> None:
+    """The reason is the one reported by the API."""
+    done = codex.run(script=always(reply))
+    assert isinstance(done.error, AgentFailed)
+    assert reason == done.error.reason
+    assert (["SessionEnded"], "failed") == (done.tags, done.ended.outcome)
+
+
+def test_retries_are_reported(codex: Codex) -> None:
+    """A retry of the program is a `SystemMessage`."""
+    cut = Drop(Message([Text("This will never be finished, and is long enough.")]), after_events=2)
+    done = codex.run(script=replies(cut, then=Message([Text("Whole.")])), retries=1)
+    assert done.error is None
+    assert ["Whole."] == [message.text for message in done.of(AgentMessage)]
+    texts = [message.text for message in done.of(SystemMessage)]
+    assert [text for text in texts if text.startswith("Reconnecting... 1/1")]
+
+
+def test_idle_timeout_of_the_provider(codex: Codex) -> None:
+    """A stream that stalls ends the session after the timeout of the provider."""
+    provider = 'model_provider = "mock"\n[model_providers.mock]\nname = "mock"\n'
+    provider += 'env_key = "MOCK_KEY"\nwire_api = "responses"\nbase_url = "none"\n'
+    ends = "request_max_retries = 0\nstream_max_retries = 0\nstream_idle_timeout_ms = 500\n"
+    codex.configure(provider + ends)
+    half = Hang(message=Message([Text("Never finished.")]), after_events=2)
+    done = codex.run(script=always(half))
+    assert isinstance(done.error, AgentFailed)
+    assert ("connection", True) == (done.error.reason, "idle timeout" in done.error.message)
+
+
+def test_guarded_patch(codex: Codex) -> None:
+    """A patch that moves a file to a protected place is denied, as is `.git`."""
+    done = codex.run(
+        patch("*** Update File: app.py", "*** Move to: .codex/config.toml", "@@", "-old = 1", "+x"),
+        [bash("touch .git/x"), bash("echo last; echo 'it''s'")],
+        guard=codex.policy(),
+    )
+    assert done.error is None
+    assert ("old = 1\n", None) == (codex.read("app.py"), codex.read(".codex/config.toml"))
+    assert ["MultiEdit", "Bash"] == [event.tool for event in done.of(GuardDenied)]
+    assert {"command": "echo last; echo 'it''s'"} == done.of(ToolCall)[-1].input
+
+
+def test_guarded_alternatives(codex: Codex) -> None:
+    """Shells, patches in commands, terminals, model programs and sub-agents are all guarded."""
+    trick = "echo $'a\\'; touch .specs/x #'"
+    done = codex.run(
+        bash(trick, shell="sh"),
+        bash(f"apply_patch <<'EOF'\n{create('.specs/y', 'y').input['input']}EOF\n"),
+        bash("python3 -i", tty=True),
+        bash("touch .specs/z", sandbox_permissions="require_escalated", justification="please"),
+        guard=codex.policy(),
+    )
+    assert done.error is None
+    assert "a'; touch .specs/x #\n" in done.conversation
+    assert "TTY execution is disabled" in done.conversation
+    program = 'try { await tools.exec_command({cmd: "touch .specs/w"}) } catch (e) { text(`${e}`) }'
+    code = codex.run(
+        Tool("exec", {"input": program}),
+        Tool("collaboration__spawn_agent", {"message": "Go.", "task_name": "x"}),
+        model=CODE_MODEL,
+        guard=codex.policy(),
+    )
+    assert code.error is None
+    denied = [event.tool for event in code.of(GuardDenied)]
+    assert ["Bash", "collaborationspawn_agent"] == denied
+    assert ["task.md"] == [file.name for file in (codex.project / ".specs").iterdir()]
+
+
+def test_guarded_working_directories(codex: Codex) -> None:
+    """A command is judged for its working directory and runs there."""
+    specs, made = codex.path(".specs"), codex.project / "made it's"
+    made.mkdir()
+    done = codex.run(
+        bash("touch v", workdir=".specs"),
+        bash("touch w", workdir=specs),
+        bash("touch x", workdir="made it's/../.specs"),
+        bash("touch y", workdir="made it's"),
+        bash("touch z; pwd", workdir=str(made)),
+        guard=codex.policy(),
+    )
+    assert done.error is None
+    assert ["task.md"] == [file.name for file in Path(specs).iterdir()]
+    assert {"y", "z"} == {file.name for file in made.iterdir()}
+    assert f"{made}\n" in done.conversation
+    assert 3 == len(done.of(GuardDenied))
+    program = (
+        'for (const [cmd, workdir] of [["touch a", ".specs"], ["touch b", "made it\'s"]]) '
+        "try { await tools.exec_command({cmd, workdir}) } catch (e) { text(`${e}`) }"
+    )
+    code = codex.run(Tool("exec", {"input": program}), model=CODE_MODEL, guard=codex.policy())
+    assert code.error is None
+    assert (None, "") == (codex.read(".specs/a"), codex.read("made it's/b"))
+
+
+def test_rewriting_hook(codex: Codex) -> None:
+    """A command rewritten by a hook of the user was not judged, so the session ends."""
+    codex.rewriting_hook("touch rewritten")
+    done = codex.run(bash("echo 1"), Text("on"), bash("touch no.txt"), guard=codex.policy())
+    assert isinstance(done.error, GuardNotLive)
+    assert ("", None) == (codex.read("rewritten"), codex.read("no.txt"))
+
+
+def test_check_guard_starts_no_session(codex: Codex) -> None:
+    """The guard is checked without a session of the program."""
+    agent = codex.agent(NOBODY)
+    agent.check_guard(codex.policy())
+    assert not list((codex.home / ".codex").glob("sessions/**/*.jsonl"))
+
+
+def test_guarded_audit(codex: Codex) -> None:
+    """An audit can read but not write."""
+    done = codex.run(
+        bash("cat app.py"), create("app2.py", "x"), bash("touch x"), guard=codex.policy("audit")
+    )
+    assert done.error is None
+    assert ["MultiEdit", "Bash"] == [event.tool for event in done.of(GuardDenied)]
+    assert (None, None) == (codex.read("app2.py"), codex.read("x"))

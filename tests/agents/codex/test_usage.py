@@ -1,12 +1,11 @@
-"""What a session of the Codex CLI has used, by the program's own record."""
+"""Usage of a Codex CLI session, read from the program's own record."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from cuggino.agents.codex.usage import UsageRecord
-from cuggino.agents.codex.wire import CodexSession
+from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.events import AgentMessage, Usage, UsageUpdate
 from tests.agents.codex.test_wire import NOW, item
 
@@ -14,7 +13,7 @@ THREAD = "01a20017-c2b3-75b1-9a1a-5c9ea0fae11f"
 
 
 def counted(total: int) -> bytes:
-    """A line of the record."""
+    """Return a line of the record."""
     told = {"input_tokens": total, "cached_input_tokens": total // 2, "output_tokens": 7}
     payload = {"type": "token_count", "info": {"total_token_usage": told}}
     return json.dumps({"type": "event_msg", "payload": payload}).encode() + b"\n"
@@ -32,7 +31,7 @@ def record(home: Path) -> Path:
 
 
 def test_a_record_that_grows(tmp_path: Path) -> None:
-    """The last count that is complete is the total."""
+    """The last complete count is the total."""
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
     assert meter.total(THREAD) is None
     file = record(tmp_path)
@@ -44,17 +43,19 @@ def test_a_record_that_grows(tmp_path: Path) -> None:
     assert meter.total(THREAD) is None
 
 
-def test_what_is_no_id(tmp_path: Path) -> None:
-    """What is no id finds no record."""
+def test_an_invalid_id(tmp_path: Path) -> None:
+    """An invalid id finds no record."""
     record(tmp_path).write_bytes(counted(10))
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
     assert meter.total("*") is None
     assert meter.total("../x") is None
 
 
-def test_a_session_tells_it_while_it_works(tmp_path: Path) -> None:
-    """Behind what the program says stands what was used until then, when that is more; what a
-    thread had used before it was gone on with is taken off, in the end too."""
+def test_usage_updates_during_a_session(tmp_path: Path) -> None:
+    """Usage is emitted after an event when it has grown.
+
+    The earlier usage of a resumed thread is subtracted, also from the final usage.
+    """
     file = record(tmp_path)
     file.write_bytes(counted(10))
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
@@ -76,7 +77,7 @@ def test_a_session_tells_it_while_it_works(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_found_late(tmp_path: Path) -> None:
-    """A record that is put in its place when its thread is gone on with is one of before, too."""
+    """A record that appears when its thread is resumed contains earlier usage too."""
     session = CodexSession(resumed=THREAD, record=UsageRecord({"CODEX_HOME": str(tmp_path)}).total)
     file = record(tmp_path)
     file.write_bytes(counted(10))

@@ -1,4 +1,4 @@
-"""Rows of the vectors of the Codex CLI are understood as they say."""
+"""The vectors of the Codex CLI are read as they expect."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROWS = {row["id"]: row for row in rows("provider_events") if row["provider"] == 
 
 
 def follows(row: dict[str, Any]) -> bool:
-    """True when the line gives the events that the row expects, or the session its error.
+    """Return whether the line yields the row's events, or the session its error.
 
-    Tokens are a gain over the rows, which know none; so is what tells an error while it is met.
+    Tokens and early error messages are allowed in addition to the row's events.
     """
     session = CodexSession()
     events = session.feed(json.dumps(row["raw"]).encode(), now=0.0)
@@ -38,7 +38,7 @@ def test_vectors(row_id: str) -> None:
     assert follows(ROWS[row_id])
 
 
-def test_not_followed() -> None:
-    """A row that is listed as not followed really is not followed."""
+def test_listed_exceptions() -> None:
+    """A row listed as not followed really differs."""
     listed = set(ROWS) & set(NOT_FOLLOWED)
     assert [] == [row_id for row_id in sorted(listed) if follows(ROWS[row_id])]

@@ -1,4 +1,4 @@
-"""What the lines of `codex exec --json` mean: real output of the program, in events."""
+"""Parsing `codex exec --json`: real output of the program as events."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PROJECT = "/sandbox/codex1"
 
 
 def capture(name: str) -> list[bytes]:
-    """The lines that the program printed."""
+    """Return the recorded lines of the program."""
     return (DATA / "codex" / f"{name}.jsonl").read_bytes().splitlines()
 
 
 def read(
     lines: list[bytes], session: CodexSession | None = None, *, exit_code: int = 0, stderr: str = ""
 ) -> tuple[list[LlmAgentEvent], SessionEnded, LlmSessionError | None]:
-    """The events of these lines, without signs of life, and how it ended."""
+    """Return the events of these lines without keepalives, the outcome and the error."""
     session = session or CodexSession()
     events = [event for line in lines for event in session.feed(line, now=NOW)]
     ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=NOW)
@@ -47,7 +47,7 @@ def item(state: str, **fields: Any) -> bytes:
 
 
 def test_a_session() -> None:
-    """Text, thoughts, commands, files and tokens are told in their order."""
+    """Text, thinking, commands, files and tokens are emitted in order."""
     used = Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600)
     events, ended, error = read(capture("ok"))
     hello: Any = {"file_path": f"{PROJECT}/hello.txt", "kind": "add"}
@@ -74,7 +74,7 @@ def test_a_session() -> None:
 
 
 def test_a_command_that_fails() -> None:
-    """An exit code that is not zero makes the result an error; quotes of the shell are undone."""
+    """A nonzero exit code makes the result an error; shell quoting is undone."""
     events, _, _ = read(capture("fail"))
     calls = [event.input for event in events if isinstance(event, ToolCall)]
     results = [event for event in events if isinstance(event, ToolResult)]
@@ -85,7 +85,7 @@ def test_a_command_that_fails() -> None:
 
 
 def test_a_change_of_several_files() -> None:
-    """Each file of a patch is a call of its own, with an id of its own."""
+    """Each file of a patch is a separate call with its own id."""
     events, _, _ = read(capture("patch2"))
     calls = [(e.name, e.id) for e in events if isinstance(e, ToolCall) and e.name != "Bash"]
     assert [
@@ -100,7 +100,7 @@ def test_a_change_of_several_files() -> None:
 
 
 def test_calls_of_mcp_servers() -> None:
-    """They are named by server and tool; a refusal is an error with its words."""
+    """Calls are named by server and tool; a refusal is an error with its message."""
     events, _, _ = read(capture("mcp"))
     assert [
         ToolCall(name="mcp__plain__list", input={"status": "pending"}, id="item_0"),
@@ -114,17 +114,17 @@ def test_calls_of_mcp_servers() -> None:
     ] == events[1:5]
 
 
-def test_a_resumed_session_tells_its_own_tokens() -> None:
-    """The program counts over the whole thread: what went before is taken off."""
+def test_tokens_of_a_resumed_session() -> None:
+    """The program counts over the whole thread, so earlier tokens are subtracted."""
     before = Usage(input_tokens=800, output_tokens=50, cache_read_tokens=200)
     thread = "01a1fbfc-897a-7b22-a66b-cd975e9b42de"
     _, ended, error = read(capture("res2"), CodexSession(resumed=thread, record=lambda _: before))
-    assert before == ended.usage  # both turns took the same
+    assert before == ended.usage  # both turns used the same number
     assert error is None
 
 
-def test_another_session_than_the_one_asked_for() -> None:
-    """A new session in the place of the one to be gone on with is ended, and nothing is told."""
+def test_a_new_session_instead_of_the_resumed_one() -> None:
+    """If the program starts a new session instead of resuming, it is terminated without events."""
     session = CodexSession(resumed="no-id")
     assert [] == session.feed(capture("ok")[0], now=NOW)
     assert isinstance(session.breach, AgentFailed)
@@ -145,7 +145,7 @@ def test_another_session_than_the_one_asked_for() -> None:
     ],
 )
 def test_failures(name: str, expected: str) -> None:
-    """A failed turn has its reason; the program's words about it are told once each."""
+    """A failed turn has its reason; each error message of the program is emitted once."""
     events, ended, error = read(capture(name), exit_code=1)
     assert isinstance(error, AgentFailed)
     assert (expected, "failed") == (error.reason, ended.outcome)
@@ -153,13 +153,13 @@ def test_failures(name: str, expected: str) -> None:
     assert len(told) == len(set(told)) > 1
 
 
-def test_the_words_of_the_api() -> None:
-    """An answer of the API that is passed on as it came is told in its own words."""
+def test_messages_of_the_api() -> None:
+    """The message is extracted from a raw API response."""
     _, _, error = read(capture("err-400"), exit_code=1)
     assert "mock says 400" == str(error)
 
 
-def test_a_program_that_is_ended() -> None:
+def test_an_incomplete_turn() -> None:
     """Without the end of its turn a session has crashed, whatever its exit code."""
     lines = capture("kill-SIGTERM-bin-long")
     for code, words in ((-15, "SIGTERM"), (0, "without a result"), (1, "code 1")):
@@ -169,7 +169,7 @@ def test_a_program_that_is_ended() -> None:
         assert words in str(error)
 
 
-def test_what_is_still_running() -> None:
+def test_unfinished_calls() -> None:
     """A call without a result gets one when the turn ends."""
     running = item("started", id="item_0", type="command_execution", command="sleep 9")
     events, _, _ = read([running, *capture("res1")[-1:]])
@@ -179,8 +179,8 @@ def test_what_is_still_running() -> None:
     assert ("item_0", True) == (result.name, result.is_error)
 
 
-def test_items_that_were_not_announced() -> None:
-    """A call that is told only when it is complete is told before its result."""
+def test_unannounced_items() -> None:
+    """A call reported only on completion is emitted before its result."""
     done = item("completed", id="item_0", type="command_execution", command="true", exit_code=0)
     events, _, _ = read([done])
     assert [
@@ -189,22 +189,22 @@ def test_items_that_were_not_announced() -> None:
     ] == events
 
 
-def test_a_status_that_is_no_text() -> None:
-    """An item whose status is something else has not failed."""
+def test_an_invalid_status() -> None:
+    """An item whose status is not a string has not failed."""
     done = item("completed", id="item_0", type="web_search", status=["failed"])
     events, _, _ = read([done])
     assert ToolResult(name="item_0", output="") == events[-1]
 
 
 def test_noise_is_skipped() -> None:
-    """Lines that are no objects, and types that are not known, are no events."""
+    """Lines that are not objects, and unknown types, yield no events."""
     lines = [b"", b"null", b"[1]", b"{", b"\xff\xfe", b'{"type":"later.than.this"}', b'{"type":1}']
     session = CodexSession()
     assert [] == [event for line in lines for event in session.feed(line, now=NOW)]
 
 
-def test_signs_of_life() -> None:
-    """What says nothing new tells that the program is alive."""
+def test_keepalives() -> None:
+    """Lines without new content are keepalives."""
     session = CodexSession()
     for line in (b'{"type":"turn.started"}', item("updated", id="item_1", type="todo_list")):
         assert [PingEvent(timestamp=NOW)] == session.feed(line, now=NOW)

@@ -1,15 +1,16 @@
-"""Whatever the Codex CLI prints: no line breaks a session."""
+"""Properties of the parser: no output of the Codex CLI breaks a session."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from cuggino.agents.codex.hook import common_call, patched_files
+from cuggino.agents.codex.hook import common_call
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.events import SessionEnded, dump_event, parse_event
+from cuggino.guard.patches import patched_files
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -35,9 +36,10 @@ LINES: st.SearchStrategy[Any] = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(LINES.map(lambda line: json.dumps(line).encode()) | st.binary(), max_size=8))
 def test_no_line_breaks_a_session(lines: list[bytes]) -> None:
-    """Any lines give events that can be written and read again, and the session an ending."""
+    """Any lines yield serializable events, and the session has an outcome."""
     session = CodexSession()
     for line in lines:
         for event in session.feed(line, now=0.0):
@@ -46,18 +48,20 @@ def test_no_line_breaks_a_session(lines: list[bytes]) -> None:
     assert isinstance(ended, SessionEnded)
 
 
+@settings(max_examples=50)
 @given(st.text(), JSON)
 def test_no_call_breaks_the_hook(name: str, given_input: Any) -> None:
-    """Whatever a call is, it is a call that is known, or one that is not."""
+    """Any call is either known or unknown, without errors."""
     for tool in (name, "Bash", "apply_patch", "view_image", f"mcp__{name}"):
         call = common_call(tool, given_input, servers=[name])
         assert call.is_known in (True, False)
         assert isinstance(call.tool, str)
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text(alphabet="abc ./", min_size=1).filter(str.strip), max_size=4))
 def test_every_file_of_a_patch_is_found(names: list[str]) -> None:
-    """Each name in a patch is among its files, as it stands there and without blanks around."""
+    """Each name in a patch is among its files, both verbatim and stripped."""
     lines = ["*** Begin Patch", *(f"*** Add File: {name}" for name in names), "*** End Patch"]
     files = patched_files("\n".join(lines))
     assert {name.strip() for name in names} | set(names) >= set(files)

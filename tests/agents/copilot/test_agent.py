@@ -1,4 +1,4 @@
-"""`CopilotAgent`: how it finds its program, and what it asks of it."""
+"""`CopilotAgent`: locating its program, and the session options."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pytest
 from reactivex import Observable, empty
 
 import cuggino
-from cuggino.agents import GuardedAgent, InteractiveOptions, LlmAgent, SpawnOptions, make_agent
+from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
 from cuggino.agents.copilot import CopilotAgent, agent as module
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
 from cuggino.agents.copilot.stream import Program
 from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
 from cuggino.events import LlmAgentEvent
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 
 VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates."
 
 
 def fake(folder: Path, says: str = VERSION, body: str = "exit 7") -> Path:
-    """A program that tells its version, and else runs `body`."""
+    """Write a program that prints its version when asked and otherwise runs `body`."""
     program = folder / "copilot"
     asked = f'if [ "$*" = --version ]; then echo asked >> {folder}/asked; echo "{says}"; exit; fi'
     program.write_text(f"#!/bin/sh\n{asked}\n{body}\n")
@@ -33,13 +33,13 @@ def fake(folder: Path, says: str = VERSION, body: str = "exit 7") -> Path:
 
 @pytest.fixture
 def sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK seems to be installed."""
+    """Pretend that the SDK is installed."""
     monkeypatch.setattr(importlib.metadata, "version", lambda _name: "1.0.27")
 
 
 @pytest.fixture
 def orders(monkeypatch: pytest.MonkeyPatch, sdk: None) -> list[tuple[Program, Order, Gate]]:
-    """What sessions are asked for; none is started."""
+    """Record the options of sessions without starting any."""
     made: list[tuple[Program, Order, Gate]] = []
 
     def session(program: Program, order: Order, gate: Gate) -> Observable[LlmAgentEvent]:
@@ -57,7 +57,7 @@ def spawn(agent: CopilotAgent, cwd: Path, **options: Any) -> None:
 
 class TestCheck:
     def test_the_version(self, tmp_path: Path, sdk: None) -> None:
-        """It is asked once."""
+        """The version is queried once."""
         agent = CopilotAgent(path=fake(tmp_path))
         assert ["1.0.102", "1.0.102"] == [agent.check(), agent.check()]
         assert "asked\n" == (tmp_path / "asked").read_text()
@@ -73,20 +73,20 @@ class TestCheck:
     def test_another_program(
         self, tmp_path: Path, sdk: None, says: str, message: str, hint: str
     ) -> None:
-        """A program that is another one, or too old, is told with what to do."""
+        """An unrelated or outdated program is reported with advice."""
         with pytest.raises(AgentNotFound, match=message) as caught:
             CopilotAgent(path=fake(tmp_path, says)).check()
         assert hint in (caught.value.hint or "")
 
     @pytest.mark.parametrize("path", ["copilot", "/nonexistent/copilot"])
     def test_no_program(self, sdk: None, path: str) -> None:
-        """A program that is not there is told with how to install it."""
+        """A missing program is reported with installation advice."""
         with pytest.raises(AgentNotFound, match="was not found") as caught:
             CopilotAgent(path=path, env={"PATH": "/nonexistent"}).check()
         assert "npm install -g @github/copilot" in (caught.value.hint or "")
 
     def test_a_program_that_fails(self, tmp_path: Path, sdk: None) -> None:
-        """A program that cannot tell its version is not there."""
+        """A program that cannot print its version is treated as missing."""
         program = tmp_path / "copilot"
         program.write_text("#!/bin/sh\nexit 1\n")
         program.chmod(0o755)
@@ -94,7 +94,7 @@ class TestCheck:
             CopilotAgent(path=program).check()
 
     def test_no_sdk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the extra it is told how to install it; so it is when that is too old."""
+        """A missing or outdated extra is reported with installation advice."""
 
         def missing(name: str) -> str:
             raise importlib.metadata.PackageNotFoundError(name)
@@ -115,25 +115,28 @@ class TestCheck:
 
 class TestRegistry:
     def test_by_name(self, tmp_path: Path, sdk: None) -> None:
-        """`copilot` is an agent that can be guarded and resumed."""
+        """The agent `copilot` supports the guard and resuming."""
         fake(tmp_path)
         agent = make_agent("copilot", cwd=tmp_path, path="./copilot")
-        assert isinstance(agent, LlmAgent)
-        assert isinstance(agent, GuardedAgent)
-        assert ("copilot", True, "1.0.102") == (agent.name, agent.can_resume, agent.check())
+        assert agent.capabilities.guard != "none"
+        assert ("copilot", True, "1.0.102") == (
+            agent.name,
+            agent.capabilities.resume,
+            agent.check(),
+        )
 
     def test_with_an_argument(self, tmp_path: Path) -> None:
-        """It takes no argument."""
+        """The agent takes no argument."""
         with pytest.raises(ConfigError) as caught:
             make_agent("copilot:x", cwd=tmp_path)
         assert "copilot" in (caught.value.hint or "")
 
 
 class TestOrders:
-    def test_what_is_asked_for(
+    def test_session_options(
         self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]
     ) -> None:
-        """Each option reaches the session; the token is a new one, and the program knows it."""
+        """Each option reaches the session; the token is fresh and shared with the program."""
         agent = CopilotAgent(path=fake(tmp_path), env={"PATH": "/bin:/usr/bin"})
         for _ in range(2):
             spawn(
@@ -167,10 +170,10 @@ class TestOrders:
             gate.guard,
         )
 
-    def test_a_provider_of_ones_own(
+    def test_a_custom_provider(
         self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]
     ) -> None:
-        """The variables of the program for a model provider count for its sessions too."""
+        """The program's variables for a model provider apply to its sessions too."""
         env = {
             "COPILOT_PROVIDER_BASE_URL": "http://x/v1",
             "COPILOT_PROVIDER_TYPE": "azure",
@@ -198,7 +201,7 @@ class TestOrders:
         assert "--no-auto-login" in program.argv
 
     def test_a_guard(self, tmp_path: Path, orders: list[tuple[Program, Order, Gate]]) -> None:
-        """A guarded program has the shell that the parser understands, and no way around."""
+        """A guarded program uses the shell of the parser, with no way around it."""
         env = {"PATH": "/bin:/usr/bin", "BASH_ENV": "x", "COPILOT_ALLOW_ALL": "1", "A": "b"}
         policy = role_policy("implementing", project=tmp_path, level="roles")
         spawn(CopilotAgent(path=fake(tmp_path), env=env), tmp_path, guard=policy)
@@ -213,7 +216,7 @@ class TestOrders:
 
 class TestInteractive:
     def test_the_terminal(self, tmp_path: Path, sdk: None) -> None:
-        """The program gets folder, permissions and instructions, which are gone afterwards."""
+        """The program gets folder, permissions and instructions, which are removed afterwards."""
         body = f"""
         echo "$*" > {tmp_path}/argv
         pwd > {tmp_path}/pwd
@@ -233,7 +236,7 @@ class TestInteractive:
         assert not Path((tmp_path / "folder").read_text().strip()).exists()
 
     def test_with_a_guard(self, tmp_path: Path, sdk: None) -> None:
-        """There is no guarded terminal, and it says so before anything is started."""
+        """A guarded interactive session is unsupported and refused before anything starts."""
         agent = CopilotAgent(path=fake(tmp_path), env={})
         policy = role_policy("pm", project=tmp_path, level="roles")
         with pytest.raises(GuardNotLive, match="its own terminal"):

@@ -1,4 +1,4 @@
-"""Which error a session of GitHub Copilot ended with."""
+"""Errors of GitHub Copilot sessions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.failure import crash
 from cuggino.agents.copilot.failure import refusal
-from cuggino.agents.failures import crash
 from cuggino.errors import AgentFailed, QuotaExceeded
 from tests.agents.copilot.test_wire import NOW, ended, raw
 
@@ -38,7 +38,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("data", "expected"), ERRORS)
 def test_errors(data: dict[str, Any], expected: str) -> None:
-    """An error of the program has its reason, and the session's outcome fits."""
+    """An error of the program has a reason and a matching outcome."""
     outcome, error = ended(raw("session.error", **data), raw("session.idle"))
     if expected == "quota":
         assert isinstance(error, QuotaExceeded)
@@ -49,8 +49,8 @@ def test_errors(data: dict[str, Any], expected: str) -> None:
     assert ("copilot login" in (error.hint or "")) == (expected == "auth")
 
 
-def test_when_a_limit_is_lifted() -> None:
-    """A time in the program's words is the time of the reset."""
+def test_reset_times() -> None:
+    """A time in the program's message is the reset time."""
     said = "You have exceeded your Copilot usage limits. Try again in 2 hours."
     _, error = ended(raw("session.error", errorType="quota", message=said))
     assert isinstance(error, QuotaExceeded)
@@ -68,7 +68,7 @@ def test_when_a_limit_is_lifted() -> None:
     ],
 )
 def test_a_program_that_ended(code: int, stderr: str, message: str) -> None:
-    """The error names the exit code or the signal, and the last words."""
+    """The error contains the exit code or the signal, and the end of stderr."""
     error = crash("copilot", code, stderr)
     assert ("crash", message) == (error.reason, error.message)
 
@@ -83,8 +83,8 @@ def test_a_program_that_ended(code: int, stderr: str, message: str) -> None:
         ("", "crash", ""),
     ],
 )
-def test_a_session_that_could_not_begin(said: str, reason: str, hint: str) -> None:
-    """What the SDK raises is an error with a reason, and a hint where there is one."""
+def test_a_session_that_could_not_start(said: str, reason: str, hint: str) -> None:
+    """An exception of the SDK becomes an error with a reason and possibly a hint."""
     error = refusal("copilot", ValueError(said))
     assert reason == error.reason
     assert hint in (error.hint or "")

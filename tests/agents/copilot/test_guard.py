@@ -1,4 +1,4 @@
-"""The gate of a session of GitHub Copilot: what it answers, and what it notices."""
+"""The gate of a GitHub Copilot session: its responses, and the breaches it detects."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.guard import make_guard
 from cuggino.agents.copilot import guard as copilot_guard
 from cuggino.agents.copilot.guard import Gate
-from cuggino.agents.guard import make_guard
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.security import hook
-from cuggino.security.roles import role_policy
+from cuggino.guard import hook
+from cuggino.guard.roles import role_policy
 
 
 class Asked:
-    """A gate, the project that it guards, and what it has told."""
+    """A gate, its guarded project, and the emitted events."""
 
     def __init__(self, project: Path, **changes: Any) -> None:
         self.project = project
@@ -40,7 +40,7 @@ class Asked:
         self.gate.see({"type": "tool.execution_complete", "data": data})
 
     def first(self, tool: str, arguments: Any) -> str:
-        """Why not, by the first question; empty when nothing was said."""
+        """Return the reason for a denial by the first request, or ""."""
         data = {"toolName": tool, "toolArgs": arguments, "workingDirectory": str(self.project)}
         said = asyncio.run(self.gate.before_tool(data))
         if said is None:
@@ -68,8 +68,8 @@ def asked(project: Path) -> Asked:
     return Asked(project)
 
 
-def test_the_first_question(asked: Asked) -> None:
-    """What may pass is left to the second question, what may not is denied and told."""
+def test_the_first_request(asked: Asked) -> None:
+    """The first request defers allowed calls to the second, and denies and reports others."""
     asked.start("c1", "bash", {"command": "echo yes"})
     asked.start("c2", "bash", {"command": "echo no > .specs/x"})
     assert "" == asked.first("bash", {"command": "echo yes"})
@@ -84,8 +84,8 @@ def test_the_first_question(asked: Asked) -> None:
     )
 
 
-def test_an_input_that_was_rewritten(asked: Asked) -> None:
-    """A call whose input a hook of the user's has changed is still that call."""
+def test_a_rewritten_input(asked: Asked) -> None:
+    """A call whose input a hook of the user rewrote is still recognized."""
     asked.start("c1", "bash", {"command": "echo yes"})
     assert asked.first("bash", {"command": "echo no > .specs/x"})
     assert ["c1"] == [event.tool_use_id for event in asked.told]
@@ -103,8 +103,8 @@ def test_an_input_that_was_rewritten(asked: Asked) -> None:
         ("", None),
     ],
 )
-def test_what_is_not_understood(asked: Asked, tool: str, arguments: Any) -> None:
-    """A tool or an input that is not known is denied."""
+def test_unknown_calls(asked: Asked, tool: str, arguments: Any) -> None:
+    """An unknown tool or input is denied."""
     assert asked.first(tool, arguments)
     assert 1 == len(asked.told)
 
@@ -134,10 +134,10 @@ REQUESTS: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("kind", "request_", "expected"), REQUESTS)
-def test_the_second_question(
+def test_the_second_request(
     asked: Asked, kind: str, request_: dict[str, Any], expected: bool
 ) -> None:
-    """Each kind of permission is judged as the tool that it stands for; new kinds are denied."""
+    """Each kind of permission is judged as the corresponding tool; unknown kinds are denied."""
     reason = asked.second(kind, **request_)
     assert expected == (reason == "")
 
@@ -146,7 +146,7 @@ def test_the_second_question(
 def test_without_a_guard(
     project: Path, kind: str, request_: dict[str, Any], expected: bool
 ) -> None:
-    """An unattended session without a guard may do all; an attended one may read."""
+    """An unguarded session may do everything when unattended, and only read otherwise."""
     free = Asked(project, guard=None)
     assert "" == free.second(kind, **request_)
     assert free.told == []
@@ -154,8 +154,8 @@ def test_without_a_guard(
     assert (kind == "read") == (attended.second(kind, **request_) == "")
 
 
-def test_what_is_allowed_by_name(project: Path) -> None:
-    """An attended session may use the tools and servers that are named."""
+def test_allowed_names(project: Path) -> None:
+    """An attended session may use the named tools and servers."""
     asked = Asked(project, guard=None, unattended=False, allowed_tools=("mcp__f__put", "mcp__g"))
     assert "" == asked.second("mcp", serverName="f", toolName="f-put")
     assert "" == asked.second("mcp", serverName="g", toolName="g-any")
@@ -164,7 +164,7 @@ def test_what_is_allowed_by_name(project: Path) -> None:
 
 
 def test_reads_within_the_project(project: Path, tmp_path: Path) -> None:
-    """A judging session reads the project, and the program's own outputs."""
+    """A judging session can read the project and the program's own outputs."""
     output = tmp_path / "1795290635265-copilot-tool-output-13598-7f1e.txt"
     (tmp_path / "secret.txt").write_text("x")
     (project / "link").symlink_to(tmp_path / "secret.txt")
@@ -184,30 +184,30 @@ def broken(*_given: Any, **_named: Any) -> Any:
 def test_a_judge_that_fails(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, failing: Callable[..., Any]
 ) -> None:
-    """What cannot be judged is denied, at both questions."""
+    """If the judge fails, both requests are denied."""
     monkeypatch.setattr(hook, "answer", failing)
-    assert "could not judge" in asked.first("bash", {"command": "ls"})
-    assert "could not judge" in asked.second("shell", fullCommandText="ls")
+    assert "could not check" in asked.first("bash", {"command": "ls"})
+    assert "could not check" in asked.second("shell", fullCommandText="ls")
 
 
 def test_a_judge_that_is_slow(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that is judged for too long is denied."""
+    """A call whose judgment times out is denied."""
     released = threading.Event()
     monkeypatch.setattr(copilot_guard, "JUDGE_SECONDS", 0.05)
     monkeypatch.setattr(hook, "answer", lambda *_g, **_n: released.wait(1.0))
-    assert "could not judge" in asked.first("bash", {"command": "ls"})
+    assert "could not check" in asked.first("bash", {"command": "ls"})
     released.set()
 
 
-def test_a_request_that_is_no_request(asked: Asked) -> None:
-    """Whatever is asked, an answer is given, and it is no."""
+def test_malformed_requests(asked: Asked) -> None:
+    """Any malformed request is denied."""
     assert asyncio.run(asked.gate.permission({}))
     assert asked.second("mcp", serverName=None, args=[1], toolName="delete", path={})
 
 
 class TestBreach:
     def test_a_judged_call(self, asked: Asked) -> None:
-        """A call that was allowed may be carried out, one that was denied may fail."""
+        """An allowed call may run, and a denied one may fail."""
         asked.start("c1", "bash", {"command": "ls"})
         asked.start("c2", "bash", {"command": "rm -rf .git"})
         asked.first("bash", {"command": "ls"})
@@ -216,23 +216,23 @@ class TestBreach:
         asked.complete("c2", success=False)
         assert asked.breach is None
 
-    def test_a_call_that_nobody_asked_about(self, asked: Asked) -> None:
-        """A call that was carried out unasked is a breach."""
+    def test_a_call_without_a_request(self, asked: Asked) -> None:
+        """A call that ran without a request is a breach."""
         asked.start("c1", "sql", {"query": "SELECT 1"})
         asked.complete("c1")
         assert asked.breach is not None
         assert "sql was used without its verdict" in asked.breach.message
 
-    def test_a_call_in_spite_of_the_guard(self, asked: Asked) -> None:
-        """A call that was carried out although it was denied is a breach."""
+    def test_a_call_despite_a_denial(self, asked: Asked) -> None:
+        """A call that ran after a denial is a breach."""
         asked.start("c1", "bash", {"command": "rm -rf .git"})
         asked.first("bash", {"command": "rm -rf .git"})
         asked.complete("c1")
         assert asked.breach is not None
-        assert "in spite of its verdict" in asked.breach.message
+        assert "despite its verdict" in asked.breach.message
 
     def test_equal_calls(self, asked: Asked) -> None:
-        """Of two equal calls each needs a verdict of its own."""
+        """Each of two equal calls needs its own verdict."""
         for call in ("c1", "c2"):
             asked.start(call, "bash", {"command": "ls"})
         asked.first("bash", {"command": "ls"})
@@ -241,8 +241,8 @@ class TestBreach:
         asked.complete("c2")
         assert asked.breach is not None
 
-    def test_the_second_question_is_a_verdict_too(self, asked: Asked) -> None:
-        """A call that was judged by its permission alone may be carried out."""
+    def test_the_second_request_is_a_verdict_too(self, asked: Asked) -> None:
+        """A call judged only by its permission may run."""
         asked.start("c1", "bash", {"command": "ls"})
         assert "" == asked.second("shell", fullCommandText="ls", toolCallId="c1")
         asked.complete("c1")
@@ -255,8 +255,8 @@ class TestBreach:
         assert asked.breach is None
 
 
-def test_trying_out(asked: Asked, project: Path) -> None:
-    """A guard that answers rightly is live; one whose parser does not work is not."""
+def test_check_guard(asked: Asked, project: Path) -> None:
+    """A guard is live if it judges correctly, but not if its parser is broken."""
     asked.gate.try_out()
     Asked(project, guard=None).gate.try_out()
     assert asked.gate.guard is not None

@@ -1,4 +1,4 @@
-"""The bridge to the GitHub Copilot SDK, with a stand-in for that: what is asked, how it ends."""
+"""The bridge to the GitHub Copilot SDK, with a fake SDK: requests and outcomes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.guard import make_guard
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
-from cuggino.agents.guard import make_guard
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.testing import no_leaks
 
 Raw = dict[str, Any]
@@ -30,7 +30,7 @@ class Event:
 
 
 class Sdk:
-    """What the SDK was asked; `on_send` is what a session does with its prompt."""
+    """A fake SDK that records its calls; `on_send` reacts to the prompt."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
@@ -39,7 +39,7 @@ class Sdk:
         self.on_start: Callable[[], Any] = lambda: None
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Put it in the place of the library, whether that is installed or not."""
+        """Replace the library, whether it is installed or not."""
         sdk, top, rpc = self, ModuleType("copilot"), ModuleType("copilot.rpc")
 
         class Session:
@@ -102,7 +102,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sdk]:
 
 
 class Linked:
-    """A link, what it has told, and how it ended."""
+    """A link, its events and its outcome."""
 
     def __init__(self, folder: Path, *, guarded: bool = False, **order: Any) -> None:
         self.events: list[Raw] = []
@@ -123,7 +123,7 @@ class Linked:
         self.ended.set()
 
     def run(self) -> Exception | None:
-        """To its end."""
+        """Run to the end."""
         self.link.start()
         assert self.ended.wait(10)
         self.link.close()
@@ -131,7 +131,7 @@ class Linked:
 
 
 def test_a_session(sdk: Sdk, tmp_path: Path) -> None:
-    """It connects with the token, makes the session, sends the prompt, and lets go at the end."""
+    """The link connects with the token, creates the session, sends the prompt and disconnects."""
     linked = Linked(
         tmp_path,
         session_id="s",
@@ -172,7 +172,7 @@ def test_a_session(sdk: Sdk, tmp_path: Path) -> None:
 
 
 def test_a_session_is_resumed(sdk: Sdk, tmp_path: Path) -> None:
-    """An old session is gone on with, in place of a new one."""
+    """An existing session is resumed instead of creating one."""
     linked = Linked(tmp_path, resume_session_id="old", session_id="new")
     sdk.on_send = lambda _options: linked.link.finish()
     assert linked.run() is None
@@ -180,8 +180,8 @@ def test_a_session_is_resumed(sdk: Sdk, tmp_path: Path) -> None:
     assert "create" not in sdk.names
 
 
-def test_the_guard_is_asked(sdk: Sdk, tmp_path: Path) -> None:
-    """Hook and permission handler ask the gate, and hooks of the repository are off."""
+def test_the_guard_is_connected(sdk: Sdk, tmp_path: Path) -> None:
+    """Hook and permission handler call the gate, and hooks of the repository are disabled."""
     said: list[Any] = []
     linked = Linked(tmp_path, guarded=True)
 
@@ -206,7 +206,7 @@ def test_the_guard_is_asked(sdk: Sdk, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["on_start", "on_send"])
 def test_an_error(sdk: Sdk, tmp_path: Path, where: str) -> None:
-    """What the SDK raises is the end, and the connection is closed."""
+    """An exception of the SDK ends the session, and the connection is closed."""
 
     def fail(*_given: Any) -> None:
         raise OSError("refused")
@@ -218,8 +218,8 @@ def test_an_error(sdk: Sdk, tmp_path: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["on_start", "on_send"])
-def test_closing_in_the_midst(sdk: Sdk, tmp_path: Path, where: str) -> None:
-    """Whatever is waited for, closing ends it, the connection and the thread."""
+def test_closing_at_any_step(sdk: Sdk, tmp_path: Path, where: str) -> None:
+    """Closing interrupts any wait and ends the connection and the thread."""
     waiting = threading.Event()
 
     async def wait(*_given: Any) -> None:
@@ -237,7 +237,7 @@ def test_closing_in_the_midst(sdk: Sdk, tmp_path: Path, where: str) -> None:
 
 
 def test_closing_before_it_begins(sdk: Sdk, tmp_path: Path) -> None:
-    """A link that was closed before its thread could do anything connects to nothing."""
+    """A link closed before its thread starts connects to nothing."""
     linked = Linked(tmp_path)
     linked.link.close()
     linked.link.start()
@@ -254,8 +254,8 @@ def _later(error: Exception) -> None:
     asyncio.get_running_loop().call_soon(fail)
 
 
-def test_a_question_that_cannot_be_read(sdk: Sdk, tmp_path: Path) -> None:
-    """A permission of an unknown kind, for which a tool would wait for ever, ends the session."""
+def test_an_unreadable_permission_request(sdk: Sdk, tmp_path: Path) -> None:
+    """An unknown permission request, which would block its tool indefinitely, ends the session."""
     sdk.on_send = lambda _o: _later(ValueError("Unknown PermissionRequest kind: 'new'"))
     linked = Linked(tmp_path)
     linked.link.start()
@@ -264,8 +264,8 @@ def test_a_question_that_cannot_be_read(sdk: Sdk, tmp_path: Path) -> None:
     assert "Unknown PermissionRequest" in str(linked.ends[0])
 
 
-def test_an_event_that_cannot_be_read(sdk: Sdk, tmp_path: Path) -> None:
-    """Another event that the SDK cannot read is told, and the session goes on."""
+def test_an_unreadable_event(sdk: Sdk, tmp_path: Path) -> None:
+    """Any other event that the SDK cannot parse is reported, and the session continues."""
     linked = Linked(tmp_path)
 
     def answer(options: Raw) -> None:

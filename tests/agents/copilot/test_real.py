@@ -1,132 +1,93 @@
-"""The real GitHub Copilot CLI against a scripted model: what it does is what is told."""
+"""The real GitHub Copilot CLI: conformance, and its own features."""
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
-from cuggino.errors import AgentFailed
-from cuggino.events import (
-    AgentMessage,
-    MessageDelta,
-    PingEvent,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
-from tests.model_script import HELPER, Text, Thought, Tool
-from tests.real_copilot import VERSION, Copilot, bash, copilot, copilot_cli, create
+from cuggino.agents.copilot.guard import Gate
+from cuggino.errors import GuardNotLive
+from cuggino.events import AgentMessage, GuardDenied, SystemMessage, ToolCall, ToolResult, Usage
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from cuggino.testing.conformance.rules import Sleeper
+from tests.agents.arenas import RealSuite
+from tests.file_server import MCP_SERVER
+from tests.model_script import Drop, Message, Text, Thought, Tool, always, replies
+from tests.real_copilot import VERSION, Copilot, bash, clean_env, create, delegate, hooks
+from tests.real_program import NOBODY, SPEC, write_file
+from tests.sources.subscribers import eventually
 
-__all__ = ["copilot", "copilot_cli"]
+ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.real_agent
-
-MCP_SERVER = """
-import json, sys
-
-for line in sys.stdin:
-    asked = json.loads(line)
-    match asked["method"]:
-        case "initialize":
-            version = asked["params"]["protocolVersion"]
-            server = {"name": "files", "version": "1"}
-            told = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
-        case "tools/list":
-            schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-            told = {"tools": [{"name": "put", "inputSchema": schema}]}
-        case "tools/call":
-            open(asked["params"]["arguments"]["path"], "w").write("put")
-            told = {"content": [{"type": "text", "text": "it is put"}]}
-        case _:
-            told = {}
-    if "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+PATCH = """*** Begin Patch
+*** Add File: {name}
++new
+*** Update File: .specs/task.md
+@@
+-There is a file.
++There is no file.
+*** End Patch
 """
 
 
-def test_a_session(copilot: Copilot) -> None:
-    """Text, thoughts, calls and results come in order, files are really written, tokens add up."""
+class TestAgent(RealSuite, AgentConformance):
+    kind = Copilot
+
+
+class TestFailures(RealSuite, FailureConformance):
+    kind = Copilot
+
+
+class TestGuard(RealSuite, GuardConformance):
+    kind = Copilot
+
+
+def test_version(copilot: Copilot) -> None:
+    """The version is the installed one."""
+    assert VERSION == copilot.agent(NOBODY).check()
+
+
+def test_events(copilot: Copilot) -> None:
+    """Reasoning follows its text, and inputs have the names of Claude Code."""
     done = copilot.run(
-        [Thought("Hm."), Text("Now <NOTE>I begin</NOTE>, in more than one delta."), bash("echo 1")],
-        [create(copilot.path("new.txt"), "new\n"), bash("echo 2 >&2; exit 3")],
+        [Thought("Hm."), Text("Now <NOTE>I begin</NOTE>, in more than one delta.")],
+        create(copilot.path("new.txt"), "new\n"),
     )
     assert done.error is None
-    assert "new\n" == copilot.read("new.txt")
-    assert [
-        *("AgentMessage", "Thinking", "ToolCall", "ToolResult"),
-        *("ToolCall", "ToolCall", "ToolResult", "ToolResult", "AgentMessage", "SessionEnded"),
-    ] == done.tags
-    assert [
-        "Now <NOTE>I begin</NOTE>, in more than one delta.",
-        "<DONE>done</DONE>",
-    ] == [message.text for message in done.of(AgentMessage)]
-    written: dict[str, str] = {}
-    for delta in done.of(MessageDelta):
-        written[delta.message_id] = written.get(delta.message_id, "") + delta.text
-    assert written == {message.message_id: message.text for message in done.of(AgentMessage)}
-    assert len(done.of(MessageDelta)) > len(written)
-    assert ["Hm."] == [thought.text for thought in done.of(Thinking)]
-    calls = done.of(ToolCall)
-    assert ["Bash", "Write", "Bash"] == [call.name for call in calls]
-    assert {"file_path": copilot.path("new.txt"), "content": "new\n"} == calls[1].input
-    results = {result.name: result for result in done.of(ToolResult)}
-    assert {call.id for call in calls} == set(results)
-    assert [False, False, True] == [results[call.id].is_error for call in calls]
-    assert "1\n" in results[calls[0].id].output
-    assert Usage(input_tokens=3000, output_tokens=300) == done.ended.usage
-    assert Usage(input_tokens=1000, output_tokens=100) == done.of(UsageUpdate)[0].usage
-    assert ("completed", None, 3) == (
-        done.ended.outcome,
-        done.ended.cost_usd,
-        done.ended.num_turns,
-    )
-    assert done.of(PingEvent)
+    assert ["AgentMessage", "Thinking", "SessionEnded"] == done.tags
+    done = copilot.run(create(copilot.path("new.txt"), "new\n"))
+    (call,) = done.of(ToolCall)
+    assert {"file_path": copilot.path("new.txt"), "content": "new\n"} == call.input
+    assert (None, 2) == (done.ended.cost_usd, done.ended.num_turns)
 
 
-def test_what_is_asked_for(copilot: Copilot) -> None:
-    """Prompt, system prompt, model and environment reach the session; it cannot ask questions."""
-    done = copilot.run(
-        bash("echo $MINE > mine.txt; pwd >> mine.txt"),
-        prompt="/Do it, with @files and $HOME.",
-        system_prompt="You are the one.",
-        model="other-model",
-        env={"MINE": "theirs"},
-    )
-    assert done.error is None
-    request = done.requests[0]
-    assert "/Do it, with @files and $HOME." in request.messages_text
-    assert "You are the one." in request.system_text
-    assert "GitHub Copilot" in request.system_text
-    assert "other-model" == request.model
-    assert "Bearer dummy-not-a-key" == request.headers["authorization"]
-    assert not [name for name in request.tool_names if "ask" in name and name != "task"]
-    assert f"theirs\n{copilot.project}\n" == copilot.read("mine.txt")
+def test_requests(copilot: Copilot) -> None:
+    """The system prompt is added to the program's own, and the key is the configured one."""
+    done = copilot.run(system_prompt="You are the one.")
+    assert "GitHub Copilot" in done.requests[0].system_text
+    assert "Bearer dummy-not-a-key" == done.requests[0].headers["authorization"]
 
 
-def test_a_session_is_resumed(copilot: Copilot) -> None:
-    """A resumed session knows what was said, and has the system prompt that is given now."""
+def test_resume_with_another_system_prompt(copilot: Copilot) -> None:
+    """A resumed session has the current system prompt and the requested id."""
     name = "0199aaaa-0000-4000-8000-000000000001"
     first = copilot.run(Text("The word is plum."), session_id=name, system_prompt="One.")
     assert (None, name) == (first.error, first.ended.session_id)
-    again = copilot.run(
-        *(Text(""), Text("Yes.")), prompt="Which?", resume_session_id=name, system_prompt="Two."
-    )
+    again = copilot.run(resume_session_id=name, system_prompt="Two.")
     assert (None, name) == (again.error, again.ended.session_id)
-    assert "The word is plum." in again.requests[0].messages_text
-    assert ("One." in again.requests[0].system_text, "Two." in again.requests[0].system_text) == (
-        False,
-        True,
-    )
-    assert Usage(input_tokens=1000, output_tokens=100) == again.ended.usage
+    system = again.requests[0].system_text
+    assert (False, True) == ("One." in system, "Two." in system)
 
 
-def test_a_session_is_resumed_elsewhere(copilot: Copilot, tmp_path: Path) -> None:
-    """A resumed session works in the folder that is given now."""
+def test_resume_in_another_folder(copilot: Copilot, tmp_path: Path) -> None:
+    """A resumed session works in the current folder."""
     name = "0199aaaa-0000-4000-8000-000000000002"
     copilot.run(Text("Hello."), session_id=name)
     other = tmp_path / "other"
@@ -136,52 +97,28 @@ def test_a_session_is_resumed_elsewhere(copilot: Copilot, tmp_path: Path) -> Non
     assert f"{other}\n" == (other / "where.txt").read_text()
 
 
-def test_a_prompt_that_is_too_long(copilot: Copilot) -> None:
-    """More than the model can read at once is an error of its own."""
-    done = copilot.run(prompt="A word. " * 200_000)
-    assert isinstance(done.error, AgentFailed)
-    assert "prompt_too_long" == done.error.reason
-
-
-def test_an_unknown_session(copilot: Copilot) -> None:
-    """A session that is not there cannot be resumed, and it says so."""
-    done = copilot.run(resume_session_id="0199aaaa-0000-4000-8000-00000000ffff")
-    assert isinstance(done.error, AgentFailed)
-    assert "bad_request" == done.error.reason
-    assert "start a new one" in (done.error.hint or "")
-    assert ([], ["SessionEnded"]) == (done.requests, done.tags)
-
-
-def test_a_sub_agent(copilot: Copilot) -> None:
-    """A sub-agent's text, calls and tokens are told, and to whom they belong."""
-    order = {
-        "agent_type": "general-purpose",
-        "name": "helper",
-        "description": "help a bit",
-        "prompt": HELPER,
-        "mode": "sync",
-    }
-    done = copilot.run(Tool("task", order), helper=[[Text("On it."), bash("echo sub > sub.txt")]])
+def test_sub_agent(copilot: Copilot) -> None:
+    """The text, calls and tokens of a sub-agent carry the id of its call."""
+    done = copilot.run(delegate(), helper=[[Text("On it."), bash("echo sub > sub.txt")]])
     assert done.error is None
-    assert "sub\n" == copilot.read("sub.txt")
     task, call = done.of(ToolCall)
+    assert isinstance(task.input, dict)
     assert ("Task", "help a bit", "general-purpose") == (
         task.name,
-        task.input["description"] if isinstance(task.input, dict) else None,
-        task.input["subagent_type"] if isinstance(task.input, dict) else None,
+        task.input["description"],
+        task.input["subagent_type"],
     )
-    assert "Bash" == call.name
-    said = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
-    assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == said
-    told = [message.text for message in done.of(SystemMessage)]
-    assert "Sub-agent helper started: help a bit" in told
-    assert "Sub-agent helper completed" in told
+    texts = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
+    assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == texts
+    messages = [message.text for message in done.of(SystemMessage)]
+    assert "Sub-agent helper started: help a bit" in messages
+    assert "Sub-agent helper completed" in messages
     assert [call.id, task.id] == [result.name for result in done.of(ToolResult)]
     assert Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
 
 
-def test_mcp_servers(copilot: Copilot, tmp_path: Path) -> None:
-    """A server's tools can be called, and one that cannot be started is told of."""
+def test_server_that_does_not_start(copilot: Copilot, tmp_path: Path) -> None:
+    """A server that cannot be started is reported, and the others work."""
     program = tmp_path / "server.py"
     program.write_text(MCP_SERVER)
     servers = {
@@ -190,17 +127,15 @@ def test_mcp_servers(copilot: Copilot, tmp_path: Path) -> None:
     }
     put = Tool("files-put", {"path": copilot.path("put.txt")})
     done = copilot.run(put, mcp_servers=servers)
-    assert done.error is None
-    assert "put" == copilot.read("put.txt")
-    assert ["mcp__files__put"] == [call.name for call in done.of(ToolCall)]
+    assert (None, "put") == (done.error, copilot.read("put.txt"))
     assert "MCP server broken failed" in [message.text for message in done.of(SystemMessage)]
 
 
-def test_reading_only(copilot: Copilot) -> None:
-    """Without leave to skip permissions the agent reads, uses what is allowed, and no more."""
+def test_permissions(copilot: Copilot) -> None:
+    """Without permission the agent can read and use allowed tools only."""
     done = copilot.run(
         [Tool("view", {"path": copilot.path("app.py")}), bash("echo no > no.txt")],
-        [create(copilot.path("yes.txt"), "yes"), Tool("web_fetch", {"url": "http://127.0.0.1:9"})],
+        [create(copilot.path("yes.txt"), "yes"), Tool("web_fetch", {"url": NOBODY})],
         dangerously_skip_permissions=False,
         allowed_tools=("MultiEdit",),
     )
@@ -208,9 +143,165 @@ def test_reading_only(copilot: Copilot) -> None:
     assert ("yes", None) == (copilot.read("yes.txt"), copilot.read("no.txt"))
     errors = [result.is_error for result in sorted(done.of(ToolResult), key=lambda r: r.name)]
     assert [False, True, False, True] == errors
-    assert "This session may read only" in done.told
+    assert "This session is read-only" in done.conversation
 
 
-def test_the_version(copilot: Copilot) -> None:
-    """The program's version is what was installed."""
-    assert VERSION == copilot.agent("http://127.0.0.1:9").check()
+def test_retries_are_reported(copilot: Copilot) -> None:
+    """A retry of the program is a `SystemMessage`."""
+    cut = Drop(Message([Text("This will never be finished, and is long enough.")]), after_events=2)
+    done = copilot.run(script=replies(cut, then=Message([Text("Whole.")])))
+    assert done.error is None
+    texts = [message.text for message in done.of(SystemMessage)]
+    assert [text for text in texts if text.startswith("Retrying: ")]
+
+
+HOLDER = """
+import json, signal, sys
+from pathlib import Path
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.copilot import CopilotAgent
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
+program, project, env = sys.argv[1:]
+agent = CopilotAgent(path=program, env=json.loads(env))
+options = SpawnOptions(prompt="Go.", cwd=Path(project), dangerously_skip_permissions=True)
+cuggino.run(agent.spawn(options), lambda event: print(event.tag, flush=True))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_parent_is_killed(copilot: Copilot, sign: signal.Signals) -> None:
+    """However the parent of a session dies, every process of the session is terminated."""
+    sleeper = Sleeper()
+    with (
+        sleeper.gone(within=20.0),
+        copilot.serve(
+            always(Message([bash(f"setsid {sleeper.command} & {sleeper.command}")]))
+        ) as server,
+    ):
+        env = clean_env(copilot.home, server.url)
+        words = [str(copilot.program), str(copilot.project), json.dumps(env)]
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLDER, *words],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as holder:
+            try:
+                assert eventually(lambda: len(sleeper.pids()) >= 2, limit=100)
+                tree = psutil.Process(holder.pid).children(recursive=True)
+                assert [process for process in tree if "--headless" in process.cmdline()]
+                holder.send_signal(sign)
+                holder.wait(30)
+            finally:
+                holder.kill()
+        assert eventually(lambda: not any(p.is_running() for p in tree), limit=20)
+
+
+def test_guarded_patch(copilot: Copilot) -> None:
+    """A patch is denied as a whole when one of its files is protected."""
+    done = copilot.run(
+        Tool("apply_patch", {"input": PATCH.format(name="new.txt")}),
+        model="gpt-5.4",
+        guard=copilot.policy(),
+    )
+    assert done.error is None
+    assert (None, SPEC) == (copilot.read("new.txt"), copilot.read(".specs/task.md"))
+    assert ["MultiEdit"] == [event.tool for event in done.of(GuardDenied)]
+
+
+def test_guarded_tools_without_questions(copilot: Copilot) -> None:
+    """Tools with a single request are judged, and unknown ones are denied."""
+    done = copilot.run(
+        [
+            Tool("sql", {"description": "d", "query": "SELECT 1"}),
+            Tool("list_agents", {}),
+            Tool("glob", {"pattern": "*.py"}),
+            Tool("grep", {"pattern": "old", "output_mode": "content"}),
+            Tool("write_bash", {"shellId": "1", "input": "rm -rf ."}),
+        ],
+        guard=copilot.policy(),
+    )
+    assert done.error is None
+    assert ["write_bash"] == [event.tool for event in done.of(GuardDenied)]
+    results = {result.name: result.is_error for result in done.of(ToolResult)}
+    assert [False, False, False, False, True] == [results[f"call_1_{n}"] for n in range(5)]
+
+
+def test_guard_ignores_switches_of_the_program(copilot: Copilot) -> None:
+    """Variables of the program that allow everything or choose a shell are ignored."""
+    env = {"COPILOT_ALLOW_ALL": "true", "COPILOT_BASH_PATH": "/bin/sh"}
+    done = copilot.run(
+        [bash("echo ${BASH_VERSION:+bash} > new.txt"), bash("echo no > .specs/task.md")],
+        guard=copilot.policy(),
+        env=env,
+    )
+    assert done.error is None
+    assert ("bash\n", SPEC) == (copilot.read("new.txt"), copilot.read(".specs/task.md"))
+
+
+def test_guard_and_a_hook_that_approves(copilot: Copilot) -> None:
+    """A hook of the user that approves every permission does not override a denial."""
+    text = hooks("permissionRequest", {"behavior": "allow"})
+    write_file(copilot.home / ".copilot" / "hooks" / "h.json", text)
+    done = copilot.run(
+        [bash("echo yes > new.txt"), bash("echo no > .specs/task.md")], guard=copilot.policy()
+    )
+    assert done.error is None
+    assert ("yes\n", SPEC) == (copilot.read("new.txt"), copilot.read(".specs/task.md"))
+    assert ["call_1_1"] == [event.tool_use_id for event in done.of(GuardDenied)]
+
+
+def test_guarded_background_command(copilot: Copilot) -> None:
+    """A background command is judged and terminated with the session."""
+    sleeper = Sleeper()
+    order = {"description": "d", "mode": "async", "detach": True}
+    commands = ("echo no > .specs/task.md", sleeper.command)
+    with sleeper.gone():
+        done = copilot.run(
+            [Tool("bash", {"command": command, **order}) for command in commands],
+            guard=copilot.policy(),
+        )
+    assert done.error is None
+    assert SPEC == copilot.read(".specs/task.md")
+    assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
+
+
+@pytest.mark.parametrize("second", ["raises", "denies"])
+def test_first_question_is_lost(
+    copilot: Copilot, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    """Without a response to the first request, the second one prevents the call."""
+
+    async def lost(*_given: Any) -> None:
+        raise OSError("lost")
+
+    monkeypatch.setattr(Gate, "before_tool", lost)
+    if second == "raises":
+        monkeypatch.setattr(Gate, "permission", lost)
+    done = copilot.run(
+        [bash("echo no > .specs/task.md"), create(copilot.path(".cuggino/lock"), "no")],
+        guard=copilot.policy(),
+    )
+    assert done.error is None
+    assert (SPEC, None) == (copilot.read(".specs/task.md"), copilot.read(".cuggino/lock"))
+    assert [True, True] == [result.is_error for result in done.of(ToolResult)]
+
+
+def test_tool_without_a_verdict(copilot: Copilot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool used without a verdict ends the session."""
+
+    async def silent(*_given: Any) -> None:
+        return None
+
+    monkeypatch.setattr(Gate, "before_tool", silent)
+    done = copilot.run(
+        Tool("sql", {"description": "d", "query": "SELECT 1"}),
+        bash("echo more > more.txt"),
+        guard=copilot.policy(),
+    )
+    assert isinstance(done.error, GuardNotLive)
+    assert "sql was used without its verdict" in done.error.message
+    assert "failed" == done.ended.outcome

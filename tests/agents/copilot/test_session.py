@@ -1,4 +1,4 @@
-"""A session of GitHub Copilot with a stand-in for the SDK: order, endings, and what is left."""
+"""GitHub Copilot sessions with a fake SDK: order, outcomes and cleanup."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDLE: Raw = {"type": "session.idle", "data": {}}
 
 
 class FakeLink:
-    """Plays events on a thread of its own, as the link to the SDK does."""
+    """A link that plays events on its own thread, like the real one."""
 
     def __init__(self, *events: Raw | Exception, ends: bool = True) -> None:
         self._script = events
@@ -80,13 +80,13 @@ class FakeLink:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 class Session:
-    """What a session said, and how it ended."""
+    """A finished session: its events and outcome."""
 
     def __init__(
         self, folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | None = None
@@ -115,7 +115,7 @@ def stream(folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | 
 
 
 def test_a_session(tmp_path: Path) -> None:
-    """Events come in order, the ending last, when the link is closed and the program has ended."""
+    """Events are in order; the final one follows the end of link and program."""
     link = FakeLink(*BEGUN, SAID, IDLE)
     done = Session(tmp_path, link)
     assert done.error is None
@@ -128,7 +128,7 @@ def test_a_session(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_session(tmp_path: Path) -> None:
-    """The error comes behind the ending."""
+    """The error follows the final event."""
     bad = {"type": "session.error", "data": {"errorType": "authentication", "message": "no"}}
     done = Session(tmp_path, FakeLink(*BEGUN, bad, IDLE))
     assert isinstance(done.error, AgentFailed)
@@ -137,7 +137,7 @@ def test_an_error_of_the_session(tmp_path: Path) -> None:
 
 
 def test_a_usage_limit(tmp_path: Path) -> None:
-    """A usage limit is told by an event, before the ending."""
+    """A usage limit is emitted before the final event."""
     bad = {
         "type": "session.error",
         "data": {"errorType": "quota", "message": "Try again in 1 hour."},
@@ -149,18 +149,18 @@ def test_a_usage_limit(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_refused(tmp_path: Path) -> None:
-    """What the SDK raises is the session's error."""
+    """An exception of the SDK becomes the session's error."""
     done = Session(tmp_path, FakeLink(OSError("ECONNREFUSED")))
     assert isinstance(done.error, AgentFailed)
     assert ("connection", ["SessionEnded"]) == (done.error.reason, done.tags)
 
 
 class ProcessExitedError(Exception):
-    """The name is that of the SDK's error."""
+    """An error with the same name as the SDK's."""
 
 
 def test_a_program_that_ends(tmp_path: Path) -> None:
-    """The exit code and the last words of the program say why, not the broken connection."""
+    """The error reports the exit code and stderr of the program, not the broken connection."""
     script = "echo listening on port 1; sleep 0.1; echo it broke >&2; exit 3"
     done = Session(tmp_path, FakeLink(*BEGUN, ProcessExitedError("gone")), script=script)
     assert isinstance(done.error, AgentFailed)
@@ -173,10 +173,10 @@ def test_a_program_that_ends(tmp_path: Path) -> None:
     assert ("failed", "s1") == (ended.outcome, ended.session_id)
 
 
-def test_a_program_that_lives_on_without_us(
+def test_a_program_that_outlives_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lost connection ends the session also when the program does not end."""
+    """A lost connection ends the session even if the program keeps running."""
     monkeypatch.setattr(copilot_stream, "LOST_SECONDS", 0.1)
     done = Session(tmp_path, FakeLink(*BEGUN, ProcessExitedError("the connection is gone")))
     assert isinstance(done.error, AgentFailed)
@@ -192,7 +192,7 @@ def test_a_program_that_lives_on_without_us(
     ],
 )
 def test_a_program_that_does_not_listen(tmp_path: Path, script: str, message: str) -> None:
-    """A program that ends before it listens has crashed; no link was made."""
+    """A program that exits before it listens has crashed, and no link is created."""
     link = FakeLink()
     done = Session(tmp_path, link, script=script)
     assert isinstance(done.error, AgentFailed)
@@ -200,15 +200,15 @@ def test_a_program_that_does_not_listen(tmp_path: Path, script: str, message: st
 
 
 def test_a_program_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that does not listen in its time is ended."""
+    """A program that does not listen in time is terminated."""
     monkeypatch.setattr(copilot_stream, "START_SECONDS", 0.2)
     done = Session(tmp_path, FakeLink(), script="exec sleep 60")
     assert isinstance(done.error, AgentFailed)
     assert "did not listen" in done.error.message
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
-    """When nothing could be started there is only the error."""
+def test_a_missing_program(tmp_path: Path) -> None:
+    """If nothing could be started, only the error is emitted."""
     program = Program(argv=[str(tmp_path / "nothing")], cwd=tmp_path, env={})
     order, gate = Order(prompt="Go.", cwd=tmp_path, token="t"), Gate(cwd=tmp_path, unattended=True)
     events: list[Event] = []
@@ -218,7 +218,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_breach(tmp_path: Path) -> None:
-    """A breach of the guard ends program and link at once, and is the session's error."""
+    """A breach terminates program and link immediately and is the session's error."""
 
     class Open(Gate):
         def see(self, raw: Raw) -> None:
@@ -231,8 +231,8 @@ def test_a_breach(tmp_path: Path) -> None:
     assert ["AgentMessage", "SessionEnded"] == done.tags[-2:]
 
 
-def test_what_the_gate_tells(tmp_path: Path) -> None:
-    """A denial comes at its place among the events."""
+def test_denials_are_in_order(tmp_path: Path) -> None:
+    """A denial is emitted in its place among the events."""
     denied = GuardDenied(tool="Bash", tool_use_id="c", part="p", reason="r")
 
     class Denies(Gate):
@@ -247,7 +247,7 @@ def test_what_the_gate_tells(tmp_path: Path) -> None:
 
 
 def test_disposal(tmp_path: Path) -> None:
-    """Disposal closes the link and ends the program; nothing is told any more."""
+    """Disposal closes the link and terminates the program; nothing more is emitted."""
     link = FakeLink(*BEGUN, SAID, ends=False)
     lane = LoopScheduler()
     seen: list[Event] = []
@@ -268,7 +268,7 @@ def test_disposal(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_that_raises(tmp_path: Path) -> None:
-    """What `on_next` raises reaches `on_error`, behind the end of link and program."""
+    """An exception in `on_next` reaches `on_error` after link and program have ended."""
     link = FakeLink(*BEGUN, SAID, ends=False)
     errors: list[Exception] = []
     ended = threading.Event()
@@ -289,7 +289,7 @@ def test_a_subscriber_that_raises(tmp_path: Path) -> None:
 
 
 def test_all_on_one_thread(tmp_path: Path) -> None:
-    """Every event is delivered on the scheduler that was given."""
+    """Every event is emitted on the given scheduler."""
     threads: set[int] = set()
     cuggino.run(
         stream(tmp_path, FakeLink(*BEGUN, *[SAID] * 200, IDLE)),

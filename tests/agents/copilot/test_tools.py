@@ -1,4 +1,4 @@
-"""GitHub Copilot's tools in the names of Claude Code."""
+"""GitHub Copilot's tools translated to Claude Code's names."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: 
     ],
 )
 def test_tools(name: str, arguments: Any, tool: str, given: Any, is_known: bool) -> None:
-    """Tools and their inputs have the names of Claude Code; an unknown one keeps its own."""
+    """Tools and inputs get the names of Claude Code; unknown ones keep their own."""
     assert (tool, given, is_known) == common_call(name, arguments, servers=("files", "files-x"))
 
 
 def test_the_server_of_a_tool() -> None:
-    """Where the program says which server a tool is of, its name is not guessed at."""
+    """A server named by the program is not guessed from the tool's name."""
     call = common_call("a-b-c", {}, server=("a", "b-c"), servers=("a-b",))
     assert "mcp__a__b-c" == call.tool

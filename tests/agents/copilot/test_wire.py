@@ -1,11 +1,11 @@
-"""What the events of GitHub Copilot's SDK become, and how a session is said to have ended."""
+"""Parsing the events of GitHub Copilot's SDK, and the outcome of a session."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.errors import AgentFailed
@@ -90,12 +90,12 @@ START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={
     ],
 )
 def test_one_event(event: dict[str, Any], expected: LlmAgentEvent) -> None:
-    """Each of the SDK's events has its meaning, and what has none is a sign of life."""
+    """Each SDK event is translated, and others are keepalives."""
     assert [expected] == fed(event)
 
 
-def test_text_while_it_is_written() -> None:
-    """Deltas have the id of their message and its sub-agent, and make up its text."""
+def test_text_deltas() -> None:
+    """Deltas have the id of their message and sub-agent, and join to its text."""
     events = fed(
         raw("subagent.started", "a1", toolCallId="task"),
         raw("assistant.message_delta", messageId="m", deltaContent="Hel"),
@@ -121,7 +121,7 @@ def test_text_while_it_is_written() -> None:
 
 
 def test_tokens() -> None:
-    """Tokens add up over requests; those that were cached are not counted as input as well."""
+    """Tokens are summed over requests; cached ones are not also counted as input."""
     count = raw(
         "assistant.usage",
         inputTokens=1000,
@@ -143,13 +143,13 @@ def test_tokens() -> None:
 
 
 def test_the_prompt_is_not_repeated() -> None:
-    """The first message to the model is the prompt, a later one is told."""
+    """The first user message is the prompt; later ones are emitted."""
     events = fed(raw("user.message", content="Go."), raw("user.message", content="Done?"))
     assert [UserMessage(text="Done?")] == events
 
 
 def test_a_sub_agent() -> None:
-    """What a sub-agent says belongs to the call that started it; its beginning and end are told."""
+    """Sub-agent messages belong to the call that started it; its start and end are emitted."""
     start = raw(
         "subagent.started",
         "a1",
@@ -169,7 +169,7 @@ def test_a_sub_agent() -> None:
 
 
 def test_the_session_is_over_when_it_is_idle() -> None:
-    """Idle before the prompt, or of a sub-agent, is not the end."""
+    """An idle event before the prompt, or of a sub-agent, does not end the session."""
     session = CopilotSession()
     fed(raw("session.idle"), session=session)
     assert not session.is_over
@@ -179,8 +179,8 @@ def test_the_session_is_over_when_it_is_idle() -> None:
     assert session.is_over
 
 
-def test_an_error_that_was_overcome() -> None:
-    """When the model speaks after an error the session has not failed; a sub-agent's does not."""
+def test_a_recovered_error() -> None:
+    """Model output after an error means success, unless it comes from a sub-agent."""
     error = raw("session.error", errorType="query", message="bad")
     assert ("completed", None) == ended(error, MESSAGE, raw("session.idle"))
     of_helper = raw("assistant.message", "a1", content="Hi.", messageId="m")
@@ -190,7 +190,7 @@ def test_an_error_that_was_overcome() -> None:
 
 @pytest.mark.parametrize("event", [raw("abort", reason="user"), raw("session.idle", aborted=True)])
 def test_an_interruption(event: dict[str, Any]) -> None:
-    """An aborted session was interrupted, and that is an error."""
+    """An aborted session was interrupted, which is an error."""
     outcome, error = ended(raw("user.message", content="Go."), event)
     assert isinstance(error, AgentFailed)
     assert ("interrupted", "aborted") == (outcome, error.reason)
@@ -221,9 +221,10 @@ DATA = st.dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(KINDS, DATA | JSON), max_size=5))
-def test_whatever_comes(events: list[tuple[str, Any]]) -> None:
-    """Nothing raises, whatever the events hold, and all that comes of them can be written."""
+def test_arbitrary_events(events: list[tuple[str, Any]]) -> None:
+    """Arbitrary events never raise, and all results can be serialized."""
     session = CopilotSession(servers=("s",))
     for kind, data in events:
         for event in session.feed({"type": kind, "data": data}, now=NOW):

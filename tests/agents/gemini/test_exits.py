@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.gemini.exits import Exits
 from cuggino.agents.gemini.tools import marked
-from cuggino.agents.gemini.wire import GeminiSession
+from cuggino.agents.gemini.wire import Exits, GeminiSession
 from cuggino.events import ToolResult
 from tests.agents.gemini.test_wire import fed, line
 
 
 def tell(exits: Exits, given: dict[str, Any], output: str) -> None:
-    """Run the hook as the program does."""
+    """Run the hook like the program."""
     (entry,) = exits.hooks()["AfterTool"][0]["hooks"]
     content = f"<untrusted_context>\n{output}\n</untrusted_context>\n\n[System] More."
     data = {"tool_input": given, "tool_response": {"llmContent": content}}
@@ -42,14 +41,14 @@ def tell(exits: Exits, given: dict[str, Any], output: str) -> None:
     ],
 )
 def test_codes(tmp_path: Path, output: str, expected: int) -> None:
-    """The code is found where the program says it, not in what a command printed."""
+    """The exit code is read from the program's part of the result, not the command's output."""
     exits = Exits(tmp_path)
     tell(exits, {"command": "c"}, output)
     assert expected == exits.code({"command": "c"})
 
 
 def test_several_commands(tmp_path: Path) -> None:
-    """Each command has its own code, told once, whether it was marked or not."""
+    """Each command has its own code, reported once, whether it was marked or not."""
     exits = Exits(tmp_path)
     tell(exits, marked({"command": "a"}, "t"), "Exit Code: 1\nProcess Group PGID: 7")
     tell(exits, {"command": "b"}, "Exit Code: 2\nProcess Group PGID: 7")
@@ -58,7 +57,7 @@ def test_several_commands(tmp_path: Path) -> None:
 
 
 def test_noise(tmp_path: Path) -> None:
-    """A file that holds something else is passed over."""
+    """Files with other content are ignored."""
     exits = Exits(tmp_path)
     (tmp_path / "exits" / "1.json").write_bytes(b"\xff{")
     (tmp_path / "exits" / "2.json").write_text('{"tool_response": 1}')
@@ -70,7 +69,7 @@ def test_noise(tmp_path: Path) -> None:
     [("x", 3, True), ("x", 0, False), ("Blocked: command substitution detected", 0, True)],
 )
 def test_results(output: str, code: int, expected: bool) -> None:
-    """A command with another code than 0, and one that the program refused, has failed."""
+    """A command with a nonzero code, or refused by the program, has failed."""
     session = GeminiSession(exit_code=lambda _given: code)
     call = line("tool_use", tool_name="run_shell_command", tool_id="c", parameters={"command": "a"})
     result = line("tool_result", tool_id="c", status="success", output=output)

@@ -1,4 +1,4 @@
-"""Which error a session of the Gemini CLI ended with."""
+"""Errors of Gemini CLI sessions."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def api(code: int, message: str = "no") -> str:
     ],
 )
 def test_errors(message: str, exit_code: int, expected: str) -> None:
-    """The API's status, or the words of the program, name the reason."""
+    """The API status or the program's message determines the reason."""
     error = failure(message, exit_code)
     assert isinstance(error, AgentFailed)
     assert expected == error.reason
 
 
-def test_the_words_of_the_api() -> None:
-    """The message is the API's own, without its wrapping."""
+def test_messages_of_the_api() -> None:
+    """The message is the API's own, unwrapped."""
     error = failure(api(401, "mock says 401"), 145)
     assert error is not None
     assert "mock says 401" == error.message
@@ -79,15 +79,15 @@ def test_the_words_of_the_api() -> None:
     ],
 )
 def test_limits(message: str, lifted: timedelta | None) -> None:
-    """A limit is told as one, with the time at which it is lifted where that is told."""
+    """A limit is a quota error, with the reset time if the message contains one."""
     error = failure(f"[API Error: {message}]{ADVICE}", 173)
     assert isinstance(error, QuotaExceeded)
     assert (None if lifted is None else NOW + lifted) == error.resets_at
 
 
 @pytest.mark.parametrize("more", ["", ", model: x\nPlease retry in 34.07s."])
-def test_nothing_to_use(more: str) -> None:
-    """A limit of nothing at all is never lifted: it is no quota, whatever time is told."""
+def test_a_limit_of_zero(more: str) -> None:
+    """A limit of zero never resets, so it is no quota error, even with a time."""
     error = failure(f"[API Error: You exceeded your current quota, limit: 0{more}]{ADVICE}", 173)
     assert isinstance(error, AgentFailed)
     assert "billing" == error.reason
@@ -107,14 +107,14 @@ def test_nothing_to_use(more: str) -> None:
     ],
 )
 def test_without_a_result(exit_code: int, stderr: str, expected: str) -> None:
-    """A program that told no result is judged by its exit code."""
+    """Without a result the exit code determines the error."""
     error = failure(None, exit_code, began=False, stderr=stderr)
     assert isinstance(error, AgentFailed)
     assert expected == error.reason
 
 
 def test_a_crash() -> None:
-    """What the program says in every session, or of its start, is no part of the error."""
+    """Routine messages and startup output are not part of the error."""
     stderr = (
         "Warning: 256-color support not detected.\nYOLO mode is enabled.\n"
         "[STARTUP] Phase 'cleanup_ops' was started but never ended. Skipping metrics.\nboom\n"
@@ -125,7 +125,7 @@ def test_a_crash() -> None:
 
 
 def test_a_loop() -> None:
-    """A session that the program ended because it went in circles has failed."""
+    """A session that the program stopped because of a loop has failed."""
     told = "Loop detected, stopping execution"
     ending = Ending(
         result={"status": "success"}, told=told, began=True, program="gemini", now=NOW, zone=UTC

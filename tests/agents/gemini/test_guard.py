@@ -1,4 +1,4 @@
-"""The guard of the Gemini CLI without the program: the hook, the rules, what the stream shows."""
+"""The guard of the Gemini CLI with a fake program: hook, rules and stream."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cuggino.agents.base.guard import NOT_JUDGED
 from cuggino.agents.gemini import guard as gemini_guard
-from cuggino.agents.gemini.guard import UNMARKED, SessionGuard, prepare_guard, rules
-from cuggino.agents.gemini.home import Home
+from cuggino.agents.gemini.config import Home
+from cuggino.agents.gemini.guard import UNMARKED, GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.hook import answer
 from cuggino.agents.gemini.tools import MARK
-from cuggino.agents.gemini.watch import GeminiWatch
-from cuggino.agents.guard import NOT_JUDGED
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nowhere"}
 
@@ -35,9 +35,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(project: Path) -> Iterator[Home]:
-    made = Home({"HOME": str(project.parent / "s")})
-    yield made
-    made.remove()
+    with ExitStack() as stack:
+        made = Home({"HOME": str(project.parent / "s")}, stack)
+        yield made
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def ask(guard: SessionGuard, tool: str, /, **given: Any) -> tuple[dict[str, Any]
     return answer(data, made)
 
 
-def test_the_program(guard: SessionGuard, project: Path) -> None:
-    """The hook answers as the program runs it, and writes its verdict to the log."""
+def test_the_hook_program(guard: SessionGuard, project: Path) -> None:
+    """The hook responds as the program expects and logs its verdict."""
     data = {
         "hook_event_name": "BeforeTool",
         "tool_name": "write_file",
@@ -76,8 +76,8 @@ def test_the_program(guard: SessionGuard, project: Path) -> None:
     assert ("write_file", "Write", said["reason"]) == (told["name"], told["tool"], told["reason"])
 
 
-def test_a_program_that_fails(guard: SessionGuard) -> None:
-    """Whatever goes wrong in the hook is a no."""
+def test_a_failing_hook(guard: SessionGuard) -> None:
+    """Any failure of the hook is a denial."""
     (guard.log.parent / "orders.json").unlink()
     done = subprocess.run(
         ["/bin/sh", str(guard.script)], input="{}", capture_output=True, text=True, check=True
@@ -85,8 +85,8 @@ def test_a_program_that_fails(guard: SessionGuard) -> None:
     assert {"decision": "deny", "reason": NOT_JUDGED} == json.loads(done.stdout)
 
 
-def test_trying_out(guard: SessionGuard, project: Path) -> None:
-    """The hook is seen to answer, or the guard is not live."""
+def test_check_guard(guard: SessionGuard, project: Path) -> None:
+    """The guard is live only if the hook responds."""
     guard.try_out(ENV, str(project))
     assert "" == guard.log.read_text()
     made = orders(guard)
@@ -96,7 +96,7 @@ def test_trying_out(guard: SessionGuard, project: Path) -> None:
 
 
 def test_marks(guard: SessionGuard) -> None:
-    """What changes something is marked; a command is wrapped, and does what it did."""
+    """Modifying calls are marked; a wrapped command behaves as before."""
     command = "echo 'it'\"'\"'s' $(echo x); cat <<'A'\n-e $HOME\nA"
     said, told = ask(guard, "run_shell_command", command=command, **{MARK: "forged"})
     marked = said["hookSpecificOutput"]["tool_input"]
@@ -123,15 +123,15 @@ def test_marks(guard: SessionGuard) -> None:
         ("discovered_tool", {}),
     ],
 )
-def test_what_is_denied(guard: SessionGuard, tool: str, given: dict[str, Any]) -> None:
-    """What the policy forbids, and what is not known, gets no mark and a reason."""
+def test_denied_calls(guard: SessionGuard, tool: str, given: dict[str, Any]) -> None:
+    """Forbidden and unknown calls get a reason and no mark."""
     said, told = ask(guard, tool, **given)
     assert ("deny", said["reason"]) == (said["decision"], told["reason"])
     assert told["reason"] and "hookSpecificOutput" not in said
 
 
 def test_bounded_reading(project: Path, home: Home) -> None:
-    """Where reading is bounded, readers are marked too, and stay in the project."""
+    """With limited reading, readers are marked too and stay in the project."""
     policy = role_policy("verify", project=project, level="full")
     guard, _ = prepare_guard(policy, ENV, home)
     assert (
@@ -150,7 +150,7 @@ def test_bounded_reading(project: Path, home: Home) -> None:
 
 
 def test_the_rules(guard: SessionGuard) -> None:
-    """What changes something passes with the mark alone, others do so without, unknown ones not."""
+    """Modifying tools need the mark, others do not, and unknown ones are denied."""
     made = tomllib.loads(rules(unattended=True, guard=guard))["rule"]
     by_tool = {name: rule for rule in reversed(made) for name in rule["toolName"]}
     for tool in ("run_shell_command", "write_file", "replace"):
@@ -163,8 +163,8 @@ def test_the_rules(guard: SessionGuard) -> None:
     assert order[-1] == by_tool["*"]["priority"]
 
 
-def test_rules_without_leave() -> None:
-    """Without leave the session reads, and uses what is allowed by name."""
+def test_rules_without_permission() -> None:
+    """Without permission the session can read and use named tools only."""
     allowed = ("Bash", "mcp__a__b", "mcp__c")
     made = tomllib.loads(rules(unattended=False, guard=None, allowed_tools=allowed))["rule"]
     may = [name for rule in made if rule["decision"] == "allow" for name in rule["toolName"]]
@@ -178,7 +178,7 @@ def test_rules_without_leave() -> None:
 def test_rules_of_an_administrator(
     project: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an administrator's rules would replace ours, no guarded session starts."""
+    """No guarded session starts if an administrator's rules would replace ours."""
     (tmp_path / "a.toml").touch()
     monkeypatch.setattr(gemini_guard, "_ADMIN", {})
     monkeypatch.setattr(gemini_guard, "_ADMIN_ELSEWHERE", str(tmp_path))
@@ -202,7 +202,7 @@ DENIED = {"name": "replace", "input": {"a": 1}, "tool": "Edit", "part": "p", "re
 
 
 def test_a_watch_without_a_canary() -> None:
-    """A session whose hook did not answer at its start must end."""
+    """A session whose hook did not respond at its start must end."""
     watch = GeminiWatch(list)
     watch.begin()
     assert watch.breach is not None
@@ -210,7 +210,7 @@ def test_a_watch_without_a_canary() -> None:
 
 
 def test_a_denied_call() -> None:
-    """A denied call is told once, with what the hook said."""
+    """A denied call is emitted once, with the hook's reason."""
     watch = watched(DENIED)
     watch.call("c", "replace", "Edit", {"a": 1})
     expected = [GuardDenied(tool="Edit", tool_use_id="c", part="p", reason="r")]
@@ -221,7 +221,7 @@ def test_a_denied_call() -> None:
 
 @pytest.mark.parametrize("verdicts", [[], [DENIED]])
 def test_a_call_past_the_guard(verdicts: list[dict[str, Any]]) -> None:
-    """A call that succeeded without a verdict, or in spite of one, ends the session."""
+    """A call that succeeded without a verdict, or despite a denial, ends the session."""
     watch = watched(*verdicts)
     watch.call("c", "replace", "Edit", {"a": 1})
     watch.result("c", is_error=False, message="")
@@ -229,7 +229,7 @@ def test_a_call_past_the_guard(verdicts: list[dict[str, Any]]) -> None:
 
 
 def test_an_allowed_call() -> None:
-    """Each verdict lets one call pass."""
+    """Each verdict allows a single call."""
     watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
     for call in ("c", "d"):
         watch.call(call, "replace", "Edit", {"a": 1})
@@ -241,7 +241,7 @@ def test_an_allowed_call() -> None:
 
 @pytest.mark.parametrize("reason", [NOT_JUDGED, UNMARKED])
 def test_a_hook_that_did_not_answer(reason: str) -> None:
-    """A call that was not run because the hook failed is denied as well."""
+    """A call blocked by a failed hook is reported as denied too."""
     watch = watched()
     watch.call("c", "run_shell_command", "Bash", {})
     expected = [GuardDenied(tool="Bash", tool_use_id="c", part="Bash", reason=reason)]
@@ -249,15 +249,15 @@ def test_a_hook_that_did_not_answer(reason: str) -> None:
 
 
 def test_a_hook_that_is_gone() -> None:
-    """What the program says of a hook that could not be run is the reason."""
+    """The program's message about a missing hook is the reason."""
     watch = watched()
     watch.call("c", "run_shell_command", "Bash", {})
     (denied,) = watch.result("c", is_error=True, message="Tool execution blocked: sh: no file")
     assert "sh: no file" == denied.reason
 
 
-def test_a_hook_of_somebody_else() -> None:
-    """What a hook of the user's blocks, the guard has not denied; its verdict is used up."""
+def test_a_hook_of_the_user() -> None:
+    """A call blocked by the user's hook is not the guard's denial; its verdict is consumed."""
     watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
     watch.call("c", "replace", "Edit", {"a": 1})
     assert [] == watch.result("c", is_error=True, message="Tool execution blocked: not today")
@@ -267,7 +267,7 @@ def test_a_hook_of_somebody_else() -> None:
 
 
 def test_inputs_that_the_program_changed() -> None:
-    """A verdict is found though the program asked with a slightly different input."""
+    """A verdict is found even if the program's request had a slightly different input."""
     watch = watched(
         {"name": "glob", "input": {"a": 1}, "tool": "Glob"},
         {"name": "mcp_a_b", "input": {"a": 1}, "tool": "mcp__a__b"},
@@ -286,7 +286,7 @@ def test_inputs_that_the_program_changed() -> None:
 
 
 def test_a_sub_agents_calls() -> None:
-    """What a sub-agent was denied is told with the call that started it."""
+    """A denial in a sub-agent is reported with the call that started it."""
     watch = watched(DENIED, {"name": "invoke_agent", "input": {}, "tool": "Task"})
     watch.call("t", "invoke_agent", "Task", {})
     expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")]

@@ -1,33 +1,34 @@
-"""The files of the guard of a Gemini session: no tool of the session may change them."""
+"""The guard files of a Gemini session, which none of its tools may change."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.agents.gemini.exits import Exits
+from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.guard import SessionGuard, prepare_guard
-from cuggino.agents.gemini.home import Home
 from cuggino.agents.gemini.hook import answer
-from cuggino.security.roles import role_policy
+from cuggino.agents.gemini.wire import Exits
+from cuggino.guard.roles import role_policy
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nowhere"}
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home({"HOME": str(tmp_path)})
-    yield made
-    made.remove()
+    with ExitStack() as stack:
+        made = Home({"HOME": str(tmp_path)}, stack)
+        yield made
 
 
 @pytest.fixture(params=["roles", "full"])
 def guard(home: Home, tmp_path: Path, request: pytest.FixtureRequest) -> SessionGuard:
-    """A guarded session with all its files."""
+    """Return a guarded session with all its files."""
     (tmp_path / "p").mkdir()
     policy = role_policy("implementing", project=tmp_path / "p", level=request.param)
     home.distrust()
@@ -43,8 +44,8 @@ def decision(guard: SessionGuard, tool: str, **given: Any) -> str:
     return str(answer(data, orders)[0]["decision"])
 
 
-def test_where_they_are(guard: SessionGuard, home: Home) -> None:
-    """They are in one folder, which is for this user alone, under a name of this session's."""
+def test_location(guard: SessionGuard, home: Home) -> None:
+    """The files are in one private folder with a name unique to the session."""
     assert {
         *("guard.sh", "orders.json", "verdicts.jsonl", "rules.toml", "trusted.json"),
         *("exits", "exits.sh"),
@@ -55,7 +56,7 @@ def test_where_they_are(guard: SessionGuard, home: Home) -> None:
 
 
 def test_writing(guard: SessionGuard, home: Home) -> None:
-    """None of them is written, replaced or removed; nor is the folder, by whatever name."""
+    """Neither the files nor the folder can be written, replaced or removed, under any name."""
     for path in (*home.own.iterdir(), home.own / "exits" / "1.json", home.own / "new", home.own):
         assert "deny" == decision(guard, "write_file", file_path=str(path), content="x"), path
         assert "deny" == decision(guard, "replace", file_path=str(path)), path
@@ -80,7 +81,7 @@ def test_writing(guard: SessionGuard, home: Home) -> None:
 
 
 def test_scratch_files(guard: SessionGuard, home: Home) -> None:
-    """The folder for temporary files stays one to be written in."""
+    """The folder for temporary files stays writable."""
     place = str(home.temp / "scratch.txt")
     assert "allow" == decision(guard, "write_file", file_path=place, content="x")
     assert "allow" == decision(guard, "run_shell_command", command=f"echo x > {place}")

@@ -1,28 +1,30 @@
-"""The home of one session of the Gemini CLI: what is in it, and what of the user's stays."""
+"""The private home of a Gemini CLI session: its content, and what it keeps of the user's."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.agents.gemini.home import (
+from cuggino.agents.gemini.config import (
+    GUARDED,
     Home,
     as_said,
     context_of_project,
     fits_command,
     is_verbatim,
+    session_settings,
 )
-from cuggino.agents.gemini.settings import GUARDED, session_settings
 from cuggino.errors import ConfigError
 
 
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
-    """The user's home, with a login and an extension."""
+    """Return the user's home, with a login and an extension."""
     gemini = tmp_path / "user" / ".gemini"
     (gemini / "extensions").mkdir(parents=True)
     (gemini / "oauth_creds.json").write_text("{}")
@@ -31,15 +33,15 @@ def user(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(user: Path) -> Iterator[Home]:
-    made = Home({"HOME": str(user)})
-    yield made
-    made.remove()
+    with ExitStack() as stack:
+        made = Home({"HOME": str(user)}, stack)
+        yield made
     assert not made.path.exists()
     assert (user / ".gemini" / "oauth_creds.json").read_text() == "{}"
 
 
-def test_what_is_linked(home: Home, user: Path) -> None:
-    """The user's files are there, and sessions are kept with them."""
+def test_linked_files(home: Home, user: Path) -> None:
+    """The user's files are available, and sessions are stored with them."""
     assert (home.gemini / "oauth_creds.json").resolve() == user / ".gemini" / "oauth_creds.json"
     (home.gemini / "tmp" / "session").write_text("x")
     assert "x" == (user / ".gemini" / "tmp" / "session").read_text()
@@ -47,7 +49,7 @@ def test_what_is_linked(home: Home, user: Path) -> None:
 
 
 def test_a_file_of_the_session(home: Home, user: Path) -> None:
-    """What is written for the session does not change what the user has."""
+    """Files written for the session do not change the user's."""
     home.write("oauth_creds.json", "mine")
     home.write("extensions/x/y.md", "mine")
     assert [] == list((user / ".gemini" / "extensions").iterdir())
@@ -55,14 +57,14 @@ def test_a_file_of_the_session(home: Home, user: Path) -> None:
 
 
 def test_settings_with_comments(home: Home, user: Path) -> None:
-    """The user's settings may have comments, as the program allows them."""
+    """The user's settings may contain comments."""
     text = '{"a": "http://x", /* c\n */ "b": ["/*", "\\"//"] // end\n}'
     (user / ".gemini" / "settings.json").write_text(text)
     assert {"a": "http://x", "b": ["/*", '"//']} == home.user_settings()
 
 
-def test_settings_that_cannot_be_read(home: Home, user: Path) -> None:
-    """Settings that are broken are told, and not passed over."""
+def test_unreadable_settings(home: Home, user: Path) -> None:
+    """Broken settings are reported, not ignored."""
     (user / ".gemini" / "settings.json").write_text("{")
     with pytest.raises(ConfigError, match=r"settings\.json cannot be read"):
         home.user_settings()
@@ -78,10 +80,10 @@ def test_settings_that_cannot_be_read(home: Home, user: Path) -> None:
         ({"context": {"fileName": "../A.md"}}, {}, "GEMINI.md"),
     ],
 )
-def test_where_the_context_stands(
+def test_the_context_file(
     home: Home, tmp_path: Path, project: Any, settings: Any, expected: str
 ) -> None:
-    """What the model is told stands in the file that the program reads in this project."""
+    """The system prompt is in the context file that the program reads in this project."""
     if project is not None:
         (tmp_path / "p" / ".gemini").mkdir(parents=True)
         (tmp_path / "p" / ".gemini" / "settings.json").write_text(json.dumps(project))
@@ -90,7 +92,7 @@ def test_where_the_context_stands(
 
 
 def test_the_users_own_context(home: Home, user: Path) -> None:
-    """What the user has the model told stays."""
+    """The user's own context is kept."""
     (user / ".gemini" / "GEMINI.md").write_text("Mine.")
     home.write_context("A ``` and @me.", settings={})
     assert "````\nA ``` and @me.\n````\n\nMine." == (home.gemini / "GEMINI.md").read_text()
@@ -110,7 +112,7 @@ def test_the_users_own_context(home: Home, user: Path) -> None:
     ],
 )
 def test_prompts(home: Home, prompt: str, verbatim: bool, fits: bool) -> None:
-    """A prompt that the program would change is given as a command, where one can hold it."""
+    """A prompt that the program would alter is passed as a command, if possible."""
     assert (verbatim, fits) == (is_verbatim(prompt), fits_command(prompt))
     words = home.write_command(prompt)
     name, _, hidden = words.removeprefix("/").partition(" ")
@@ -123,13 +125,13 @@ def test_prompts(home: Home, prompt: str, verbatim: bool, fits: bool) -> None:
     ("prompt", "expected"),
     [("Do it.", "Do it."), ("/do it", "\u200b/do it"), (" ?", "\u200b ?"), ("", "")],
 )
-def test_prompts_that_would_be_passed_over(prompt: str, expected: str) -> None:
-    """What begins like a command is said all the same."""
+def test_prompts_that_look_like_commands(prompt: str, expected: str) -> None:
+    """A prompt that looks like a command still reaches the model."""
     assert expected == as_said(prompt)
 
 
 def test_settings_of_a_session() -> None:
-    """The user's settings stay, but for what a session needs; hooks and servers are added."""
+    """The user's settings are kept except for required ones; hooks and servers are added."""
     user = {
         "general": {"maxAttempts": 10, "vimMode": True},
         "hooks": {"BeforeTool": [1]},
@@ -156,8 +158,8 @@ def test_settings_of_a_session() -> None:
     assert {"general": {"maxAttempts": 10, "vimMode": True}} == {"general": user["general"]}
 
 
-def test_a_login_that_was_chosen() -> None:
-    """What the user has chosen to log in with stays."""
+def test_the_chosen_login() -> None:
+    """The user's login method is kept."""
     user = {"security": {"auth": {"selectedType": "oauth-personal"}}}
     settings = session_settings(user, {}, env={"GEMINI_API_KEY": "k"}, mcp_servers={}, hooks={})
     assert {"selectedType": "oauth-personal"} == settings["security"]["auth"]
@@ -165,8 +167,8 @@ def test_a_login_that_was_chosen() -> None:
 
 
 @pytest.mark.parametrize("user", [{"security": None}, {"security": {"auth": None}}])
-def test_settings_that_are_empty(user: dict[str, Any]) -> None:
-    """An object of the user's settings that is null counts as an empty one."""
+def test_null_settings(user: dict[str, Any]) -> None:
+    """A null object in the user's settings counts as empty."""
     env = {"GEMINI_API_KEY": "k"}
     made = session_settings(user, {}, env=env, mcp_servers={}, hooks={})
     assert {"auth": {"selectedType": "gemini-api-key"}} == made["security"]

@@ -1,173 +1,124 @@
-"""The real Gemini CLI against a scripted model: what it does is what is told."""
+"""The real Gemini CLI: conformance, and its own features."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from cuggino.errors import AgentFailed
+from cuggino.agents.gemini.tools import MARK
+from cuggino.errors import GuardNotLive, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
+    GuardDenied,
     MessageDelta,
     SystemMessage,
     ToolCall,
     ToolResult,
     Usage,
-    UsageUpdate,
 )
-from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import HELPER, Text, Thought, Tool
-from tests.real_gemini import VERSION, Gemini, bash, create, gemini, gemini_cli
-
-__all__ = ["gemini", "gemini_cli"]
-
-pytestmark = pytest.mark.real_agent
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from tests.agents.arenas import RealSuite
+from tests.file_server import MCP_SERVER
+from tests.model_gemini import usage_limit
+from tests.model_script import HELPER, Block, Drop, Message, Text, Tool, always
+from tests.real_gemini import VERSION, Gemini, bash, create, edit
+from tests.real_program import NOBODY, SPEC, write_file
 
 SESSION = "0199aaaa-0000-4000-8000-000000000001"
 
 
-def test_a_session(gemini: Gemini) -> None:
-    """Text, calls and results come in order, files are really written, tokens add up."""
+class TestAgent(RealSuite, AgentConformance):
+    kind = Gemini
+
+
+class TestFailures(RealSuite, FailureConformance):
+    kind = Gemini
+    exempt = MappingProxyType({"test_transient_cut": "it does not retry a broken answer"})
+
+
+class TestGuard(RealSuite, GuardConformance):
+    kind = Gemini
+
+
+def test_version(gemini: Gemini) -> None:
+    """The version is the installed one."""
+    assert VERSION == gemini.agent(NOBODY).check()
+
+
+def test_inputs(gemini: Gemini) -> None:
+    """Inputs have the names of Claude Code, and results hold the plain output."""
     done = gemini.run(
-        [Thought("Hm."), Text("Now <NOTE>I begin</NOTE>, in more than one delta."), bash("echo 1")],
         [create(gemini.path("new.txt"), "new\n"), Tool("read_file", {"file_path": "none.txt"})],
         bash("echo two; exit 3"),
     )
     assert done.error is None
-    assert "new\n" == gemini.read("new.txt")
-    assert [
-        *("AgentMessage", "ToolCall", "ToolResult"),
-        *("ToolCall", "ToolCall", "ToolResult", "ToolResult", "ToolCall", "ToolResult"),
-        *("AgentMessage", "SessionEnded"),
-    ] == done.tags
-    first, last = done.of(AgentMessage)
-    assert "Now <NOTE>I begin</NOTE>, in more than one delta." == first.text
-    assert "<DONE>done</DONE>" == last.text
-    for message in (first, last):
-        mine = [d.text for d in done.of(MessageDelta) if d.message_id == message.message_id]
-        assert message.text == "".join(mine)
     calls = done.of(ToolCall)
-    assert ["Bash", "Write", "Read", "Bash"] == [call.name for call in calls]
-    assert {"file_path": gemini.path("new.txt"), "content": "new\n"} == calls[1].input
-    assert {"file_path": gemini.path("none.txt")} == calls[2].input
+    assert {"file_path": gemini.path("new.txt"), "content": "new\n"} == calls[0].input
+    assert {"file_path": gemini.path("none.txt")} == calls[1].input
     results = {result.name: result for result in done.of(ToolResult)}
-    assert [False, False, True, True] == [results[call.id].is_error for call in calls]
-    assert ("1", "two") == (results[calls[0].id].output, results[calls[3].id].output)
-    assert Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
-    assert done.ended.usage == done.of(UsageUpdate)[-1].usage
-    assert ("completed", None, 4) == (
-        done.ended.outcome,
-        done.ended.cost_usd,
-        done.ended.num_turns,
-    )
+    assert [False, True, True] == [results[call.id].is_error for call in calls]
+    assert "two" == results[calls[2].id].output
+    assert (None, 3) == (done.ended.cost_usd, done.ended.num_turns)
 
 
-def test_what_is_asked_for(gemini: Gemini) -> None:
-    """Prompt, system prompt, model, session id and environment reach the session as they are."""
+def test_requests(gemini: Gemini) -> None:
+    """File references are not expanded, and no tool waits for user input."""
     prompt = '/Do it, with @app.py and $HOME,\n  {{args}} "ü" \\n — \U0001f600.'
-    system = (
-        "You are the one, @app.py.\n```sh\n@./x\n```\n" + 'é"\\\U0001f600 $HOME {{args}}.\n' * 9000
-    )
-    done = gemini.run(
-        bash("echo $MINE > mine.txt; pwd >> mine.txt"),
-        prompt=prompt,
-        system_prompt=system,
-        model="gemini-2.5-pro",
-        session_id=SESSION,
-        env={"MINE": "theirs"},
-    )
+    system = "You are the one, @app.py.\n```sh\n@./x\n```\n{{args}}.\n"
+    done = gemini.run(prompt=prompt, system_prompt=system, session_id=SESSION)
     assert done.error is None
     request = done.requests[0]
     assert prompt in request.messages_text
     assert "old = 1" not in request.messages_text
     assert system.strip() in request.system_text
     assert "Gemini CLI" in request.system_text
-    assert "gemini-2.5-pro" == request.model
     assert SESSION == done.ended.session_id
     assert "dummy-not-a-key" == request.headers["x-goog-api-key"]
     assert not {"ask_user", "enter_plan_mode", "exit_plan_mode"} & set(request.tool_names)
-    assert f"theirs\n{gemini.project}\n" == gemini.read("mine.txt")
 
 
-def test_a_long_prompt(gemini: Gemini) -> None:
-    """A prompt longer than an argument may be reaches the model, and so do the user's own words."""
-    (gemini.home / ".gemini").mkdir(parents=True)
-    (gemini.home / ".gemini" / "GEMINI.md").write_text("The user likes plums.")
-    (gemini.home / ".gemini" / "settings.json").write_text(
-        '{"context": {"fileName": ["GEMINI.md"]}, // mine\n "ui": {"hideTips": true}}'
+def test_settings_of_the_user(gemini: Gemini) -> None:
+    """The user's settings and instructions stay in force with a system prompt."""
+    write_file(gemini.home / ".gemini" / "GEMINI.md", "The user likes plums.")
+    write_file(
+        gemini.home / ".gemini" / "settings.json",
+        '{"context": {"fileName": ["GEMINI.md"]}, // mine\n "ui": {"hideTips": true}}',
     )
-    prompt = "--help " + "word @nobody ü\n" * 20_000
-    done = gemini.run(prompt=prompt, system_prompt="You are the one.")
+    done = gemini.run(system_prompt="You are the one.")
     assert done.error is None
-    assert prompt.strip() in done.requests[0].messages_text
     assert "You are the one." in done.requests[0].system_text
     assert "The user likes plums." in done.requests[0].system_text
 
 
-def test_a_session_is_resumed(gemini: Gemini) -> None:
-    """A resumed session knows what was said, and has the system prompt that is given now."""
-    first = gemini.run(
-        Text("The word is plum."),
-        prompt="Read @app.py first.",
-        session_id=SESSION,
-        system_prompt="One is here.",
-    )
-    assert (None, SESSION) == (first.error, first.ended.session_id)
-    again = gemini.run(
-        *(Text(""), Text("Yes.")),
-        prompt="Which?",
-        resume_session_id=SESSION,
-        system_prompt="Two is here.",
-    )
+def test_resume_with_another_system_prompt(gemini: Gemini) -> None:
+    """A resumed session has the current system prompt."""
+    gemini.run(Text("The word is plum."), session_id=SESSION, system_prompt="One is here.")
+    again = gemini.run(resume_session_id=SESSION, system_prompt="Two is here.")
     assert (None, SESSION) == (again.error, again.ended.session_id)
-    assert "The word is plum." in again.requests[0].messages_text
-    assert "Read @app.py first." in again.requests[0].messages_text
-    said = again.requests[0].system_text
-    assert (False, True) == ("One is here." in said, "Two is here." in said)
-    assert Usage(input_tokens=1000, output_tokens=100) == again.ended.usage
+    system = again.requests[0].system_text
+    assert (False, True) == ("One is here." in system, "Two is here." in system)
 
 
-def test_an_unknown_session(gemini: Gemini) -> None:
-    """A session that is not there cannot be resumed, and it says so."""
-    done = gemini.run(resume_session_id="0199aaaa-0000-4000-8000-00000000ffff")
-    assert isinstance(done.error, AgentFailed)
-    assert "bad_request" == done.error.reason
-    assert "start a new one" in (done.error.hint or "")
-    assert ([], ["SessionEnded"]) == (done.requests, done.tags)
-
-
-def test_a_sub_agent(gemini: Gemini) -> None:
-    """What a sub-agent does is done; the program tells its call and its answer alone."""
+def test_sub_agent(gemini: Gemini) -> None:
+    """Only the call and the answer of a sub-agent are reported, and its tokens count."""
     order = {"agent_name": "generalist", "prompt": HELPER}
     done = gemini.run(Tool("invoke_agent", order), helper=[bash("echo sub > sub.txt")])
-    assert done.error is None
-    assert "sub\n" == gemini.read("sub.txt")
+    assert (None, "sub\n") == (done.error, gemini.read("sub.txt"))
     (task,) = done.of(ToolCall)
     assert ("Task", {"subagent_type": "generalist", "prompt": HELPER}) == (task.name, task.input)
-    assert ["<DONE>done</DONE>"] == [message.text for message in done.of(AgentMessage)]
     assert Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
 
 
-def test_mcp_servers(gemini: Gemini, tmp_path: Path) -> None:
-    """A server's tools can be called."""
-    program = tmp_path / "server.py"
-    program.write_text(MCP_SERVER)
-    servers = {"my_files": {"command": sys.executable, "args": [str(program)]}}
-    put = Tool("mcp_my_files_put", {"path": gemini.path("put.txt")})
-    done = gemini.run(put, mcp_servers=servers)
-    assert done.error is None
-    assert "put" == gemini.read("put.txt")
-    assert ["mcp__my_files__put"] == [call.name for call in done.of(ToolCall)]
-
-
-def test_reading_only(gemini: Gemini) -> None:
-    """Without leave to skip permissions the agent reads, uses what is allowed, and no more."""
+def test_permissions(gemini: Gemini) -> None:
+    """Without permission the agent can read and use allowed tools only."""
     gemini.write(".gemini/settings.json", '{"tools": {"allowed": ["run_shell_command"]}}')
     done = gemini.run(
         [Tool("read_file", {"file_path": "app.py"}), bash("echo no > no.txt")],
-        [create(gemini.path("yes.txt"), "yes"), Tool("replace", {**EDIT, "file_path": "app.py"})],
+        [create(gemini.path("yes.txt"), "yes"), edit("app.py", "old", "new")],
         dangerously_skip_permissions=False,
         allowed_tools=("Write",),
     )
@@ -180,27 +131,125 @@ def test_reading_only(gemini: Gemini) -> None:
     assert not {"run_shell_command", "replace"} & set(done.requests[0].tool_names)
 
 
-EDIT = {"instruction": "i", "old_string": "old", "new_string": "new"}
-
-
-def test_the_version(gemini: Gemini) -> None:
-    """The program's version is what was installed."""
-    assert VERSION == gemini.agent("http://127.0.0.1:9").check()
-
-
-def test_nothing_is_left(gemini: Gemini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session's folder is removed, the user's settings are as they were, the log is kept."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    (tmp_path / "temp").mkdir()
+def test_folder_of_the_session(
+    gemini: Gemini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session's folder is removed, the user's settings stay, the program's log is kept."""
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temp))
     settings = gemini.home / ".gemini" / "settings.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("{}")
+    write_file(settings, "{}")
     done = gemini.run(bash("echo x > $TMPDIR/left.txt; cp $TMPDIR/left.txt ."))
     assert done.error is None
     assert ("x\n", [], "{}") == (
         gemini.read("left.txt"),
-        list((tmp_path / "temp").iterdir()),
+        list(temp.iterdir()),
         settings.read_text(),
     )
     assert [] != list((gemini.home / ".gemini" / "tmp").glob("*/chats/*"))
     assert [] == [m.text for m in done.of(SystemMessage) if m.text != "Session initialized"]
+
+
+def test_usage_limit_without_a_reset(gemini: Gemini) -> None:
+    """A daily limit is a quota error without a reset time."""
+    done = gemini.run(script=always(usage_limit(None)))
+    assert isinstance(done.error, QuotaExceeded)
+    assert done.error.resets_at is None
+
+
+def test_deltas_of_a_cut_message(gemini: Gemini) -> None:
+    """A message that is never completed is reported as deltas only."""
+    cut = Drop(Message([Text("This will never be finished, and is long enough.")]), after_events=2)
+    done = gemini.run(script=always(cut))
+    assert done.error is not None
+    assert ([], True) == (done.of(AgentMessage), bool(done.of(MessageDelta)))
+
+
+def test_guarded_working_directories(gemini: Gemini, tmp_path: Path) -> None:
+    """A here-document in another folder runs unchanged, and the guard's marks are hidden."""
+    (gemini.project / "sub").mkdir()
+    command = "cat <<'X' > in.txt\nit's $HOME\nX\necho $(basename $PWD)"
+    done = gemini.run(
+        Tool("run_shell_command", {"command": command, "dir_path": "sub"}),
+        create(gemini.path(".gemini/x"), "more"),
+        [Tool("write_todos", {"todos": []}), Tool("glob", {"pattern": "*.py"})],
+        guard=gemini.policy(),
+    )
+    assert done.error is None
+    assert ("it's $HOME\n", None) == (gemini.read("sub/in.txt"), gemini.read(".gemini/x"))
+    assert "sub" == done.of(ToolResult)[0].output
+    (denied,) = done.of(GuardDenied)
+    assert f"Tool execution blocked: {denied.reason}" in done.conversation
+    assert "cuggino_verdict" not in done.conversation
+
+
+def test_guarded_mcp_input(gemini: Gemini, tmp_path: Path) -> None:
+    """A server's tool gets its input without the guard's mark."""
+    program = tmp_path / "server.py"
+    program.write_text(MCP_SERVER.replace('"put")', 'str(asked["params"]["arguments"]))'))
+    done = gemini.run(
+        Tool("mcp_files_put", {"path": gemini.path("put.txt")}),
+        mcp_servers={"files": {"command": sys.executable, "args": [str(program)]}},
+        guard=gemini.policy(),
+    )
+    assert done.error is None
+    assert "cuggino" not in (gemini.read("put.txt") or "cuggino")
+
+
+def test_guarded_reading(gemini: Gemini, tmp_path: Path) -> None:
+    """A verifying session cannot read folders added by the user's settings."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not yours\n")
+    settings = {"context": {"includeDirectories": [str(tmp_path)]}}
+    write_file(gemini.home / ".gemini" / "settings.json", json.dumps(settings))
+    done = gemini.run(
+        Tool("read_file", {"file_path": str(outside)}), guard=gemini.policy("verify", "full")
+    )
+    assert done.error is None
+    assert "not yours" not in done.conversation
+    assert ["Read"] == [event.tool for event in done.of(GuardDenied)]
+
+
+def test_guard_and_forged_marks(gemini: Gemini) -> None:
+    """A resumed session stays guarded even if the model copies earlier marks."""
+    gemini.run(bash("echo 1 > one.txt"), session_id=SESSION, prompt="/begin")
+    marked = {"command": "eval -- 'echo 2 > two.txt'", MARK: "an-old-one"}
+    turns = [bash("echo no > .specs/task.md"), Tool("run_shell_command", marked)]
+    done = gemini.run(
+        *(Text(""), Text(""), turns), resume_session_id=SESSION, guard=gemini.policy()
+    )
+    assert done.error is None
+    assert "/begin" in done.conversation
+    assert ("1\n", "2\n", SPEC) == tuple(
+        gemini.read(name) for name in ("one.txt", "two.txt", ".specs/task.md")
+    )
+    assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
+    assert {"command": "echo 2 > two.txt"} == done.of(ToolCall)[1].input
+
+
+def test_mcp_call_without_a_verdict(gemini: Gemini, tmp_path: Path) -> None:
+    """A server's tool used without a verdict ends the session."""
+    program = tmp_path / "server.py"
+    program.write_text(MCP_SERVER)
+    with gemini.break_guard("later", "killed") as break_now:
+
+        def killed() -> Block:
+            break_now()
+            return Tool("mcp_files_put", {"path": gemini.path("put.txt")})
+
+        done = gemini.run(
+            killed,
+            bash("echo more > more.txt"),
+            mcp_servers={"files": {"command": sys.executable, "args": [str(program)]}},
+            guard=gemini.policy(),
+        )
+    assert isinstance(done.error, GuardNotLive)
+    assert "mcp__files__put was used without its verdict" in done.error.message
+    assert (None, "failed") == (gemini.read("more.txt"), done.ended.outcome)
+
+
+def test_check_of_a_broken_guard(gemini: Gemini) -> None:
+    """The check fails for a hook that cannot run."""
+    with gemini.break_guard("at the start", "no hook"), pytest.raises(GuardNotLive):
+        gemini.agent(NOBODY).check_guard(gemini.policy())

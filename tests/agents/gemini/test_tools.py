@@ -1,4 +1,4 @@
-"""Gemini's tools in the common names."""
+"""Gemini's tools translated to the common names."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from cuggino.agents.gemini.tools import (
     ],
 )
 def test_calls(name: str, given: Any, expected: Call) -> None:
-    """Names, inputs and folders are those that a policy speaks of."""
+    """Names, inputs and folders match those in policies."""
     assert expected == common_call(name, given, cwd="/p", servers=("my", "my_files"))
 
 
 def test_the_server_that_the_program_names() -> None:
-    """What the program says of an MCP call counts for more than its name."""
+    """The server reported by the program has priority over the tool's name."""
     call = common_call("mcp_a_b_c", {}, cwd="/p", server=("a_b", "c"))
     assert "mcp__a_b__c" == call.tool
 
 
 def test_unknown_inputs_of_the_shell() -> None:
-    """Inputs of the shell that are not known are named."""
+    """Unknown inputs of the shell are reported by name."""
     given = {"command": "ls", "additional_permissions": {}, "x": 1}
     assert "additional_permissions, x" == unknown_keys(
         common_call("run_shell_command", given, cwd="/p")
@@ -65,19 +65,19 @@ def test_unknown_inputs_of_the_shell() -> None:
 @pytest.mark.parametrize(
     "given", [{"command": "it's `x`\n", "a": 1}, {"file_path": "x"}, {"command": 3}, {}]
 )
-def test_marks_are_taken_off(given: dict[str, Any]) -> None:
-    """What was marked is what it was before."""
+def test_marks_are_removed(given: dict[str, Any]) -> None:
+    """Removing the mark restores the original input."""
     assert given == unmarked(marked(given, "t"))
 
 
 @pytest.mark.parametrize("command", ["eval -- 'a' b", "eval -- 'a", "eval x", "evaluate"])
 def test_other_commands(command: str) -> None:
-    """A command that was not wrapped stays as it is."""
+    """An unwrapped command is unchanged."""
     assert {"command": command} == unmarked({"command": command, MARK: "t"})
     assert {"command": "eval -- a"} == unmarked({"command": "eval -- a"})
 
 
-def test_names_back() -> None:
-    """A common name stands for each of Gemini's tools of its kind."""
+def test_reverse_names() -> None:
+    """A common name maps to each of Gemini's tools of that kind."""
     assert ("grep_search", "search_file_content") == gemini_names("Grep")
     assert () == gemini_names("NoSuchTool")

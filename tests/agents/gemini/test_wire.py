@@ -1,4 +1,4 @@
-"""What the lines of the Gemini CLI become; the captures are of the real program."""
+"""Parsing the output of the Gemini CLI; the captures are from the real program."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from cuggino.agents.gemini.watch import GeminiWatch
+from cuggino.agents.gemini.guard import GeminiWatch
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
@@ -50,7 +50,7 @@ def played(name: str, exit_code: int = 0) -> tuple[list[LlmAgentEvent], SessionE
 
 
 def test_a_session() -> None:
-    """Text is told in deltas and then whole, calls and results have the same id."""
+    """Text is emitted as deltas and then whole; calls and results share an id."""
     events, ended, error = played("ok")
     assert error is None
     whole = [event for event in events if not isinstance(event, MessageDelta)]
@@ -87,7 +87,7 @@ def test_a_session() -> None:
 
 
 def test_deltas_are_their_message() -> None:
-    """The deltas with a message's id, joined, are its text; they come before it."""
+    """The deltas of a message precede it and join to its text."""
     events, _, _ = played("ok")
     for index, event in enumerate(events):
         if isinstance(event, AgentMessage):
@@ -101,7 +101,7 @@ def test_deltas_are_their_message() -> None:
 
 
 def test_failed_tools() -> None:
-    """Failed and unknown tools are told with what went wrong."""
+    """Failed and unknown tools have results with the error."""
     events, ended, error = played("fail")
     assert error is None
     calls = [event.name for event in events if isinstance(event, ToolCall)]
@@ -125,13 +125,13 @@ def test_failed_tools() -> None:
     ],
 )
 def test_failures(name: str, exit_code: int, outcome: str, reason: str) -> None:
-    """A session that failed is told so, whatever its exit code."""
+    """A failed session is reported as failed, whatever its exit code."""
     _, ended, error = played(name, exit_code)
     assert (outcome, reason) == (ended.outcome, getattr(error, "reason", None))
 
 
 def test_a_message_that_was_never_completed() -> None:
-    """A message whose stream broke for good has no text."""
+    """A message whose stream broke permanently has no text."""
     events, _, _ = played("drop")
     assert [event for event in events if isinstance(event, MessageDelta)]
     assert [] == [event for event in events if isinstance(event, AgentMessage)]
@@ -141,7 +141,7 @@ def test_a_message_that_was_never_completed() -> None:
 
 
 def test_the_first_result_counts() -> None:
-    """What comes after the result changes nothing."""
+    """Lines after the result change nothing."""
     session = GeminiSession()
     fed(line("result", status="success"), line("result", status="error"), session=session)
     ended, error = session.end(exit_code=0, stderr_tail="", duration=1.0, now=NOW)
@@ -149,7 +149,7 @@ def test_the_first_result_counts() -> None:
 
 
 def test_thoughts_are_output() -> None:
-    """Tokens in the total that are neither input nor told output were put out as well."""
+    """Tokens of the total that are neither input nor reported output count as output."""
     session = GeminiSession()
     stats = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 25, "cached": 4}
     fed(line("result", status="success", stats=stats), session=session)
@@ -162,7 +162,7 @@ def test_thoughts_are_output() -> None:
     [b"", b"\xff\xfe", b"{", b"[]", b"null", line("new_kind"), line("message", role="user")],
 )
 def test_noise(noise: bytes) -> None:
-    """What is not understood is skipped."""
+    """Unknown lines are skipped."""
     assert [] == fed(noise)
 
 
@@ -185,11 +185,12 @@ LINES = st.builds(
 ANY = st.lists(LINES | st.binary(max_size=40), max_size=12)
 
 
+@settings(max_examples=50)
 @given(ANY, st.integers(-15, 255), st.text(max_size=40), st.booleans())
 def test_no_line_breaks_a_session(
     lines: list[bytes], exit_code: int, stderr: str, is_guarded: bool
 ) -> None:
-    """Whatever is printed, nothing is raised, every event can be written, and the end is told."""
+    """Arbitrary output never raises, events can be serialized, and the session has an outcome."""
     watch = GeminiWatch(lambda: [part.decode("utf-8", "replace") for part in lines])
     session = GeminiSession(cwd="/p", watch=watch if is_guarded else None)
     for event in fed(*lines, session=session):
@@ -199,9 +200,10 @@ def test_no_line_breaks_a_session(
     assert error is None or isinstance(error, LlmSessionError)
 
 
+@settings(max_examples=50)
 @given(ANY)
 def test_messages_are_their_deltas(lines: list[bytes]) -> None:
-    """Whatever is printed, a message's text is that of its deltas, which come before it."""
+    """For arbitrary output, a message's text equals its preceding deltas."""
     pieces: dict[str, str] = {}
     for event in fed(*lines):
         match event:

@@ -1,4 +1,4 @@
-"""`OpenCodeAgent` without OpenCode: how it would be started, and what is left of that."""
+"""`OpenCodeAgent` with a fake program: its invocation and cleanup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cuggino.events import SessionEnded
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """How the program was started, each time; with what stood in its private files then."""
+    """Record each invocation of the program, with the content of its private files."""
     told: list[dict[str, Any]] = []
     temp = tmp_path / "temp"
     temp.mkdir()
@@ -50,7 +50,7 @@ def spawn(folder: Path, **options: Any) -> None:
     ],
 )
 def test_the_command_line(tmp_path: Path, options: dict[str, Any], expected: list[str]) -> None:
-    """Each option has its word; a session that is gone on with has a title already."""
+    """Each option has its argument; a resumed session already has a title."""
     argv = OpenCodeAgent(path="/opt/opencode").arguments(
         SpawnOptions(prompt="Go.", cwd=tmp_path, **options)
     )
@@ -59,7 +59,7 @@ def test_the_command_line(tmp_path: Path, options: dict[str, Any], expected: lis
 
 
 def test_a_private_folder(tmp_path: Path, started: list[dict[str, Any]]) -> None:
-    """It is started in a folder of its own, with its plugin and instructions, and none is left."""
+    """The program runs with a private folder for plugin and instructions, removed afterwards."""
     spawn(tmp_path, system_prompt="Be brief.")
     (told,) = started
     folder = Path(told["cwd"])
@@ -72,10 +72,8 @@ def test_a_private_folder(tmp_path: Path, started: list[dict[str, Any]]) -> None
     assert [] == list(told["temp"].iterdir())
 
 
-def test_nothing_is_granted_but_by_the_plugin(
-    tmp_path: Path, started: list[dict[str, Any]]
-) -> None:
-    """The program itself is told to deny all; the plugin has what may be done, and no more."""
+def test_only_the_plugin_grants_permissions(tmp_path: Path, started: list[dict[str, Any]]) -> None:
+    """The program is configured to deny everything, and the plugin grants what is allowed."""
     for unattended in (True, False):
         spawn(tmp_path, dangerously_skip_permissions=unattended)
     for told in started:
@@ -85,8 +83,8 @@ def test_nothing_is_granted_but_by_the_plugin(
     assert r"\"*\": \"allow\"" not in bounded.partition(r"\"read\"")[0]
 
 
-def test_the_user_may_be_online(tmp_path: Path, started: list[dict[str, Any]]) -> None:
-    """npm is kept from the network, unless plugins need it, or the user has said what to do."""
+def test_network_access_of_npm(tmp_path: Path, started: list[dict[str, Any]]) -> None:
+    """npm is kept offline unless plugins need it or the user configured it."""
     spawn(tmp_path)
     spawn(tmp_path, env={"npm_config_offline": "false"})
     (tmp_path / ".opencode" / "plugin").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""OpenCode's tools in common names, and what a session is told by its environment."""
+"""OpenCode's tools in common names, and the environment of a session."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from cuggino.errors import ConfigError
     ],
 )
 def test_names(name: str, arguments: Any, expected: tuple[str, Any]) -> None:
-    """Tools have the names and inputs of Claude Code; unknown ones keep theirs, and are unknown."""
+    """Tools and inputs get the names of Claude Code; unknown ones keep their own."""
     call = common_call(name, arguments, servers=("my.files",))
     assert (*expected, name != "execute") == (call.tool, call.input, call.is_known)
 
 
 def test_a_patch() -> None:
-    """A patch names every file that it touches; without one it is not understood."""
+    """A patch lists every file that it touches; without one it is unknown."""
     text = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n"
     call = common_call("apply_patch", {"patchText": text})
     assert ("MultiEdit", ["a", "b", "c"]) == (
@@ -40,7 +40,7 @@ def test_a_patch() -> None:
 
 
 def test_permissions() -> None:
-    """Only what is allowed by name goes beyond reading; questions are never asked."""
+    """Only named tools are allowed beyond reading; questions are disabled."""
     given = permissions(unattended=False, allowed_tools=("Write", "mcp__a__b"), outputs="/o")
     assert ("deny", "allow", "allow", "deny") == tuple(
         given[key] for key in ("*", "edit", "a_b", "question")
@@ -50,7 +50,7 @@ def test_permissions() -> None:
 
 
 def test_the_users_configuration() -> None:
-    """What the user has configured stays; ours comes behind it, and is not to be turned off."""
+    """The user's configuration is kept; ours is appended and cannot be disabled."""
     mine = {"plugin": ["mine"], "mcp": {"a": {}}, "instructions": ["x"], "share": "auto"}
     text = config_content(
         {"OPENCODE_CONFIG_CONTENT": json.dumps(mine)},
@@ -70,8 +70,8 @@ def test_the_users_configuration() -> None:
     )
 
 
-def test_a_configuration_that_is_none() -> None:
-    """What the user gave and is no JSON object is an error, not left out in silence."""
+def test_an_invalid_configuration() -> None:
+    """A user configuration that is not a JSON object is an error."""
     with pytest.raises(ConfigError, match="OPENCODE_CONFIG_CONTENT"):
         config_content(
             {"OPENCODE_CONFIG_CONTENT": "{"},
@@ -83,8 +83,8 @@ def test_a_configuration_that_is_none() -> None:
         )
 
 
-def test_who_needs_packages(tmp_path: Path) -> None:
-    """Only somebody with plugins lets OpenCode install what they need."""
+def test_package_installation(tmp_path: Path) -> None:
+    """OpenCode may install packages only for users with plugins."""
     env = {"HOME": str(tmp_path), "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
     assert not needs_packages(env, tmp_path)
     (tmp_path / ".config" / "opencode" / "plugin").mkdir(parents=True)

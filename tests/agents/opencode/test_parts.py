@@ -1,13 +1,13 @@
-"""Parts of OpenCode's messages that are told again."""
+"""Repeated parts of OpenCode's messages."""
 
 from __future__ import annotations
 
 from cuggino.agents.opencode.guard import OpenCodeWatch
-from cuggino.agents.opencode.parts import Parts
+from cuggino.agents.opencode.wire import Parts
 
 
-def test_an_output_that_was_dropped() -> None:
-    """A call of an earlier process, whose old output is dropped now, is no call of this one."""
+def test_a_dropped_output() -> None:
+    """A call of an earlier process whose output is dropped now is not emitted."""
     watch = OpenCodeWatch()
     watch.canary("live")
     parts = Parts(guard=watch)
@@ -22,8 +22,8 @@ def test_an_output_that_was_dropped() -> None:
     assert watch.breach is not None
 
 
-def test_whose_part_it_is() -> None:
-    """A sub-agent's part has a parent, also before the main session is known by its name."""
+def test_parts_of_sub_agents() -> None:
+    """A sub-agent's part has a parent even before the main session's id is known."""
     parts = Parts()
     assert parts.parent("one", None) is None
     parts.child("sub")

@@ -1,4 +1,4 @@
-"""The real OpenCode CLI against a scripted model: what it does is what is told."""
+"""The real OpenCode CLI: conformance, and its own features."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
-from cuggino.errors import AgentFailed
+from cuggino.agents.opencode.guard import OpenCodeWatch
+from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
-    MessageDelta,
-    PingEvent,
+    GuardDenied,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -19,102 +20,76 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from tests.agents.copilot.test_real import MCP_SERVER
-from tests.model_script import HELPER, Text, Thought, Tool
-from tests.real_opencode import COST, VERSION, OpenCode, bash, opencode, opencode_cli, write
-
-__all__ = ["opencode", "opencode_cli"]
-
-pytestmark = pytest.mark.real_agent
-
-LONG = 'A "word", é and 😀, <b>\\n.\n' * 12_000
-"""More than 300 kB."""
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from tests.agents.arenas import RealSuite
+from tests.file_server import MCP_SERVER
+from tests.model_openai import _OpenAiHandler
+from tests.model_script import ApiError, Drop, Message, Text, Thought, Tool, always
+from tests.real_opencode import COST, VERSION, OpenCode, bash, delegate, write
+from tests.real_program import NOBODY, SPEC
 
 
-def test_a_session(opencode: OpenCode) -> None:
-    """Text, thoughts, calls and results come in order, files are really written, tokens add up."""
-    said = "Now <NOTE>I begin</NOTE>, in more than one delta."
+class TestAgent(RealSuite, AgentConformance):
+    kind = OpenCode
+
+
+class TestFailures(RealSuite, FailureConformance):
+    kind = OpenCode
+
+
+class TestGuard(RealSuite, GuardConformance):
+    kind = OpenCode
+
+
+def test_version(opencode: OpenCode) -> None:
+    """The version is the installed one."""
+    assert VERSION == opencode.agent(NOBODY).check()
+
+
+def test_cost(opencode: OpenCode) -> None:
+    """The cost follows the configured prices, after each answer and at the end."""
     done = opencode.run(
-        [Thought("Hm."), Text(said), bash("echo 1")],
-        [write(opencode.path("new.txt"), "new\n"), bash("echo 2 >&2; exit 3")],
+        [Thought("Hm."), Text("I begin."), bash("echo 1")],
+        write(opencode.path("new.txt"), "new\n"),
     )
     assert done.error is None
-    assert "new\n" == opencode.read("new.txt")
-    assert ["Thinking", "AgentMessage", "ToolCall"] == done.tags[:3]
-    assert [said, "<DONE>done</DONE>"] == [message.text for message in done.of(AgentMessage)]
-    (first, last) = [message.message_id for message in done.of(AgentMessage)]
-    deltas = [delta.text for delta in done.of(MessageDelta) if delta.message_id == first]
-    assert said == "".join(deltas)
-    assert done.events.index(done.of(MessageDelta)[0]) < done.events.index(done.of(AgentMessage)[0])
-    assert last != first
     assert ["Hm."] == [thought.text for thought in done.of(Thinking)]
-    calls = done.of(ToolCall)
-    assert ["Bash", "Write", "Bash"] == [call.name for call in calls]
-    assert {"file_path": opencode.path("new.txt"), "content": "new\n"} == calls[1].input
-    results = {result.name: result for result in done.of(ToolResult)}
-    assert [False, False, True] == [results[call.id].is_error for call in calls]
-    assert "1\n" in results[calls[0].id].output
-    assert Usage(input_tokens=3000, output_tokens=300) == done.ended.usage
+    assert {"file_path": opencode.path("new.txt"), "content": "new\n"} == done.of(ToolCall)[1].input
     assert pytest.approx(3 * COST) == done.ended.cost_usd
     assert pytest.approx(COST) == done.of(UsageUpdate)[0].cost_usd
-    assert ("completed", 3, 3) == (done.ended.outcome, done.ended.num_turns, len(done.requests))
-    assert done.of(PingEvent)
+    assert (3, 3) == (done.ended.num_turns, len(done.requests))
 
 
-def test_what_is_asked_for(opencode: OpenCode) -> None:
-    """Long prompts of any letters, model and environment reach the session as they are."""
-    prompt = f'-Do "it" /now, with @app.py and $HOME.\n{LONG}'
-    done = opencode.run(
-        bash("echo $MINE > mine.txt; pwd >> mine.txt"),
-        prompt=prompt,
-        system_prompt=LONG,
-        model="mock/other-model",
-        env={"MINE": "theirs"},
-    )
-    assert done.error is None
-    request = done.requests[0]
-    assert prompt == request.messages_text
-    assert LONG in request.system_text
-    assert request.system_text.startswith("You are opencode")
-    assert "other-model" == request.model
-    assert "question" not in request.tool_names
-    assert f"theirs\n{opencode.project}\n" == opencode.read("mine.txt")
-
-
-def test_a_session_is_resumed(opencode: OpenCode, tmp_path: Path) -> None:
-    """A resumed session knows what was said; one of another folder, and an unknown one, are not."""
-    first = opencode.run(Text("The word is plum."), system_prompt="One.")
-    name = first.ended.session_id
-    again = opencode.run(
-        *(Text(""), Text("Yes.")), prompt="Which?", resume_session_id=name, system_prompt="Two."
-    )
+def test_resume_with_another_system_prompt(opencode: OpenCode, tmp_path: Path) -> None:
+    """A resumed session has the current system prompt, and cannot move to another folder."""
+    name = opencode.run(Text("The word is plum."), system_prompt="One.").ended.session_id
+    again = opencode.run(resume_session_id=name, system_prompt="Two.")
     assert (None, name) == (again.error, again.ended.session_id)
-    assert "The word is plum." in again.requests[0].messages_text
-    told = again.requests[0].system_text
-    assert (False, True) == ("One." in told, "Two." in told)
-    assert Usage(input_tokens=1000, output_tokens=100) == again.ended.usage
+    system = again.requests[0].system_text
+    assert (True, False, True) == (
+        system.startswith("You are opencode"),
+        "One." in system,
+        "Two." in system,
+    )
     other = tmp_path / "other"
     other.mkdir()
-    for options in ({"resume_session_id": "ses_none"}, {"resume_session_id": name, "cwd": other}):
-        done = opencode.run(**options)
-        assert isinstance(done.error, AgentFailed)
-        assert "bad_request" == done.error.reason
-        assert "start a new one" in (done.error.hint or "")
-        assert ([], ["SessionEnded"]) == (done.requests, done.tags)
+    done = opencode.run(resume_session_id=name, cwd=other)
+    assert isinstance(done.error, AgentFailed)
+    assert "bad_request" == done.error.reason
+    assert ([], ["SessionEnded"]) == (done.requests, done.tags)
 
 
-def test_sub_agents_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
-    """A sub-agent's text, calls and tokens are told, and whose they are; servers' tools run."""
+def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
+    """Events of a sub-agent carry the id of its call, and a broken server is reported."""
     program = tmp_path / "server.py"
     program.write_text(MCP_SERVER)
     servers = {
         "files": {"command": sys.executable, "args": [str(program)]},
         "broken": {"command": str(tmp_path / "nothing"), "args": []},
     }
-    order = {"description": "help a bit", "prompt": HELPER, "subagent_type": "general"}
     done = opencode.run(
         Tool("files_put", {"path": opencode.path("put.txt")}),
-        Tool("task", order),
+        delegate(),
         helper=[[Text("On it."), bash("echo sub > sub.txt")]],
         mcp_servers=servers,
     )
@@ -122,16 +97,16 @@ def test_sub_agents_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     assert ("put", "sub\n") == (opencode.read("put.txt"), opencode.read("sub.txt"))
     put, task, call = done.of(ToolCall)
     assert ("mcp__files__put", "Task", "Bash") == (put.name, task.name, call.name)
-    said = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
-    assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == said
+    texts = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
+    assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == texts
     assert {put.id, call.id, task.id} == {result.name for result in done.of(ToolResult)}
     assert Usage(input_tokens=5000, output_tokens=500) == done.ended.usage
     assert pytest.approx(5 * COST) == done.ended.cost_usd
     assert "MCP server broken failed" in [message.text for message in done.of(SystemMessage)]
 
 
-def test_reading_only(opencode: OpenCode) -> None:
-    """Without leave to skip permissions the agent reads, uses what is allowed, and no more."""
+def test_permissions(opencode: OpenCode) -> None:
+    """Without permission the agent can read and use allowed tools only."""
     done = opencode.run(
         [Tool("read", {"filePath": opencode.path("app.py")}), bash("echo no > no.txt")],
         [write(opencode.path("yes.txt"), "yes"), Tool("read", {"filePath": "/etc/passwd"})],
@@ -144,6 +119,129 @@ def test_reading_only(opencode: OpenCode) -> None:
     assert [False, True, False, True] == errors
 
 
-def test_the_version(opencode: OpenCode) -> None:
-    """The program's version is what was installed."""
-    assert VERSION == opencode.agent("http://127.0.0.1:9").check()
+def test_unknown_model(opencode: OpenCode) -> None:
+    """The error of an unknown model names the model."""
+    done = opencode.run(model="mock/nothing")
+    assert isinstance(done.error, AgentFailed)
+    assert ("bad_request", True) == (done.error.reason, "mock/nothing" in done.error.message)
+
+
+def test_usage_limit_without_a_reset(opencode: OpenCode) -> None:
+    """A limit without a time ends the session immediately, and no time is invented."""
+    text = "You have hit your usage limit"
+    done = opencode.run(script=always(ApiError(429, "usage_limit_reached", text)))
+    assert isinstance(done.error, QuotaExceeded)
+    assert (text, None, 1) == (done.error.message, done.error.resets_at, len(done.requests))
+    assert [text] == [m.text.rpartition(": ")[2] for m in done.of(SystemMessage)[1:]]
+
+
+class _Cutting(_OpenAiHandler):
+    """A handler whose truncated answers end like complete ones."""
+
+    @override
+    def _reset(self) -> None:
+        self.wfile.write(b"0\r\n\r\n")
+
+
+def test_truncated_answers(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endless retries of the program after truncated answers are stopped, with a reason."""
+    monkeypatch.setattr("tests.model_openai._OpenAiHandler", _Cutting)
+    cut = Drop(Message([Text("This will never be finished.")]), after_events=2)
+    done = opencode.run(script=always(cut))
+    assert isinstance(done.error, AgentFailed)
+    assert ("connection", "the model's answer broke off 3 times") == (
+        done.error.reason,
+        done.error.message,
+    )
+
+
+def test_guarded_working_directories(opencode: OpenCode) -> None:
+    """A command is judged for its working directory."""
+    done = opencode.run(
+        [
+            bash("echo x > task.md", workdir=opencode.path(".specs")),
+            write(opencode.path("opencode.json"), "{}"),
+        ],
+        guard=opencode.policy(),
+    )
+    assert done.error is None
+    assert (SPEC, None) == (opencode.read(".specs/task.md"), opencode.read("opencode.json"))
+    assert ["Bash", "Write"] == sorted(event.tool for event in done.of(GuardDenied))
+
+
+def test_guarded_reading(opencode: OpenCode, tmp_path: Path) -> None:
+    """A verifying session follows no link or pattern out of the project."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not yours\n")
+    (opencode.project / "link.txt").symlink_to(outside)
+    done = opencode.run(
+        [
+            Tool("read", {"filePath": opencode.path("link.txt")}),
+            Tool("glob", {"pattern": "../*"}),
+        ],
+        guard=opencode.policy("verify", "full"),
+    )
+    assert done.error is None
+    assert "not yours" not in done.conversation
+    assert 2 == len(done.of(GuardDenied))
+
+
+def test_guard_keeps_the_instructions(opencode: OpenCode) -> None:
+    """The instructions of the project stay in force in a guarded session."""
+    opencode.write("AGENTS.md", "Rules of the project.\n")
+    done = opencode.run(guard=opencode.policy())
+    assert "Rules of the project." in done.requests[0].system_text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".opencode/plugin/e.js", "export const E = async () => ({})"),
+        (".opencode/plugins/e.ts", "export const E = async () => ({})"),
+        (".opencode/opencode.json", '{"plugin": ["./e.js"]}'),
+        ("opencode.json", '{"\\u0070lugins": ["./e.js"]}'),
+        ("opencode.jsonc", '{"plugin": ["./e.js"],} // mine'),
+        ("../opencode.jsonc", '{"\\u0070lugin": ["./e.js"],}'),
+    ],
+)
+def test_plugins_of_the_project(opencode: OpenCode, name: str, text: str) -> None:
+    """No guarded session starts if the project has a plugin that the program would load."""
+    opencode.write(name, text)
+    done = opencode.run(bash("echo no > no.txt"), guard=opencode.policy())
+    assert isinstance(done.error, GuardNotLive)
+    assert ([], []) == (done.events, done.requests)
+    with pytest.raises(GuardNotLive, match="brings a plugin"):
+        opencode.agent(NOBODY).check_guard(opencode.policy())
+
+
+def test_no_tools_without_the_plugin(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session has no tools if our plugin fails to load."""
+    monkeypatch.setattr("cuggino.agents.opencode.agent.plugin_source", lambda _orders: "throw 1")
+    monkeypatch.setattr(OpenCodeWatch, "begins", lambda _watch: None)
+    done = opencode.run(
+        [bash("echo no > no.txt"), write(opencode.path("no.txt"), "no")], guard=opencode.policy()
+    )
+    assert opencode.read("no.txt") is None
+    assert [] == [result for result in done.of(ToolResult) if not result.is_error]
+
+
+def test_no_tools_without_the_judge(opencode: OpenCode) -> None:
+    """If the judge does not respond at the start, the model is offered no tool."""
+    with opencode.break_guard("at the start", "no judge"):
+        done = opencode.run(bash("echo no > no.txt"), guard=opencode.policy())
+    assert isinstance(done.error, GuardNotLive)
+    assert not [request for request in done.requests if request.body["tools"]]
+
+
+def test_verdicts_that_are_missing(opencode: OpenCode) -> None:
+    """The model receives an error for a call that could not be judged."""
+    with opencode.break_guard("later", "dead") as break_now:
+
+        def turn() -> Tool:
+            break_now()
+            return bash("echo one > one.txt")
+
+        done = opencode.run(turn, guard=opencode.policy())
+    assert done.error is None
+    assert opencode.read("one.txt") is None
+    assert 1 == done.conversation.count("The guard could not check this call")

@@ -1,4 +1,4 @@
-"""The lines of OpenCode in the vectors become the events that the vectors name."""
+"""The vectors of OpenCode yield the expected events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_FOLLOWED = {row for row in not_followed("provider_events") if row in ROWS}
 
 
 def follows(row: dict[str, Any]) -> bool:
-    """True when the line gives the row's events; the time of a sign of life is not compared."""
+    """Return whether the line yields the row's events; times of keepalives are not compared."""
     line = json.dumps(row["raw"]).encode()
     events = OpenCodeSession().feed(line, now=0.0)
     seen = [event for event in events if not isinstance(event, SystemMessage)]
@@ -29,11 +29,11 @@ def follows(row: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("row_id", sorted(set(ROWS) - NOT_FOLLOWED))
 def test_vectors(row_id: str) -> None:
-    """Every line of the vectors gives the events that they name."""
+    """Every vector line yields its events."""
     assert follows(ROWS[row_id])
 
 
 @pytest.mark.parametrize("row_id", sorted(NOT_FOLLOWED))
-def test_not_followed(row_id: str) -> None:
-    """A row that is listed as not followed really is not followed."""
+def test_listed_exceptions(row_id: str) -> None:
+    """A row listed as not followed really differs."""
     assert not follows(ROWS[row_id])

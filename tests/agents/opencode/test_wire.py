@@ -1,4 +1,4 @@
-"""Lines of OpenCode and of our plugin in it, as events: excerpts of real runs."""
+"""Parsing lines of OpenCode and its plugin: excerpts of real runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.wire import OpenCodeSession
@@ -53,7 +53,7 @@ def plugin(event: str, properties: dict[str, Any]) -> bytes:
 
 
 def test_a_run_without_the_plugin() -> None:
-    """What is complete is told in the names of Claude Code, with tokens and dollars added up."""
+    """Complete parts are emitted in Claude Code's names, with tokens and cost summed up."""
     events, ended, error = read(lines("ok"), OpenCodeSession())
     assert error is None
     tags = [event.tag for event in events if not isinstance(event, UNSEEN)]
@@ -72,7 +72,7 @@ def test_a_run_without_the_plugin() -> None:
 
 
 def test_thoughts() -> None:
-    """Reasoning is told as such."""
+    """Reasoning is emitted as thinking."""
     events, _, _ = read(lines("thinking"), OpenCodeSession())
     assert ["I should look first."] == [e.text for e in events if isinstance(e, Thinking)]
 
@@ -82,21 +82,21 @@ def test_thoughts() -> None:
     [("err-401", "auth"), ("err-429", "rate_limit"), ("connrefused", "connection")],
 )
 def test_errors(name: str, reason: str) -> None:
-    """An error names its reason."""
+    """An error has a reason."""
     _, ended, error = read(lines(name), OpenCodeSession(), exit_code=1)
     assert isinstance(error, AgentFailed)
     assert (reason, "failed") == (error.reason, ended.outcome)
 
 
-def test_a_run_that_stops_behind_a_tool() -> None:
-    """A run that ends well but behind a call of a tool has failed."""
+def test_a_run_that_stops_after_a_tool() -> None:
+    """A run that ends successfully right after a tool call has failed."""
     _, _, error = read(lines("askperm"), OpenCodeSession())
     assert isinstance(error, AgentFailed)
-    assert "opencode stopped behind a call of a tool" == error.message
+    assert "opencode stopped after a tool call" == error.message
 
 
-def test_answers_that_break_off() -> None:
-    """The third answer in a row that breaks off ends the session."""
+def test_truncated_answers() -> None:
+    """The third truncated answer in a row ends the session."""
     session = OpenCodeSession()
     given_lines = lines("drop")
     seen = []
@@ -111,7 +111,7 @@ def test_answers_that_break_off() -> None:
 
 
 def test_the_plugin() -> None:
-    """Lines of the plugin tell more, and earlier; nothing is told twice."""
+    """Lines of the plugin add detail earlier, without duplicates."""
     session = OpenCodeSession(guard=OpenCodeWatch())
     events, ended, error = read(lines("guarded"), session)
     assert error is None
@@ -139,7 +139,7 @@ def test_the_plugin() -> None:
     )
 
 
-def test_a_guard_that_is_not_there() -> None:
+def test_a_missing_guard() -> None:
     """A guarded session that works without the plugin's canary is a breach."""
     session = OpenCodeSession(guard=OpenCodeWatch())
     session.feed(lines("ok")[0], now=NOW)
@@ -148,7 +148,7 @@ def test_a_guard_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("verdict", [None, "deny"])
 def test_a_call_without_its_verdict(verdict: str | None) -> None:
-    """A call that ran without its verdict, or in spite of it, is a breach."""
+    """A call that ran without its verdict, or despite a denial, is a breach."""
     watch = OpenCodeWatch()
     session = OpenCodeSession(guard=watch)
     session.feed(line({"type": "cuggino", "canary": "live"}), now=NOW)
@@ -161,7 +161,7 @@ def test_a_call_without_its_verdict(verdict: str | None) -> None:
 
 
 def test_waiting() -> None:
-    """A short wait is told; a long one ends the session with the time until when."""
+    """A short wait is emitted; a long one ends the session with the reset time."""
     session = OpenCodeSession()
     status = {"type": "retry", "attempt": 1, "message": "slow down", "next": (NOW + 5) * 1000}
     events = session.feed(plugin("session.status", {"status": status}), now=NOW)
@@ -189,7 +189,7 @@ def test_waiting() -> None:
 def test_an_outage_is_no_limit(
     message: str, attempt: int, seconds: float, expected: str | None
 ) -> None:
-    """What the program waits for in vain, or too long, is named by its words, and ends it."""
+    """A wait that is too long ends the session, and its message determines the reason."""
     session = OpenCodeSession()
     next_time = (NOW + seconds) * 1000
     status = {"type": "retry", "attempt": attempt, "message": message, "next": next_time}
@@ -199,8 +199,8 @@ def test_an_outage_is_no_limit(
     assert (error is None) == (expected is None)
 
 
-def test_what_is_said_before_a_call() -> None:
-    """A text comes before the call behind it, and what follows in the same text after it."""
+def test_text_before_a_call() -> None:
+    """Text written before a call precedes it, and the rest of the same text follows it."""
     session = OpenCodeSession()
 
     def text(**more: object) -> bytes:
@@ -234,8 +234,8 @@ def test_what_is_said_before_a_call() -> None:
     ] == told
 
 
-def test_a_summary_is_not_said() -> None:
-    """The summary of a session that grew too long holds no markers: it is no message."""
+def test_a_summary_is_not_emitted() -> None:
+    """The summary of an overlong session is not a message, so its markers do not count."""
     session = OpenCodeSession()
     info = {"id": "m", "role": "assistant", "summary": True, "sessionID": "s"}
     session.feed(plugin("message.updated", {"info": info}), now=NOW)
@@ -245,7 +245,7 @@ def test_a_summary_is_not_said() -> None:
 
 
 def test_an_unknown_session() -> None:
-    """A session that cannot be resumed is a bad request, and no event but the end is told."""
+    """A session that cannot be resumed is a bad request, with no event except the last."""
     session = OpenCodeSession(resumed="ses_x")
     events, _, error = read([], session, exit_code=1, stderr="\x1b[91mError: Session not found")
     assert isinstance(error, AgentFailed)
@@ -253,7 +253,7 @@ def test_an_unknown_session() -> None:
 
 
 def test_a_crash() -> None:
-    """A program that ends without a word has crashed."""
+    """A program that exits silently has crashed."""
     _, _, error = read([], OpenCodeSession(), exit_code=-9)
     assert isinstance(error, AgentFailed)
     assert ("crash", "opencode was ended by SIGKILL") == (error.reason, error.message)
@@ -285,9 +285,10 @@ LINE = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(LINE.map(json.dumps).map(str.encode) | st.binary(max_size=40), max_size=6))
 def test_no_line_raises(given_lines: list[bytes]) -> None:
-    """Whatever is printed, reading it does not raise."""
+    """Arbitrary output never raises."""
     session = OpenCodeSession(guard=OpenCodeWatch())
     for one in given_lines:
         session.feed(one, now=NOW)

@@ -1,4 +1,4 @@
-"""The scripted agent: what its steps say, and what a session does that is gone on with."""
+"""The scripted agent: its steps, and resumed sessions."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ FAIL = {"fail": {"status": 529, "error": "overloaded_error", "text": "Overloaded
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 class Player:
-    """An agent, and what its sessions give."""
+    """An agent that records the output of its sessions."""
 
     def __init__(self, folder: Path, *runs: dict[str, Any], **settings: Any) -> None:
         self.folder = folder
@@ -58,7 +58,7 @@ class Player:
         return SpawnOptions(**given)
 
     def play(self, **changes: Any) -> str:
-        """Play a session; gives its texts, one behind the other."""
+        """Play a session and return its joined texts."""
         self.events, self.error = [], None
         try:
             cuggino.run(self.agent.spawn(self.options(**changes)), self.events.append)
@@ -83,8 +83,8 @@ def run(*texts: str | dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"steps": steps(*texts), **fields}
 
 
-def test_usage_is_told(tmp_path: Path) -> None:
-    """Each `usage` adds tokens to the running count, which is also that of the end."""
+def test_usage_updates(tmp_path: Path) -> None:
+    """Each `usage` step adds tokens to the running count, which is also the final one."""
     first = {"usage": {"input_tokens": 10, "output_tokens": 20}}
     second = {"usage": {"input_tokens": 5, "cache_read_tokens": 7, "cache_creation_tokens": 9}}
     player = Player(tmp_path, run(first, second, "ok", cost_usd=0.25))
@@ -96,7 +96,7 @@ def test_usage_is_told(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_reported(tmp_path: Path) -> None:
-    """A `limit` is told with its time, and the session goes on."""
+    """A `limit` step emits the limit with its time, and the session continues."""
     warning = {"limit": {"status": "allowed_warning"}}
     rejected = {"limit": {"status": "rejected", "resets_in": 3600, "type": "weekly"}}
     player = Player(tmp_path, run(warning, rejected, "paid beyond it"))
@@ -123,7 +123,7 @@ def test_a_limit_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_failures(tmp_path: Path, fail: dict[str, Any], reason: str) -> None:
-    """A `fail` ends the session with the error that Claude Code's line for it means."""
+    """A `fail` step ends the session with the error of the matching Claude Code line."""
     player = Player(tmp_path, run("before", {"fail": fail}, "never", cost_usd=0.5))
     assert "before" == player.play(session_id="mine")
     assert reason == kind(player.error)
@@ -132,8 +132,8 @@ def test_failures(tmp_path: Path, fail: dict[str, Any], reason: str) -> None:
     assert fail.get("text", "API Error") == told[-1]
 
 
-def test_a_limit_that_is_met(tmp_path: Path) -> None:
-    """A rejected `limit` before a `fail` with 429 is a quota, lifted at the time of the limit."""
+def test_a_rejected_limit(tmp_path: Path) -> None:
+    """A rejected `limit` before a `fail` with 429 is a quota error with the limit's reset time."""
     limit = {"limit": {"status": "rejected", "resets_in": 60.0}}
     player = Player(tmp_path, run(limit, {"fail": {"status": 429}}))
     player.play()
@@ -143,7 +143,7 @@ def test_a_limit_that_is_met(tmp_path: Path) -> None:
     assert "quota" == player.ended.outcome
 
 
-def test_what_resumed_sessions_do(tmp_path: Path) -> None:
+def test_resumed_sessions(tmp_path: Path) -> None:
     """The reminder plays `reminder`, any other prompt plays `resumed`."""
     more = {"reminder": steps("reminded"), "resumed": steps("resumed")}
     player = Player(tmp_path, run("no marker", FAIL, **more), run("next"))
@@ -155,7 +155,7 @@ def test_what_resumed_sessions_do(tmp_path: Path) -> None:
 
 
 def test_the_reminder_of_a_stage(tmp_path: Path) -> None:
-    """What a stage asks an agent that ended without a marker is played by `reminder`."""
+    """The prompt of a stage after a missing marker plays `reminder`."""
     more = {"reminder": steps("<DONE>asked</DONE>"), "resumed": steps("<DONE>not asked</DONE>")}
     player = Player(tmp_path, run("I forgot.", **more))
     stage = agent_stage(
@@ -168,8 +168,8 @@ def test_the_reminder_of_a_stage(tmp_path: Path) -> None:
     assert Done(content="asked") == cuggino.run(stage)
 
 
-def test_without_resumed_the_run_goes_on(tmp_path: Path) -> None:
-    """A session that failed goes on behind the step that failed, as often as it is resumed."""
+def test_resuming_without_a_resumed_section(tmp_path: Path) -> None:
+    """Each resumed session continues after the step that failed."""
     player = Player(tmp_path, run("one", FAIL, "two", FAIL, "three"))
     played = [player.play(session_id="s")]
     played += [player.play(resume_session_id="s") for _ in range(2)]
@@ -178,16 +178,16 @@ def test_without_resumed_the_run_goes_on(tmp_path: Path) -> None:
     assert "one" == player.play(resume_session_id="s")
 
 
-def test_a_run_that_fails_at_its_end(tmp_path: Path) -> None:
-    """When no step is left the whole run is played again, so such a run fails for ever."""
+def test_a_run_whose_last_step_fails(tmp_path: Path) -> None:
+    """With no step left the whole run is repeated, so such a run fails indefinitely."""
     player = Player(tmp_path, run("one", FAIL))
     assert "one" == player.play(session_id="s")
     assert "one" == player.play(resume_session_id="s")
     assert kind(player.error) == "overloaded"
 
 
-def test_a_session_that_was_ended(tmp_path: Path) -> None:
-    """A session that was disposed of while its tool ran goes on behind that."""
+def test_a_disposed_session(tmp_path: Path) -> None:
+    """A session disposed during a tool call is resumed after that call."""
     player = Player(tmp_path, run("one", {"run": "sleep 600"}, "two"))
     called = threading.Event()
 
@@ -203,7 +203,7 @@ def test_a_session_that_was_ended(tmp_path: Path) -> None:
 
 
 def test_a_session_of_another_process(tmp_path: Path) -> None:
-    """A session that this process does not know takes the run of its turn."""
+    """A session unknown to this process plays the run of its turn."""
     player = Player(tmp_path, run("a"), run("b"), run("c", resumed=steps("c again")))
     env = {"CUGGINO_SESSION_FILE": "loop"}
     assert "b" == player.play(turn=2, env=env, resume_session_id="unknown")
@@ -211,22 +211,22 @@ def test_a_session_of_another_process(tmp_path: Path) -> None:
 
 
 def test_turns_of_an_earlier_process(tmp_path: Path) -> None:
-    """Sessions that an earlier process has done are skipped; the next ones come in order."""
+    """Sessions completed by an earlier process are skipped; the next ones are in order."""
     player = Player(tmp_path, *(run(name) for name in "abcdefg"))
     assert ["c", "d"] == [player.turn(3), player.turn(4)]
-    # A second try of the same session takes the next run, and so does what comes after it.
+    # A retry of the same session takes the next run, and so do later sessions.
     assert ["e", "f", "g"] == [player.turn(4), player.turn(3), player.turn(5)]
 
 
 def test_turns_of_another_loop(tmp_path: Path) -> None:
-    """Each run of the loop counts its own turns, and skips nothing that it has done itself."""
+    """Each run of the loop counts its own turns and skips none of its own sessions."""
     player = Player(tmp_path, *(run(name) for name in "abcd"))
     played = [player.turn(1), player.turn(2), player.turn(1, "other"), player.turn(2, "other")]
     assert ["a", "b", "c", "d"] == played
 
 
 def test_turns_beyond_the_scenario(tmp_path: Path) -> None:
-    """A turn for which there is no run fails, or repeats the last one when that is asked for."""
+    """A turn without a run fails, or repeats the last one if configured."""
     player = Player(tmp_path, run("a"))
     player.turn(3)
     assert isinstance(player.error, AgentFailed)
@@ -235,7 +235,7 @@ def test_turns_beyond_the_scenario(tmp_path: Path) -> None:
 
 
 def test_the_documented_scenario(tmp_path: Path) -> None:
-    """The scenario for failing agents does what its comments say."""
+    """The scenario for failing agents behaves as its comments describe."""
     text = """
     [[implementing]]
     [[implementing.steps]]
@@ -266,8 +266,8 @@ def test_the_documented_scenario(tmp_path: Path) -> None:
         ("fail = {}\nsay = 'x'", "implementing.0.steps.0: a step has exactly one of"),
     ],
 )
-def test_steps_that_make_no_sense(tmp_path: Path, step: str, where: str) -> None:
-    """A step that cannot be played is refused with its place in the file."""
+def test_invalid_steps(tmp_path: Path, step: str, where: str) -> None:
+    """An invalid step is refused with its place in the file."""
     file = tmp_path / "scenario.toml"
     file.write_text(f"[[implementing]]\n[[implementing.steps]]\n{step}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""The scripted agent keeps the rules of all agents."""
+"""The scripted agent passes the conformance suite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -23,11 +23,18 @@ from cuggino.agents.scripted.scenario import (
 from cuggino.events import Usage
 from cuggino.testing import (
     AgentConformance,
+    Call,
     CannotPlay,
+    Delegate,
+    Edit,
     Fail,
+    FailureConformance,
     Fault,
+    GuardConformance,
+    Meanwhile,
     Play,
     PlayArena,
+    Read,
     Run,
     Say,
     Think,
@@ -35,28 +42,28 @@ from cuggino.testing import (
     Write,
     acts_of,
 )
-from cuggino.testing.conformance_acts import FailKind
+from cuggino.testing.conformance.acts import FailKind
 
 
 @dataclass(frozen=True)
 class ScriptedPlay:
-    """The scripted agent, which has no model."""
+    """A play of the scripted agent, which has no model."""
 
     agent: ScriptedAgent
     answers: int
 
-    def told(self) -> None:
-        """There is no model."""
+    def requests(self) -> None:
+        """Return None, because there is no model."""
 
-    def taken(self) -> Usage:
-        """What its scenario says."""
+    def usage(self) -> Usage:
+        """Return the usage in its scenario."""
         return Usage(input_tokens=1000 * self.answers, output_tokens=100 * self.answers)
 
 
 class ScriptedArena(PlayArena):
-    """The scripted agent."""
+    """An arena for the scripted agent."""
 
-    options: ClassVar[Mapping[str, Any]] = {"role": "implementing"}
+    options: Mapping[str, Any] = MappingProxyType({"role": "implementing"})
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -101,26 +108,33 @@ def _steps(turn: Turn) -> Iterator[Step]:
                 yield Step(write=path, text=text)
             case Fail("hang"):
                 yield Step(sleep=3600)
-            case Fail("cut"):
-                raise CannotPlay("it says whole messages")
-            case Fail(kind):
+            case Fail(kind, None) if kind in _FAILURES:
                 yield Step(fail=_FAILURES[kind])
                 return
+            case Fail() | Edit() | Read() | Call() | Delegate() | Meanwhile():
+                raise CannotPlay(f"a scenario has no {act}")
     yield Step(usage=TokenCounts(input_tokens=1000, output_tokens=100))
 
 
-class TestScripted(AgentConformance):
-    """The scripted agent."""
+@pytest.fixture
+def arena(tmp_path: Path) -> ScriptedArena:
+    """Return an arena for one rule."""
+    return ScriptedArena(tmp_path)
 
+
+class TestFailures(FailureConformance):
+    pass
+
+
+class TestGuard(GuardConformance):
+    exempt = MappingProxyType({"test_startup_files": "its commands run in `sh`"})
+
+
+class TestAgent(AgentConformance):
     exempt = MappingProxyType(
         {
-            "test_nothing_is_written_without_leave": "a scenario plays what is written in it",
-            "test_servers_of_tools_are_started": "it starts those whose tools its steps use",
-            "test_a_session_that_is_not_there": "a scenario goes on with whatever is asked for",
+            "test_needs_permission": "a scenario plays what is written in it",
+            "test_mcp_server": "it starts those whose tools its steps use",
+            "test_resume_unknown_session": "a scenario goes on with whatever is asked for",
         }
     )
-
-    @pytest.fixture
-    def arena(self, tmp_path: Path) -> ScriptedArena:
-        """An arena for one rule."""
-        return ScriptedArena(tmp_path)

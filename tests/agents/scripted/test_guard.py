@@ -1,4 +1,4 @@
-"""The scripted agent under a guard: its tools are judged in its own process, by the same policy."""
+"""The guarded scripted agent, whose tools are judged in process by the same policy."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino.agents import SpawnOptions, guard
+from cuggino.agents import SpawnOptions
+from cuggino.agents.base import guard
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.errors import ConfigError, GuardNotLive
 from cuggino.events import Event, GuardDenied, ToolResult
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
+from cuggino.guard.policy import Policy
+from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def play(folder: Path, *steps: dict[str, Any], policy: Policy | None) -> list[Event]:
-    """The events of a session with these steps."""
+    """Return the events of a session with these steps."""
     scenario = Scenario.model_validate({"implementing": [{"steps": steps}]})
     options = SpawnOptions(prompt="Go.", cwd=folder, role="implementing", guard=policy)
     events: list[Event] = []
@@ -62,7 +63,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_steps_are_judged(project: Path) -> None:
-    """A denied step is not run, its result is the reason, and the session goes on."""
+    """A denied step does not run, its result is the reason, and the session continues."""
     policy = role_policy("implementing", project=project, level="roles")
     events = play(project, *STEPS, policy=policy)
     assert {"a.txt": "aa", "b.txt": "b\n", ".specs/task.md": "task"} == contents(project)
@@ -79,7 +80,7 @@ def test_steps_are_judged(project: Path) -> None:
 
 
 def test_without_a_guard(project: Path) -> None:
-    """A session that is not guarded runs them all."""
+    """An unguarded session runs all steps."""
     events = play(project, *STEPS, policy=None)
     expected = {"a.txt": "aa", "b.txt": "b\n", ".specs/a.md": "a", ".specs/b.md": "b\n"}
     assert expected == contents(project)
@@ -87,7 +88,7 @@ def test_without_a_guard(project: Path) -> None:
 
 
 def test_without_a_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no parser, no guarded session begins."""
+    """Without a parser no guarded session starts."""
 
     def find() -> str:
         raise ConfigError("no shfmt", hint="install it")
@@ -100,7 +101,7 @@ def test_without_a_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert {".specs/task.md": "task"} == contents(project)
 
 
-def test_a_parser_that_does_not_work(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that fails its canary ends the session before its first tool."""
     monkeypatch.setattr(guard, "find_shfmt", lambda: "/nonexistent/shfmt")
     policy = role_policy("implementing", project=project, level="roles")

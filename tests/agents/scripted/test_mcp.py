@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,60 +15,29 @@ import pytest
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.agents.scripted.scenario import Scenario, load_scenario
+from cuggino.agents.scripted.scenario import load_scenario
 from cuggino.domain.deliverable_tools import SERVER_NAME, agent_tool
 from cuggino.errors import AgentFailed
 from cuggino.events import Event, SessionEnded, ToolCall, ToolResult
-from cuggino.security.policy import Policy
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.mcp_server import arguments, create, status_of
+from tests.agents.scripted.stub import STUB, play, results, session, stub
+from tests.mcp_server import arguments, create, status_of
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def deliverables(project: Path, *, name: str = SERVER_NAME) -> dict[str, object]:
-    """The real server of the project, as it is given to an agent."""
+    """Return the settings of the project's real server."""
     words = ["-P", *arguments(project, tools="create_deliverable,set_deliverable_status,list")]
     return {name: {"command": sys.executable, "args": words, "alwaysLoad": True}}
-
-
-def session(
-    folder: Path,
-    *steps: dict[str, Any],
-    servers: Mapping[str, object],
-    policy: Policy | None = None,
-    env: Mapping[str, str] | None = None,
-) -> Any:
-    """A session of the coding agent with these steps."""
-    scenario = Scenario.model_validate({"coding": [{"steps": steps}]})
-    options = SpawnOptions(
-        prompt="Go.",
-        cwd=folder,
-        role="coding",
-        guard=policy,
-        mcp_servers=servers,
-        env={} if env is None else env,
-    )
-    return ScriptedAgent(scenario).spawn(options)
-
-
-def play(folder: Path, *steps: dict[str, Any], **given: Any) -> list[Event]:
-    """The events of such a session, without signs of life."""
-    events: list[Event] = []
-    cuggino.run(session(folder, *steps, **given), events.append)
-    return [event for event in events if event.tag != "PingEvent"]
-
-
-def results(events: list[Event]) -> list[ToolResult]:
-    return [event for event in events if isinstance(event, ToolResult)]
 
 
 def status(id: str, status: str) -> dict[str, Any]:
@@ -78,58 +47,35 @@ def status(id: str, status: str) -> dict[str, Any]:
     }
 
 
-def test_tools_are_used_for_real(tmp_path: Path) -> None:
-    """Each step is told as a call and its answer, in order, and the status file is written."""
+def test_tools_are_really_used(tmp_path: Path) -> None:
+    """Each step emits a call and its result, in order; a refusal is a result, not an error."""
     steps: list[dict[str, Any]] = [
         {"tool": "create_deliverable", "input": create("A", "B")},
         status("A", "passed"),
+        status("NONE", "passed"),
         {"say": "<DONE>A</DONE>"},
     ]
     events = play(tmp_path, *steps, servers=deliverables(tmp_path))
-    tags = ["SystemMessage", *["ToolCall", "ToolResult"] * 2, "AgentMessage", "SessionEnded"]
+    tags = ["SystemMessage", *["ToolCall", "ToolResult"] * 3, "AgentMessage", "SessionEnded"]
     assert tags == [event.tag for event in events]
     calls = [event for event in events if isinstance(event, ToolCall)]
-    assert [agent_tool("create_deliverable"), agent_tool("set_deliverable_status")] == [
-        call.name for call in calls
-    ]
-    assert [create("A", "B"), status("A", "passed")["input"]] == [call.input for call in calls]
+    change = agent_tool("set_deliverable_status")
+    assert [agent_tool("create_deliverable"), change, change] == [call.name for call in calls]
+    inputs = [create("A", "B"), status("A", "passed")["input"], status("NONE", "passed")["input"]]
+    assert inputs == [call.input for call in calls]
     told = results(events)
     assert [call.id for call in calls] == [result.name for result in told]
     assert not any(result.is_error for result in told)
     assert {"success": True, "message": "Created 2 deliverable(s) successfully"} == json.loads(
         told[0].output
     )
+    refused = json.loads(told[2].output)
+    assert (False, "NOT_FOUND") == (refused["success"], refused["error"])
     assert {"A": "passed", "B": "pending"} == status_of(tmp_path)
 
 
-def test_a_refusal_is_an_answer(tmp_path: Path) -> None:
-    """What the tool refuses is told by the tool, is no error, and changes nothing."""
-    events = play(tmp_path, status("NONE", "passed"), servers=deliverables(tmp_path))
-    (told,) = results(events)
-    assert not told.is_error
-    answer = json.loads(told.output)
-    assert (False, "NOT_FOUND") == (answer["success"], answer["error"])
-    assert {} == status_of(tmp_path)
-
-
-def test_variables_are_put_in(tmp_path: Path) -> None:
-    """Every text of the input has the run's variables, at any depth."""
-    given = create("$CUGGINO_ROLE-1")
-    given["deliverables"][0]["acceptanceCriteria"] = ["see $CUGGINO_ROLE", "$HOME stays"]
-    events = play(
-        tmp_path,
-        {"tool": "create_deliverable", "input": given},
-        {"tool": f"{SERVER_NAME}/list"},
-        servers=deliverables(tmp_path),
-        env={"CUGGINO_ROLE": "coding"},
-    )
-    (item,) = json.loads(results(events)[1].output)["deliverables"]
-    assert "coding-1" == item["id"]
-    assert ["see coding", "$HOME stays"] == item["acceptanceCriteria"]
-
-
 def test_the_documented_scenario(tmp_path: Path) -> None:
-    """A scenario file may call tools; a session that is gone on with repeats no call."""
+    """A scenario file may call tools; a resumed session repeats no call."""
     file = tmp_path / "scenario.toml"
     file.write_text(
         """
@@ -164,7 +110,7 @@ def test_the_documented_scenario(tmp_path: Path) -> None:
 
 
 def test_a_guarded_session(tmp_path: Path) -> None:
-    """The guard lets the loop's own tools pass, also where little else may be done."""
+    """The guard allows the loop's own tools even in a restricted session."""
     policy = role_policy("verify", project=tmp_path, level="full")
     steps: list[dict[str, Any]] = [
         {"tool": "create_deliverable", "input": create("A")},
@@ -176,16 +122,16 @@ def test_a_guarded_session(tmp_path: Path) -> None:
 
 
 def test_a_session_that_exits(tmp_path: Path) -> None:
-    """Its server ends with a session that ends without a result."""
+    """The server is terminated with a session that exits without a result."""
     events: list[Event] = []
     steps: list[dict[str, Any]] = [{"tool": "list"}, {"exit": 3, "text": "crashed"}]
     with pytest.raises(AgentFailed, match="crashed"):
-        cuggino.run(session(tmp_path, *steps, servers=deliverables(tmp_path)), events.append)
+        cuggino.run(session(tmp_path, *steps, servers={"s": stub("list")}), events.append)
     assert [False] == [result.is_error for result in results(events)]
 
 
 def test_a_session_that_is_disposed_of(tmp_path: Path) -> None:
-    """When the session is ended in its midst, its server is gone as well."""
+    """The server is terminated with a disposed session."""
     answered = threading.Event()
 
     def note(event: Event) -> None:
@@ -193,7 +139,7 @@ def test_a_session_that_is_disposed_of(tmp_path: Path) -> None:
             answered.set()
 
     steps: list[dict[str, Any]] = [{"tool": "list"}, {"sleep": 600.0}]
-    subscription = session(tmp_path, *steps, servers=deliverables(tmp_path)).subscribe(note)
+    subscription = session(tmp_path, *steps, servers={"s": stub("list")}).subscribe(note)
     assert answered.wait(60)
     assert 2 == len(running())
     subscription.dispose()
@@ -201,7 +147,7 @@ def test_a_session_that_is_disposed_of(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_killed(tmp_path: Path) -> None:
-    """When the program is killed, the session fails and its server is gone as well."""
+    """If the program is killed, the session fails and its server is terminated."""
     events: list[Event] = []
 
     def note(event: Event) -> None:
@@ -212,15 +158,15 @@ def test_a_session_that_is_killed(tmp_path: Path) -> None:
 
     steps: list[dict[str, Any]] = [{"tool": "list"}, {"sleep": 600.0}]
     with pytest.raises(AgentFailed):
-        cuggino.run(session(tmp_path, *steps, servers=deliverables(tmp_path)), note)
+        cuggino.run(session(tmp_path, *steps, servers={"s": stub("list")}), note)
     assert isinstance(events[-1], SessionEnded)
     assert [] == running()
 
 
 def running() -> list[psutil.Process]:
-    """The programs and servers of sessions that live below this process."""
+    """Return the programs and servers of sessions among the children of this process."""
     below = psutil.Process().children(recursive=True)
-    return [process for process in below if is_program(process) or "mcp" in process.cmdline()]
+    return [process for process in below if is_program(process) or STUB in process.cmdline()]
 
 
 def is_program(process: psutil.Process) -> bool:

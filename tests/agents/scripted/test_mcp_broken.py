@@ -1,4 +1,4 @@
-"""The scripted agent and servers that do not do what they should, or do not have what is asked."""
+"""The scripted agent with broken servers, and with unknown tools."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ import pytest
 import cuggino
 from cuggino.errors import AgentFailed
 from cuggino.events import Event, ToolCall, ToolResult
-from cuggino.security.roles import role_policy
+from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.scripted.test_mcp import is_program, play, results, session
-from tests.agents.scripted.test_mcp_stub import END, STUB, WRITE, started, stub
+from tests.agents.scripted.stub import STUB, play, results, session, started, stub
+from tests.agents.scripted.test_mcp import is_program
+from tests.agents.scripted.test_mcp_stub import END, WRITE
 from tests.git_project import is_alive
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Every test ends without a process, thread or file of its own."""
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
     with no_leaks():
         yield
 
 
 def program(code: str) -> dict[str, object]:
-    """The settings of a server that does this."""
+    """Return the settings of a server that runs this code."""
     return {"command": sys.executable, "args": ["-c", code]}
 
 
 def answers(*lines: str) -> dict[str, object]:
-    """The settings of a server that says this, whatever it is asked."""
+    """Return the settings of a server that sends these responses to any request."""
     return program(f"print(*{lines!r}, sep='\\n', flush=True)\ninput(); input(); input()")
 
 
@@ -59,8 +60,8 @@ def answers(*lines: str) -> dict[str, object]:
         ),
     ],
 )
-def test_a_server_that_does_not_work(settings: object, why: str, tmp_path: Path) -> None:
-    """The result says what is wrong with it, other servers serve, and the session goes on."""
+def test_a_broken_server(settings: object, why: str, tmp_path: Path) -> None:
+    """The result names the problem, other servers work, and the session continues."""
     servers = {"broken": settings, "stub": stub("write")}
     events = play(
         tmp_path, {"tool": "broken/write"}, WRITE, END, servers=servers, env={"MCP_TIMEOUT": "1000"}
@@ -81,8 +82,8 @@ def test_a_server_that_does_not_work(settings: object, why: str, tmp_path: Path)
         ("other/write", "mcp__other__write", 'There is no MCP server "other"; there are: stub'),
     ],
 )
-def test_a_tool_that_no_server_has(wanted: str, name: str, why: str, tmp_path: Path) -> None:
-    """The call is told all the same, its result says which tools there are; no guard is asked."""
+def test_an_unknown_tool(wanted: str, name: str, why: str, tmp_path: Path) -> None:
+    """The call is emitted, its result lists the known tools, and the guard is not called."""
     policy = role_policy("deliver", project=tmp_path, level="full")
     servers = {"stub": stub("fail", "write")}
     events = play(tmp_path, {"tool": wanted}, END, servers=servers, policy=policy)
@@ -95,14 +96,14 @@ def test_a_tool_that_no_server_has(wanted: str, name: str, why: str, tmp_path: P
 
 
 def test_without_servers(tmp_path: Path) -> None:
-    """A session without servers has no tools of theirs, and says so."""
+    """A tool call in a session without servers is an error."""
     (told,) = results(play(tmp_path, WRITE, servers={}))
     assert told.is_error
     assert 'There is no tool "write": the session has no MCP servers' == told.output
 
 
-def test_a_server_that_is_silent(tmp_path: Path) -> None:
-    """A call that is not answered in time is an error, and the server can be asked again."""
+def test_a_silent_server(tmp_path: Path) -> None:
+    """A call without a timely response is an error, and the server stays usable."""
     servers = {"s": stub("hang", "write")}
     env = {"MCP_TOOL_TIMEOUT": "300"}
     first, second = results(play(tmp_path, {"tool": "hang"}, WRITE, servers=servers, env=env))
@@ -113,7 +114,7 @@ def test_a_server_that_is_silent(tmp_path: Path) -> None:
 
 
 def test_a_server_that_dies(tmp_path: Path) -> None:
-    """The call in which it dies and those behind it are errors, and it is not started again."""
+    """That call and later ones are errors, and the server is not restarted."""
     events = play(tmp_path, {"tool": "die"}, WRITE, END, servers={"s": stub("die", "write")})
     first, second = results(events)
     how = "it ended with exit code 1: the stub dies"
@@ -124,7 +125,7 @@ def test_a_server_that_dies(tmp_path: Path) -> None:
 
 
 def stubborn() -> dict[str, object]:
-    """A server that heeds neither the end of its input nor a polite signal."""
+    """Return the settings of a server that ignores the end of its input and SIGTERM."""
     deaf = (
         "import signal, time\nfor sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):\n"
         f"    signal.signal(sign, signal.SIG_IGN)\n{STUB}\ntime.sleep(600)"
@@ -133,14 +134,14 @@ def stubborn() -> dict[str, object]:
 
 
 def test_a_server_that_does_not_end(tmp_path: Path) -> None:
-    """One that stays when the session has ended is killed, and the session is none the worse."""
+    """A server that outlives the session is killed, and the session succeeds."""
     events = play(tmp_path, WRITE, END, servers={"s": stubborn()})
     assert [False] == [result.is_error for result in results(events)]
     assert "SessionEnded" == events[-1].tag
 
 
 def test_a_server_that_outlives_the_program(tmp_path: Path) -> None:
-    """One that stays when the program of the session is killed is killed too."""
+    """A server that outlives the session's killed program is killed too."""
     left: list[psutil.Process] = []
 
     def note(event: Event) -> None:

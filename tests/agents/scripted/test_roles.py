@@ -1,4 +1,4 @@
-"""The scripted agent in each role: its runs, how they fail, and which step files are refused."""
+"""The scripted agent in each role: runs, failures, and rejected scenario files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLES = get_args(Role)
 
 
 class RolePlayer(Player):
-    """An agent that has runs for one role only."""
+    """An agent with runs for a single role."""
 
     def __init__(self, folder: Path, role: str, *runs: dict[str, Any]) -> None:
         super().__init__(folder, **{role: runs})
@@ -30,7 +30,7 @@ class RolePlayer(Player):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_has_runs(role: str, tmp_path: Path) -> None:
-    """A role takes its own runs in order, skips those of earlier turns, and then has no more."""
+    """A role plays its own runs in order, skips those of earlier turns, and then has no more."""
     player = RolePlayer(tmp_path, role, run("a", cost_usd=0.5), run("b"), run("c"))
     assert "a" == player.turn(1)
     assert 0.5 == player.ended.cost_usd
@@ -42,7 +42,7 @@ def test_every_role_has_runs(role: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["initializer", "coding", "sync", "verify"])
 def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
-    """Limits, errors and exits end a session of the role, and what is resumed goes on."""
+    """Limits, errors and exits end a session of the role, and a resumed one continues."""
     limit = {"limit": {"resets_in": 60.0}}
     player = RolePlayer(
         tmp_path,
@@ -65,7 +65,7 @@ def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
 
 
 def test_the_roles_of_a_scenario() -> None:
-    """A scenario has a section for each role, and no other."""
+    """A scenario has exactly one section per role."""
     assert set(ROLES) | {"pause", "repeat"} == set(Scenario.model_fields)
 
 
@@ -81,8 +81,8 @@ def test_the_roles_of_a_scenario() -> None:
         ("tool = 'a'\ninput = { day = 2026-01-01 }", "coding.0.steps.0.input.day"),
     ],
 )
-def test_tool_steps_that_make_no_sense(tmp_path: Path, step: str, where: str) -> None:
-    """A step that no tool can be called with is refused with its place in the file."""
+def test_invalid_tool_steps(tmp_path: Path, step: str, where: str) -> None:
+    """An invalid tool step is refused with its place in the file."""
     file = tmp_path / "scenario.toml"
     file.write_text(f"[[coding]]\n[[coding.steps]]\n{step}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:

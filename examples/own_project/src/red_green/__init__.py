@@ -1,4 +1,4 @@
-"""Test first, with agents: a loop and a policy of one's own, built on cuggino.
+"""Test first, with agents: a loop and a policy built on cuggino.
 
 - `RedGreen`: the loop. One agent writes a test that fails, others work until it passes
 - `at_most`: the policy. A session may run so many commands

@@ -4,14 +4,14 @@ import argparse
 from pathlib import Path
 
 import cuggino
-from cuggino.events import AgentMessage, CheckCommandOutput, Event, PolicyEvent
+from cuggino.events import AgentMessage, CheckCommandOutput, Event, SupervisionEvent
 
 from red_green.events import Attempt, Ended, TestsRestored
 from red_green.loop import RedGreen
 
 
 def main() -> int:
-    """Run the loop and print what happens; gives 0 when the wish came true."""
+    """Run the loop and print its events; return 0 when the wish came true."""
     parser = argparse.ArgumentParser(prog="red-green", description=__doc__)
     parser.add_argument("wish")
     parser.add_argument("--agent", default="claude", help="a name that cuggino knows")
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def show(event: Event) -> None:
-    """One line for what a person wants to know."""
+    """Return one line about the event."""
     match event:
         case AgentMessage(text=text):
             print(text)
@@ -42,7 +42,7 @@ def show(event: Event) -> None:
             print(f"-- restored: {', '.join(files)}")
         case Ended(green=green, reason=reason, cost_usd=cost):
             print(f"-- {'it came true' if green else reason} (${cost:.2f})")
-        case PolicyEvent():
+        case SupervisionEvent():
             print(f"-- {event.tag}")
         case _:
             pass

@@ -1,32 +1,32 @@
-"""What the loop says, beside what its agents say. Like all events: frozen, compared by value."""
+"""Events of the loop. Like all events, they are frozen and compared by value."""
 
 from cuggino.events import Event, LlmTerminalMarkerEvent
 
 
 class Prepared(LlmTerminalMarkerEvent):
-    """An agent has written the test; it says so with `<PREPARED>what is tested</PREPARED>`."""
+    """An agent has written the test; the marker is `<PREPARED>what is tested</PREPARED>`."""
 
 
 class Cut(LlmTerminalMarkerEvent):
-    """The policy has ended a session; `content` is why. No agent can say it."""
+    """The policy has ended a session; `content` is the reason. Agents cannot emit it."""
 
 
 class Attempt(Event):
-    """An agent begins to work on the failing test."""
+    """An agent starts to work on the failing test."""
 
     number: int
     of: int
 
 
 class TestsRestored(Event):
-    """An agent had changed the tests it was to make pass; they are again as they were."""
+    """An agent changed the tests it had to make pass; they are restored."""
 
-    __test__ = False  # for pytest: no class of tests
+    __test__ = False  # not a test class for pytest
     files: tuple[str, ...]
 
 
 class Ended(Event):
-    """The last event of the loop: whether the wish came true, and if not, why."""
+    """The last event of the loop: whether the wish came true, and the reason if not."""
 
     green: bool
     reason: str = ""

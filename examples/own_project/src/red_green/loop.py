@@ -1,4 +1,4 @@
-"""The loop: a generator over streams, that reads like what it does."""
+"""The loop: a generator over streams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cuggino import LlmAgent, SpawnOptions, ask, emit, extract_markers, flow, forward, marker_tags
-from cuggino.agents.protocol import Role
+from cuggino.agents.base import Role
 from cuggino.events import (
     CheckCommandOutput,
     Done,
@@ -33,7 +33,7 @@ from red_green.events import Attempt, Cut, Ended, Prepared, TestsRestored
 from red_green.policy import at_most
 
 NO_TESTS_YET = 5
-"""How pytest exits where there is nothing to run."""
+"""The exit code of pytest without tests."""
 
 ASK_FOR_TEST = """\
 Write a test for this wish, and nothing else: {wish}
@@ -67,17 +67,17 @@ class RedGreen:
     agent: LlmAgent
     cwd: Path
     check: str = "python -m pytest -q"
-    """The command whose exit code says whether all is well."""
+    """The command whose exit code decides."""
     tests: str = "tests"
     """The folder of the tests, below `cwd`."""
     attempts: int = 5
-    """How many sessions may try to make the test pass."""
+    """The maximum number of sessions that try to make the test pass."""
     patience: int = 2
-    """How many of them in a row may leave the project as it was."""
+    """The maximum number of sessions in a row without a change."""
     commands: int = 40
-    """How many commands a session may run."""
+    """The maximum number of commands of a session."""
     budget: float | None = None
-    """US dollars after which no further session is begun."""
+    """US dollars after which no further session starts."""
     idle: float = 900.0
     """Seconds of silence after which an agent is replaced, once a session."""
     shell: Shell = shell_lines
@@ -98,7 +98,7 @@ class RedGreen:
 
 @dataclass(slots=True)
 class _Run:
-    """One run: what its steps share."""
+    """One run: the state that its steps share."""
 
     loop: RedGreen
     wish: str
@@ -116,7 +116,7 @@ class _Run:
         return (yield from self._end((yield from self._make_it_pass(red))))
 
     def _write_a_failing_test(self) -> Flow[CheckCommandOutput | str]:
-        """The check's output with the new test, or why there is none."""
+        """Return the check's output with the new test, or why there is none."""
         remark = ""
         for _ in range(2):
             ending = yield from self._session("planning", self._ask_for_test(remark), Prepared)
@@ -129,7 +129,7 @@ class _Run:
         return "the test passes without anything being done, so it proves nothing"
 
     def _make_it_pass(self, red: CheckCommandOutput) -> Flow[str]:
-        """Why it did not pass; empty when it did."""
+        """Return why the test did not pass, or ""."""
         tests = (yield from ask(act(self._read_tests))) or {}
         state, standstill = (yield from self._state()), 0
         while self.attempts < self.loop.attempts:
@@ -155,13 +155,13 @@ class _Run:
     def _session(
         self, role: Role, prompt: str, ending: type[LlmTerminalMarkerEvent]
     ) -> Flow[Event | None]:
-        """One session of an agent, with the policies around it; gives how it ended."""
+        """Run a session with its policies; return how it ended."""
         loop = self.loop
         options = SpawnOptions(
             prompt=prompt, cwd=loop.cwd, role=role, dangerously_skip_permissions=True
         )
         alive: Observable[Any] = loop.agent.spawn(options).pipe(idle_timeout(idle=loop.idle))
-        retried: Observable[Any] = alive.pipe(retry_session(max_retries=3))
+        retried: Observable[Any] = alive.pipe(retry_session())
         patient: Observable[Event] = retried.pipe(wait_for_quota(gate=self._gate))
         session: Observable[Event] = patient.pipe(
             at_most(commands=loop.commands),
@@ -191,7 +191,7 @@ class _Run:
         return result
 
     def _state(self) -> Flow[str | None]:
-        """What the project is like; equal to an earlier one when nothing has changed."""
+        """Return a fingerprint of the project."""
         stage = fingerprint_stage(self.loop.cwd, exclude=(), plan=None)
         return (yield from ask(stage, name="state"))
 
@@ -219,7 +219,7 @@ class _Run:
         return {path.relative_to(self.loop.cwd).as_posix(): path.read_bytes() for path in found}
 
     def _restore(self, tests: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Put the tests back as they were; gives those that were not."""
+        """Restore the tests; return the changed ones."""
         now = self._read_tests()
         changed = {path: text for path, text in tests.items() if now.get(path) != text}
         for path, text in changed.items():

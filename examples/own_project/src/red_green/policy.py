@@ -15,7 +15,7 @@ class _Counted(NamedTuple):
 
 
 def at_most(*, commands: int) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Let a session run so many commands. At one more it is ended, and `Cut` is its last event.
+    """Let a session run a number of commands; the next one ends it, and `Cut` is its last event.
 
     ::
 
@@ -35,7 +35,7 @@ def at_most(*, commands: int) -> Callable[[Observable[Event]], Observable[Event]
         return now.event if now.commands <= commands else cut
 
     return lambda session: session.pipe(
-        ops.scan(count, _Counted(cut, 0)),  # anew for each subscription
+        ops.scan(count, _Counted(cut, 0)),  # counts per subscription
         ops.map(judge),
         ops.take_while(lambda event: event is not cut, inclusive=True),
     )

@@ -1,0 +1,25 @@
+"""The agent protocol, and the parts that providers share."""
+
+from cuggino.agents.base.agent import (
+    AgentLike,
+    Capabilities,
+    DelegatingAgent,
+    InteractiveOptions,
+    LlmAgent,
+    Role,
+    SpawnOptions,
+    adopt,
+    is_guarded,
+)
+
+__all__ = [
+    "AgentLike",
+    "Capabilities",
+    "DelegatingAgent",
+    "InteractiveOptions",
+    "LlmAgent",
+    "Role",
+    "SpawnOptions",
+    "adopt",
+    "is_guarded",
+]

@@ -1,0 +1,307 @@
+"""The agent protocol: what a session is started with, and what every agent offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from reactivex import Observable, throw
+
+from cuggino.domain.fallback import SetAside
+from cuggino.errors import AgentFailed, GuardNotLive
+from cuggino.events import LlmAgentEvent, SupervisionEvent
+from cuggino.guard.policy import Policy
+from cuggino.guard.sandbox import Sandbox
+
+Role = Literal[
+    "planning",
+    "implementing",
+    "reviewing",
+    "audit",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
+    "plan",
+    "build",
+    "judge",
+]
+"""The task of a session within its loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnOptions:
+    """One autonomous agent session (CUG-080)."""
+
+    prompt: str
+    cwd: Path
+    system_prompt: str | None = None
+    """Text appended to the agent's own system prompt."""
+    dangerously_skip_permissions: bool = False
+    """Let the agent use its tools without asking, as nobody is there to answer."""
+    session_id: str | None = None
+    """UUID for a new session; the session can be resumed with it."""
+    resume_session_id: str | None = None
+    """Session to resume; it keeps its original system prompt."""
+    role: Role | None = None
+    turn: int | None = None
+    """Number of this session among those of its role in the run, from 1."""
+    model: str | None = None
+    thinking: int | None = None
+    """Token budget for reasoning; None uses the agent's default."""
+    max_budget_usd: float | None = None
+    """Maximum cost of the session in US dollars, for agents that support a limit."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables added to the environment of the agent's program and its tools."""
+    guard: Policy | None = None
+    """Policy for tool calls; an agent without a guard fails with `GuardNotLive`."""
+    sandbox: Sandbox | None = None
+    """Sandbox for commands, used where both the agent and the machine support it."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the agent's program; they cannot override guard or sandbox."""
+    mcp_servers: Mapping[str, object] = field(default_factory=dict)
+    """MCP servers by name, in the format of the agent's program."""
+    allowed_tools: tuple[str, ...] = ()
+    """Rules for tools that need no permission."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractiveOptions:
+    """A session that a person drives in the terminal."""
+
+    cwd: Path
+    system_prompt: str | None = None
+    dangerously_skip_permissions: bool = False
+    guard: Policy | None = None
+    """Policy for tool calls; the agent still asks about calls that the policy allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """The features an agent supports, as listed by `cuggino agents`."""
+
+    guard: Literal["calls", "files", "none"] = "none"
+    """`calls`: every tool call is checked before it runs; `files`: the system restricts what its
+    commands write, but calls are not checked; `none`: unguarded."""
+    mcp: bool = False
+    """Supports MCP servers (`SpawnOptions.mcp_servers`)."""
+    resume: bool = False
+    """Can resume a session by its id."""
+    cost: Literal["dollars", "tokens", "none"] = "none"
+    """Unit in which usage is reported."""
+    sandbox: bool = False
+    """Can run its commands in a system sandbox (`SpawnOptions.sandbox`)."""
+    deltas: bool = False
+    """Streams text while it is written (`MessageDelta`)."""
+    interactive: bool = False
+    """Supports interactive sessions in the terminal."""
+    note: str = ""
+    """Anything else to know before choosing this agent, in a few words."""
+
+
+class AgentLike(Protocol):
+    """The least that is accepted as an agent; `adopt` adds the defaults of `LlmAgent`."""
+
+    @property
+    def name(self) -> str:
+        """Name in the configuration and in messages."""
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run one session; see `LlmAgent.spawn`."""
+
+
+class LlmAgent(ABC):
+    """A provider: a CLI or an SDK in, `LlmAgentEvent`s out.
+
+    Only `name` and `spawn` are required. Optional features are declared once, in `capabilities`;
+    callers check those rather than the class of an agent.
+    """
+
+    __slots__ = ()
+
+    name: str
+    """Name in the configuration and in messages."""
+
+    @abstractmethod
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run one session. Cold: subscribing starts it, disposing terminates its process tree.
+
+        Emits the agent's events in order with `SessionEnded` last, and completes when the program
+        has ended (CUG-025). A failed session ends with an `LlmSessionError` after `SessionEnded`.
+        """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Supported features, on any machine; reading them starts no program."""
+        return Capabilities()
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        """Environments of the programs this agent runs, without `SpawnOptions.env`."""
+        return ()
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        """Files the agent itself reads or writes, such as a recording; not part of the work."""
+        return ()
+
+    def check(self) -> str:
+        """Check that sessions can start, and return the agent's version.
+
+        Raises:
+            AgentNotFound: the program is missing, does not run, or is too old.
+        """
+        return ""
+
+    def check_guard(self, policy: Policy) -> None:
+        """Check that a session can be guarded by the policy, without starting one.
+
+        Raises:
+            AgentNotFound: the program is missing, or too old to be guarded.
+            GuardNotLive: a requirement of the guard is missing or does not work.
+        """
+        raise GuardNotLive(f"{self.name} has no guard")
+
+    def sandbox_unavailable(self) -> str:
+        """Return why this machine cannot sandbox the agent's commands, or "" if it can."""
+        return "" if self.capabilities.sandbox else f"{self.name} has no sandbox"
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        """Run a session in the terminal and return the program's exit code."""
+        raise AgentFailed(f"{self.name} has no interactive session", reason="bad_request")
+
+    @property
+    def is_router(self) -> bool:
+        """True if the agent itself assigns sessions to agents by role."""
+        return False
+
+    def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
+        """Return the agents that may work as the role, best first; None is for no role."""
+        return (self,)
+
+    def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
+        """Check that each role has an agent, and with `guarded` that no fallback is unguarded.
+
+        Raises:
+            AgentNotFound: all agents of a role are missing or too old.
+            ConfigError: one of several agents of a role has no guard.
+        """
+        self.check()
+
+    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """Fall back after an error that retries could not resolve.
+
+        Emits `AgentFellBack` if another agent takes the role from now on, else fails with the
+        remaining error.
+        """
+        return throw(error)
+
+    def set_aside(self, agents: Iterable[SetAside]) -> None:
+        """Restore the cooldowns of an earlier process; the agent's own observations win."""
+        return
+
+
+class DelegatingAgent(LlmAgent):
+    """A base for wrappers: everything is delegated to `agent` unless overridden."""
+
+    def __init__(self, agent: LlmAgent) -> None:
+        self.agent = agent
+        """The wrapped agent."""
+        self.name = agent.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Capabilities of the wrapped agent."""
+        return self.agent.capabilities
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        """Environments of the wrapped agent."""
+        return self.agent.environments
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        """Files of the wrapped agent."""
+        return self.agent.own_files
+
+    @property
+    def is_router(self) -> bool:
+        """See `LlmAgent.is_router`."""
+        return self.agent.is_router
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """See `LlmAgent.spawn`."""
+        return self.agent.spawn(options)
+
+    def check(self) -> str:
+        """See `LlmAgent.check`."""
+        return self.agent.check()
+
+    def check_guard(self, policy: Policy) -> None:
+        """See `LlmAgent.check_guard`."""
+        self.agent.check_guard(policy)
+
+    def sandbox_unavailable(self) -> str:
+        """See `LlmAgent.sandbox_unavailable`."""
+        return self.agent.sandbox_unavailable()
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        """See `LlmAgent.interactive`."""
+        return self.agent.interactive(options)
+
+    def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
+        """See `LlmAgent.agents_for`."""
+        return self.agent.agents_for(role)
+
+    def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
+        """See `LlmAgent.check_roles`."""
+        self.agent.check_roles(roles, guarded=guarded)
+
+    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """See `LlmAgent.give_way`."""
+        return self.agent.give_way(role, error)
+
+    def set_aside(self, agents: Iterable[SetAside]) -> None:
+        """See `LlmAgent.set_aside`."""
+        self.agent.set_aside(agents)
+
+
+class _Adopted(LlmAgent):
+    """A foreign agent: its own members first, the defaults of `LlmAgent` for the rest."""
+
+    _METHODS = ("check", "check_guard", "sandbox_unavailable", "interactive")
+
+    def __init__(self, agent: AgentLike) -> None:
+        self.agent = agent
+        self.name = agent.name
+        for method in self._METHODS:
+            if (own := getattr(agent, method, None)) is not None:
+                setattr(self, method, own)
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        return self.agent.spawn(options)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return getattr(self.agent, "capabilities", Capabilities())
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        return tuple(getattr(self.agent, "environments", ()))
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        return tuple(getattr(self.agent, "own_files", ()))
+
+
+def adopt(agent: AgentLike) -> LlmAgent:
+    """Return the agent with the defaults of `LlmAgent` for everything it does not define."""
+    return agent if isinstance(agent, LlmAgent) else _Adopted(agent)
+
+
+def is_guarded(agent: LlmAgent, role: Role | None) -> bool:
+    """Return whether every agent that may work as the role can be guarded by a policy."""
+    return all(each.capabilities.guard != "none" for each in agent.agents_for(role))

@@ -1,0 +1,165 @@
+"""Names for failures that all providers share: statuses, hints, crashes, limits, time zones."""
+
+from __future__ import annotations
+
+import re
+import signal
+import struct
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from cuggino.domain.quota import is_quota_text, parse_reset
+from cuggino.errors import (
+    AgentFailed,
+    AgentFailure,
+    BudgetExceeded,
+    LlmSessionError,
+    QuotaExceeded,
+)
+from cuggino.events import SessionOutcome
+
+STDERR_LINES = 5
+_MESSAGE_LIMIT = 2000
+
+_REASON_OF_STATUS: Mapping[int, AgentFailure] = {
+    401: "auth",
+    403: "auth",
+    402: "billing",
+    408: "connection",
+    413: "prompt_too_long",
+    429: "rate_limit",
+    529: "overloaded",
+}
+
+_HINT_OF_REASON: Mapping[AgentFailure, str] = {
+    "billing": "check the plan or the credit of the account",
+    "connection": "check the network, a proxy, and the address of the API",
+    "max_turns": "allow more turns, or give the agent a smaller task",
+    "overloaded": "try again in a few minutes",
+    "prompt_too_long": "give the agent less to read at once",
+    "rate_limit": "try again in a few minutes",
+    "server": "try again in a few minutes",
+}
+
+CONNECTION = re.compile(
+    r"\bE(?:CONN[A-Z]+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN)\b"
+    r"|[Cc]ould not connect|[Cc]onnection (?:error|lost|dropped|refused|closed|reset)"
+    r"|error sending request|timed out"
+)
+"""Output of a program that could not reach its API."""
+
+
+def reason_of_status(status: int) -> AgentFailure:
+    """Return the reason of an HTTP status of 400 or more."""
+    return _REASON_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
+
+
+def failed(
+    message: str, reason: AgentFailure, *, hints: Mapping[AgentFailure, str] | None = None
+) -> AgentFailed:
+    """Return the error with a hint, from the provider's `hints` or the common ones."""
+    hint = (hints or {}).get(reason) or _HINT_OF_REASON.get(reason)
+    return AgentFailed(message, reason=reason, hint=hint)
+
+
+def api_failure(
+    message: str,
+    reason: AgentFailure,
+    *,
+    now: datetime,
+    zone: tzinfo,
+    hints: Mapping[AgentFailure, str] | None = None,
+) -> LlmSessionError:
+    """Return the error of an API that refused, `QuotaExceeded` for a usage limit.
+
+    A limit set on an API key is reported as a bad request. `now` is timezone-aware; `zone` applies
+    to times without one.
+    """
+    if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
+        return QuotaExceeded(message, resets_at=parse_reset(message, now=now, zone=zone))
+    return failed(message, reason, hints=hints)
+
+
+def crash(program: str, exit_code: int, stderr_tail: str) -> AgentFailed:
+    """Return the error of a program that ended without a result."""
+    tail = last_lines(stderr_tail)
+    message = f"{program} {ending_text(exit_code)}" + (f": {tail}" if tail else "")
+    return AgentFailed(cut(message), reason="crash")
+
+
+def interrupted(program: str) -> AgentFailed:
+    """Return the error of an interrupted session, which is not retried."""
+    return AgentFailed(f"{program} was interrupted", reason="aborted")
+
+
+def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
+    """Return the outcome of a session with this error."""
+    match error:
+        case None:
+            return "completed"
+        case QuotaExceeded():
+            return "quota"
+        case BudgetExceeded():
+            return "budget"
+        case AgentFailed(reason="aborted"):
+            return "interrupted"
+        case AgentFailed(reason="max_turns"):
+            return "max_turns"
+        case _:
+            return "failed"
+
+
+def last_lines(stderr_tail: str) -> str:
+    """Return the last lines that are not blank."""
+    lines = [line.rstrip() for line in stderr_tail.splitlines() if line.strip()]
+    return "\n".join(lines[-STDERR_LINES:])
+
+
+def ending_text(exit_code: int) -> str:
+    """Describe how a process ended; the code is negative if a signal terminated it."""
+    if exit_code == 0:
+        return "ended without a result"
+    # Programs report a signal by exiting with 128 + its number, like a shell.
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    try:
+        return f"was ended by {signal.Signals(number).name}"
+    except ValueError:
+        pass
+    return f"was ended by signal {number}" if exit_code < 0 else f"exited with code {exit_code}"
+
+
+def cut(text: str) -> str:
+    """Shorten a text that is too long for a message."""
+    return text if len(text) <= _MESSAGE_LIMIT else text[:_MESSAGE_LIMIT] + " ..."
+
+
+_LOCALTIME = Path("/etc/localtime")
+
+
+def local_zone(env: Mapping[str, str], *, localtime: Path = _LOCALTIME) -> tzinfo:
+    """Return the time zone named by `TZ` in the environment, else that of the machine.
+
+    `TZ` is a name such as `Europe/Rome` or a path, as in the C library; an unknown one means UTC.
+    The result is a zone rather than the current offset, as a limit may be lifted after a change to
+    summer time.
+    """
+    named = env.get("TZ")
+    if named is None:
+        return _from_file(localtime)
+    named = named.removeprefix(":")
+    if named.startswith("/"):
+        return _from_file(Path(named))
+    try:
+        return ZoneInfo(named)
+    except (OSError, ValueError, LookupError):
+        return UTC
+
+
+def _from_file(path: Path) -> tzinfo:
+    try:
+        with path.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError, struct.error):
+        return UTC

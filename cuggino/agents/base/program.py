@@ -1,0 +1,256 @@
+"""Agents that are programs installed on this machine: found, checked, started, given a terminal."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+from reactivex import Observable, defer
+
+from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
+from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, StorageError
+from cuggino.events import LlmAgentEvent
+from cuggino.operators import acquire_release
+
+_VERSION_TIMEOUT = 60.0
+"""Seconds for `--version`."""
+
+
+class ProgramAgent(LlmAgent):
+    """An agent that is an installed program.
+
+    A subclass states what the program is and implements `_start` and `_terminal`.
+
+    Args:
+        path: The program. A bare name is looked up on PATH; any other path is relative to the
+            current working directory.
+        env: The whole environment of the program, by default that of this process.
+    """
+
+    command: ClassVar[str]
+    """Name of the program on PATH."""
+    package: ClassVar[str]
+    """npm package that installs it."""
+    minimum_version: ClassVar[tuple[int, ...]]
+    """Oldest version that was tested."""
+    update_hint: ClassVar[str]
+    version_pattern: ClassVar[str] = r"^(\d+\.\d+\.\d+)"
+    """Pattern of the output of `--version`, with the version as its first group."""
+    mismatch: ClassVar[str] = "--version names no version"
+    """What is wrong with a program whose output does not match."""
+    variables: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Variables that every run of the program gets."""
+    unguarded_terminal: ClassVar[str] = ""
+    """Why interactive sessions cannot be guarded, or "" if they can."""
+
+    def __init__(
+        self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._env = env
+        self._path = _absolute(path or self.command)
+        self._version: str | None = None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment of the program, without `SpawnOptions.env`."""
+        return os.environ if self._env is None else self._env
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        """See `LlmAgent.environments`."""
+        return (self.environment,)
+
+    @property
+    def program(self) -> str:
+        """The program to start."""
+        return self._path
+
+    def check(self) -> str:
+        """Return the version of the installed program, which is asked once."""
+        if self._version is None:
+            self._version = self._ask_version()
+        return self._version
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run one session; see `LlmAgent.spawn` and the class."""
+
+        def start(stack: ExitStack) -> Observable[LlmAgentEvent]:
+            self.check()
+            return self._start(options, stack)
+
+        return acquire_release(
+            lambda: ExitStack(),
+            lambda stack: defer(lambda _scheduler: start(stack)),
+            lambda stack: stack.close(),
+        )
+
+    def interactive(self, options: InteractiveOptions) -> int:
+        """Run a session in the terminal and return the program's exit code.
+
+        Raises:
+            GuardNotLive: the guard does not work, or the program has none for the terminal.
+        """
+        self.check()
+        if options.guard is not None and self.unguarded_terminal:
+            raise GuardNotLive(self.unguarded_terminal, hint='use claude, or set "guard": "off"')
+        with ExitStack() as stack:
+            argv, env = self._terminal(options, stack)
+            return _converse(argv, cwd=options.cwd, env=env)
+
+    @abstractmethod
+    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+        """Return a session's stream; the stack is closed when the session is over."""
+
+    @abstractmethod
+    def _terminal(
+        self, options: InteractiveOptions, stack: ExitStack
+    ) -> tuple[list[str], Mapping[str, str]]:
+        """Return the command line and environment of an interactive session."""
+
+    @property
+    def _install_hint(self) -> str:
+        return (
+            f"install it with `npm install -g {self.package}`, "
+            'or give its path as "agentPath" in .cuggino.json'
+        )
+
+    def _find_program(self) -> str:
+        """Return where the program is.
+
+        Raises:
+            AgentNotFound: it is not on PATH.
+        """
+        program = shutil.which(self._path, path=self.environment.get("PATH"))
+        if program is None:
+            message = f"the agent program {self._path} was not found"
+            raise AgentNotFound(message, hint=self._install_hint)
+        return program
+
+    def _ask_version(self) -> str:
+        program = self._find_program()
+        try:
+            said = subprocess.run(
+                [program, "--version"],
+                env={**self.environment, **self.variables},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_TIMEOUT,
+                check=True,
+            ).stdout.decode("utf-8", "replace")
+        except (OSError, subprocess.SubprocessError) as error:
+            message = f"{program} --version failed: {error}"
+            raise AgentNotFound(message, hint=self._install_hint) from error
+        found = re.search(self.version_pattern, said)
+        if found is None:
+            raise AgentNotFound(f"{program} {self.mismatch}", hint=self._install_hint)
+        least = self.minimum_version
+        check_version(found[1], name=self.command, least=least, hint=self.update_hint)
+        return found[1]
+
+
+def check_version(version: str, *, name: str, least: tuple[int, ...], hint: str) -> None:
+    """Check that the version is not older than `least`.
+
+    Raises:
+        AgentTooOld: it is older.
+    """
+    if version_numbers(version) < least:
+        raise AgentTooOld(
+            f"{name} {version} is too old, at least {'.'.join(map(str, least))} is needed",
+            hint=hint,
+        )
+
+
+def check_package(distribution: str, *, title: str, least: tuple[int, ...], hint: str) -> str:
+    """Return the version of an installed Python package.
+
+    Raises:
+        AgentNotFound: it is not installed, or older than `least`.
+    """
+    try:
+        version = importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        raise AgentNotFound(f"{title} is not installed", hint=hint) from None
+    check_version(version, name=distribution, least=least, hint=hint)
+    return version
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version, for comparison."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which come from a command line that is not UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def private_file(text: str, stack: ExitStack, *, suffix: str = ".md") -> Path:
+    """Write the text to a new temporary file that only its user can read.
+
+    The file is removed when the stack is closed. Command lines are visible to every user of the
+    machine, and may be shorter than a prompt.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=suffix)
+        path = Path(name)
+        stack.callback(path.unlink, missing_ok=True)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise StorageError(
+            "write private file",
+            f"cannot write a temporary file for the agent: {error.strerror or error}",
+            hint="check the folder for temporary files (TMPDIR)",
+        ) from error
+    return path
+
+
+def private_folder(stack: ExitStack) -> Path:
+    """Create a temporary folder that only its user can read, removed with the stack.
+
+    Raises:
+        StorageError: it cannot be created.
+    """
+    try:
+        path = Path(os.path.realpath(tempfile.mkdtemp(prefix="cuggino-")))
+    except OSError as error:
+        raise StorageError(
+            "create private folder",
+            f"cannot create a temporary folder for the agent: {error.strerror or error}",
+            hint="check the folder for temporary files (TMPDIR)",
+        ) from error
+    stack.callback(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """Resolve a relative path now, as sessions run in other folders; keep a bare name."""
+    name = os.fspath(path)
+    return str(Path.cwd() / name) if os.sep in name else name
+
+
+def _converse(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> int:
+    """Run the program in the terminal until the person leaves it; return its exit code."""
+    with subprocess.Popen(argv, cwd=cwd, env=dict(env)) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue  # Ctrl-C is meant for the program
+            except BaseException:
+                process.terminate()
+                raise

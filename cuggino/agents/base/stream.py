@@ -1,0 +1,261 @@
+"""Sessions as streams: a program that prints JSON lines, and a base for sessions with a link."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from reactivex import Observable, abc
+from reactivex.disposable import SingleAssignmentDisposable
+
+from cuggino.agents.base.failure import local_zone
+from cuggino.errors import (
+    AgentFailed,
+    AgentNotFound,
+    LineTooLong,
+    LlmSessionError,
+    ProcessFailed,
+    QuotaExceeded,
+    SpawnFailed,
+)
+from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
+from cuggino.operators import serial
+from cuggino.sources.process import process_batches
+
+
+def conclude(
+    observer: abc.ObserverBase[LlmAgentEvent],
+    end: Callable[[], tuple[SessionEnded, LlmSessionError | None]],
+    *,
+    limit: Callable[[], RateLimited | None] = lambda: None,
+    failure: LlmSessionError | None = None,
+) -> None:
+    """Emit how the session ended: `SessionEnded`, then the error or completion.
+
+    An exception in `end` is a defect and becomes the stream's error. A usage limit that the program
+    did not report itself (`limit` is its last report) is emitted first. `failure` takes precedence
+    over the error that `end` returns.
+    """
+    try:
+        ended, error = end()
+    except Exception as defect:
+        observer.on_error(defect)
+        return
+    told = limit()
+    if isinstance(error, QuotaExceeded) and (told is None or told.status != "rejected"):
+        observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
+    observer.on_next(ended)
+    if error := failure or error:
+        observer.on_error(error)
+    else:
+        observer.on_completed()
+
+
+def not_started(error: SpawnFailed) -> AgentNotFound:
+    """Return the error of a program that could not be started; no event precedes it."""
+    return AgentNotFound(error.message, hint="check that the program is installed")
+
+
+class HeldSession(ABC):
+    """A subscription to a program with a link on a thread of its own.
+
+    Its methods run on the lane, except `_post` and `dispose`.
+    """
+
+    def __init__(self, observer: abc.ObserverBase[LlmAgentEvent], lane: abc.SchedulerBase) -> None:
+        self._observer, self._lane = observer, lane
+        self._started = lane.now
+        self._is_over = False
+
+    @abstractmethod
+    def dispose(self) -> None:
+        """Terminate everything and wait for that; callable from any thread, repeatedly."""
+
+    @abstractmethod
+    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
+        """Handle a program that failed or printed an unreadable line."""
+
+    def _post(self, action: Callable[[], None]) -> None:
+        """Run an action of the other thread on the lane."""
+        if self._is_over:
+            return
+        try:
+            self._lane.schedule(lambda *_: self._guarded(action))
+        except Exception:  # the scheduler is closed
+            self._is_over = True
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """End the session if a subscriber raises, and report the exception to its `on_error`."""
+        if self._is_over:
+            return
+        try:
+            action()
+        except BaseException as error:
+            self.dispose()
+            if not isinstance(error, Exception):
+                raise
+            self._observer.on_error(error)
+
+    def _on_error(self, error: Exception) -> None:
+        """Handle the error of the process."""
+        match error:
+            case ProcessFailed() | LineTooLong():
+                self._crashed(error)
+            case SpawnFailed():
+                self.dispose()
+                self._observer.on_error(not_started(error))
+            case _:
+                self.dispose()
+                self._observer.on_error(error)
+
+
+class SessionReader(Protocol):
+    """The fold over the lines of one session, implemented by each provider.
+
+    It uses no processes and clocks, and never raises: unknown lines are skipped.
+    """
+
+    @property
+    def limit(self) -> RateLimited | None:
+        """The last usage limit that the program reported."""
+
+    @property
+    def breach(self) -> LlmSessionError | None:
+        """Why the session must end immediately, or None."""
+
+    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        """Return the events of this line; `now` is in seconds since the epoch."""
+
+    def end(
+        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
+    ) -> tuple[SessionEnded, LlmSessionError | None]:
+        """Return how the session ended, and its error if it failed; `breach` takes precedence.
+
+        `exit_code` is negative if a signal terminated the process. `duration` is in seconds, `now`
+        in seconds since the epoch.
+        """
+
+
+def stream_json(
+    argv: Sequence[str],
+    *,
+    program: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str,
+    session: Callable[..., SessionReader],
+) -> Observable[LlmAgentEvent]:
+    """Run the program and emit the events of its lines, `SessionEnded` last.
+
+    `program` is its name in messages. `session` creates the reader of the lines, from `program` and
+    `zone`, which returns the time zone for times without one. A usage limit that appears only in
+    the program's messages is emitted as `RateLimited` before `SessionEnded`.
+
+    Within a batch of lines, consecutive pings are merged, and so are consecutive deltas of a
+    message.
+
+    Completes when the process has ended, not with its result, as background tasks may still run.
+    Fails with an `LlmSessionError` after `SessionEnded`. `AgentNotFound` comes alone, as nothing
+    was started. A breach of the guard terminates the process and everything it started first, and
+    so does disposal.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        lane = serial(scheduler)
+        reader = session(program=program, zone=lambda: local_zone(env))
+        started = lane.now
+
+        def on_next(batch: list[bytes]) -> None:
+            now = lane.now.timestamp()
+            signs = _Signs(observer.on_next)
+            for line in batch:
+                if subscription.is_disposed:
+                    return
+                for event in reader.feed(line, now=now):
+                    signs.tell(event)
+                if breach := reader.breach:
+                    signs.flush()
+                    subscription.dispose()
+                    end(-9, "", breach)
+                    return
+            signs.flush()
+
+        def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
+            now = lane.now
+            conclude(
+                observer,
+                lambda: reader.end(
+                    exit_code=exit_code,
+                    stderr_tail=stderr_tail,
+                    duration=(now - started).total_seconds(),
+                    now=now.timestamp(),
+                ),
+                limit=lambda: reader.limit,
+                failure=failure,
+            )
+
+        def on_error(error: Exception) -> None:
+            match error:
+                case ProcessFailed():
+                    end(error.child_exit_code, error.stderr_tail)
+                case LineTooLong():
+                    end(-9, "", AgentFailed(error.message, reason="crash"))
+                case SpawnFailed():
+                    observer.on_error(not_started(error))
+                case _:
+                    observer.on_error(error)
+
+        # Lone surrogates (from a command line that is not UTF-8) cannot be encoded.
+        words = stdin.encode("utf-8", "replace")
+        subscription = SingleAssignmentDisposable()
+        subscription.disposable = process_batches(argv, cwd=cwd, env=env, stdin=words).subscribe(
+            on_next, on_error, lambda: end(0, ""), scheduler=lane
+        )
+        return subscription
+
+    return Observable(subscribe)
+
+
+class _Signs:
+    """Emits events, and merges consecutive pings and deltas.
+
+    They are two thirds of what a fast program prints, and each event passes all operators.
+    """
+
+    def __init__(self, on_next: Callable[[LlmAgentEvent], None]) -> None:
+        self._on_next = on_next
+        self._ping: PingEvent | None = None
+        self._delta: MessageDelta | None = None
+        self._texts: list[str] = []
+
+    def tell(self, event: LlmAgentEvent) -> None:
+        """Emit the event now, or merge it with the next one."""
+        match event:
+            case PingEvent():
+                self._ping = event
+            case MessageDelta():
+                if self._delta is not None and not _of_one_text(self._delta, event):
+                    self.flush()
+                self._delta = self._delta or event
+                self._texts.append(event.text)
+            case _:
+                self.flush()
+                self._on_next(event)
+
+    def flush(self) -> None:
+        """Emit what was held back."""
+        ping, delta, texts = self._ping, self._delta, self._texts
+        self._ping, self._delta, self._texts = None, None, []
+        if ping is not None:
+            self._on_next(ping)
+        if delta is not None:
+            joined = delta.model_copy(update={"text": "".join(texts)})
+            self._on_next(joined if len(texts) > 1 else delta)
+
+
+def _of_one_text(one: MessageDelta, other: MessageDelta) -> bool:
+    return (one.message_id, one.parent_tool_use_id) == (other.message_id, other.parent_tool_use_id)

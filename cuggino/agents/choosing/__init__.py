@@ -1,0 +1,1 @@
+"""Choosing agents: by name, by configuration, and by fallback."""

@@ -1,0 +1,166 @@
+"""An inspection of the agents: version, capabilities, and why one cannot work.
+
+Each agent is inspected in a separate process, all at the same time, with a deadline.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from cuggino.agents import AgentEntry, Capabilities, agent_entries, make_agent
+from cuggino.config import load_config
+from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError
+
+ANSWER_SECONDS = 20.0
+"""Time limit for all agents together."""
+
+AgentState = Literal["ready", "missing", "old", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReport:
+    """The state of one agent on this machine."""
+
+    name: str
+    origin: str = ""
+    """`cuggino`, or the package that provides it; empty for an import path."""
+    configured: bool = False
+    """Whether the project uses it."""
+    state: AgentState = "broken"
+    """`missing`: its program is not installed; `old`: the program must be updated."""
+    version: str | None = None
+    problem: str | None = None
+    """Why it is not ready."""
+    hint: str | None = None
+    """What to do about the problem."""
+    capabilities: Capabilities | None = None
+    """None if the agent could not be created."""
+    sandbox_unavailable: str = ""
+    """Why its sandbox does not work on this machine."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as one flat object, capabilities included."""
+        fields = asdict(self)
+        claimed = fields.pop("capabilities") or {}
+        names = Capabilities.__dataclass_fields__
+        return fields | {name: claimed.get(name) for name in names}
+
+
+def inspect_agents(
+    project: str | os.PathLike[str] = ".", *, seconds: float = ANSWER_SECONDS
+) -> list[AgentReport]:
+    """Inspect all agents: cuggino's first, then those of packages, then import paths.
+
+    Every agent gives one report, even if its code hangs or crashes: the code runs in a separate
+    process, which is killed with everything it started after `seconds`.
+    """
+    folder = Path(project)
+    configured = _configured(folder)
+    entries = list(agent_entries())
+    known = {entry.name for entry in entries}
+    entries += [AgentEntry(name, "") for name in configured if name not in known]
+    started = [_start(entry.name, folder, configured.get(entry.name)) for entry in entries]
+    try:
+        deadline = time.monotonic() + seconds
+        answers = [_answer(process, deadline - time.monotonic()) for process in started]
+    finally:
+        for process in started:
+            _end(process)
+    return [
+        replace(_read(answer, entry.name), origin=entry.origin, configured=entry.name in configured)
+        for entry, answer in zip(entries, answers, strict=True)
+    ]
+
+
+def inspect_agent(name: str, *, folder: Path, path: str | None) -> AgentReport:
+    """Inspect one agent in this process: its code may block, print, or end the process."""
+    try:
+        agent = make_agent(name, cwd=folder, path=path)
+        report = AgentReport(name=name, capabilities=agent.capabilities)
+    except CugginoError as error:
+        return AgentReport(name=name, problem=error.message, hint=error.hint)
+    except Exception as error:  # third-party code
+        return AgentReport(name=name, problem=f"cannot read its capabilities: {_words(error)}")
+    try:
+        report = replace(report, state="ready", version=agent.check())
+    except AgentNotFound as error:
+        state: AgentState = "old" if isinstance(error, AgentTooOld) else "missing"
+        report = replace(report, state=state, problem=error.message, hint=error.hint)
+    except CugginoError as error:
+        report = replace(report, problem=error.message, hint=error.hint)
+    except Exception as error:  # third-party code
+        report = replace(report, problem=f"its check failed: {_words(error)}")
+    if agent.capabilities.sandbox:
+        with suppress(Exception):
+            report = replace(report, sandbox_unavailable=agent.sandbox_unavailable())
+    return report
+
+
+def _configured(folder: Path) -> dict[str, str | None]:
+    """Map the project's agents to their programs; a broken configuration has none."""
+    try:
+        config = load_config(folder)
+    except ConfigError:
+        return {}
+    found: dict[str, str | None] = {config.agent: config.agent_path}
+    roles = config.agents.values()
+    others = [other for role in roles for other in role.fallback or ()]
+    for choice in (*roles, *others, *config.fallback):
+        if choice.agent is not None:
+            found.setdefault(choice.agent, choice.path)
+    return found
+
+
+def _start(name: str, folder: Path, path: str | None) -> subprocess.Popen[bytes]:
+    # -P: the current folder is the project's and must not provide modules.
+    words = [sys.executable, "-P", "-m", "cuggino.doctor.agent_process", name]
+    return subprocess.Popen(
+        [*words, *([path] if path else [])],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _answer(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
+    """Return the process's output; None if it did not exit in time."""
+    try:
+        # A process that has exited was in time, however late its output is read.
+        left = max(seconds, 0.0) if process.poll() is None else 1.0
+        return process.communicate(timeout=left)[0]
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _read(answer: bytes | None, name: str) -> AgentReport:
+    if answer is None:
+        return AgentReport(name=name, problem="it did not report its version in time")
+    try:
+        fields: dict[str, Any] = json.loads(answer)
+        claimed = fields.pop("capabilities")
+        return AgentReport(**fields, capabilities=Capabilities(**claimed) if claimed else None)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return AgentReport(name=name, problem="its code ended the process that inspected it")
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,281 @@
+"""Checks of the project itself, and the order of all checks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from cuggino.config import CONFIG_FILE, Config, config_path, load_config
+from cuggino.doctor.deliverables import deliverables
+from cuggino.doctor.guard import guard
+from cuggino.doctor.notifications import notifications
+from cuggino.doctor.other_agents import labeled, other_agents
+from cuggino.doctor.result import CheckResult
+from cuggino.doctor.session_files import session_files
+from cuggino.errors import ConfigError, CugginoError
+from cuggino.storage import SPEC_FILE
+
+WORKSPACE = ".cuggino"
+_FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
+
+_PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
+_SHELL_LIMIT_S = 10
+
+
+def diagnose(
+    folder: Path, *, agent: str | None, env: Mapping[str, str], uid: int
+) -> Iterator[CheckResult]:
+    """Yield every result as soon as its check is done.
+
+    With an unusable configuration, only the checks that do not depend on it are made.
+
+    Args:
+        folder: the project.
+        agent: checked instead of the configured agents.
+        env: the environment that agents would get.
+        uid: the user that they would run as.
+    """
+    result, config = configuration(folder)
+    yield result
+    name = agent or (config.agent if config else None)
+    if name is not None:
+        yield from _agent(name, folder=folder, config=config, env=env, uid=uid)
+    for other in other_agents(config) if config is not None and agent is None else ():
+        assert config is not None
+        its = config.model_copy(update={"agent_path": other.path})
+        yield from labeled(other, _agent(other.name, folder=folder, config=its, env=env, uid=uid))
+    yield workspace(folder)
+    yield from repository(folder, commit=config is not None and config.commit)
+    if config is not None:
+        yield from pushing(config)
+        yield specifications(folder, config.specs_path)
+        yield setup_command(folder, config)
+        yield check_command(folder, config)
+        yield from notifications(config)
+    yield from deliverables(folder)
+    yield from session_files(folder)
+
+
+def _agent(
+    name: str, *, folder: Path, config: Config | None, env: Mapping[str, str], uid: int
+) -> Iterator[CheckResult]:
+    found = agent_program(name, folder=folder, path=config.agent_path if config else None)
+    yield found
+    guarded = config is not None and config.guard != "off"
+    yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
+    if config is not None and found.status == "ok":
+        yield from guard(name, folder=folder, config=config, env=env)
+
+
+def configuration(folder: Path) -> tuple[CheckResult, Config | None]:
+    """Check `.cuggino.json`; None for the configuration if it is unusable."""
+    try:
+        config = load_config(folder)
+    except ConfigError as error:
+        return _problem("configuration", error), None
+    source = f"{CONFIG_FILE} is valid"
+    if not config_path(folder).exists():
+        source = f"defaults, no {CONFIG_FILE}"
+    return CheckResult("ok", f"configuration: {source}"), config
+
+
+def agent_program(name: str, *, folder: Path, path: str | None) -> CheckResult:
+    """Check that the agent is installed and new enough."""
+    from cuggino.agents import make_agent
+
+    try:
+        version = make_agent(name, cwd=folder, path=path).check()
+    except CugginoError as error:
+        return _problem("agent", error)
+    return CheckResult("ok", f"agent: {name} {version}")
+
+
+def agent_permissions(
+    name: str, *, env: Mapping[str, str], uid: int, guarded: bool = False
+) -> CheckResult:
+    """Check that the agent will work without permission prompts.
+
+    As root, Claude Code refuses to skip them unless the environment declares a sandbox. A guarded
+    run does not need to skip them: the guard answers.
+    """
+    if name != "claude" or uid != 0:
+        return CheckResult("ok", "permissions: nothing in the way")
+    # Claude Code accepts no other value of IS_SANDBOX.
+    if env.get("IS_SANDBOX") == "1" or env.get("CLAUDE_CODE_BUBBLEWRAP"):
+        return CheckResult("ok", "permissions: root, in a sandbox by the environment")
+    hint = "run as a normal user, or set IS_SANDBOX=1 inside a container"
+    if guarded:
+        return CheckResult("note", "permissions: as root, claude refuses `cuggino plan`", hint)
+    return CheckResult("problem", "permissions: claude refuses to skip permissions as root", hint)
+
+
+def workspace(folder: Path) -> CheckResult:
+    """Check that the workspace folder can be written or created."""
+    place = folder / WORKSPACE
+    inside = (place / name for name in _FOLDERS)
+    parts = [place, *inside] if place.exists() else [folder]
+    for part in parts:
+        if part.exists() and not (part.is_dir() and os.access(part, os.W_OK | os.X_OK)):
+            reason = "cannot be written" if part.is_dir() else "is no folder"
+            hint = "check the owner and permissions of the folder"
+            if not part.is_dir():
+                hint = "move that file to another place"
+            return CheckResult("problem", f"workspace: {part} {reason}", hint)
+    return CheckResult("ok", f"workspace: {parts[0]} can be written")
+
+
+def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
+    """Check the git repository, and with `commit` that commits can be made."""
+    off = f'or set "commit" to false in {CONFIG_FILE}'
+    if shutil.which("git") is None:
+        yield _needed(commit, "git: not installed", f"install git, {off}")
+        return
+    from cuggino.sources.git import repository_state
+
+    try:
+        state = repository_state(folder)
+    except Exception as error:  # GitPython raises many types
+        found = re.search(r"(?:fatal|error): (.+)", str(error))
+        reason = found[1] if found else type(error).__name__
+        yield _needed(commit, f"git: {reason}", "see what `git status` says here")
+        return
+    if state is None:
+        yield _needed(commit, "git: no repository here", f"run `git init`, {off}")
+        return
+    branch = f"branch {state.branch}" if state.branch else "no branch (detached HEAD)"
+    yield CheckResult("ok", f"git: repository {state.root}, {branch}")
+    if commit and not state.branch:
+        remedy = "git switch -c NAME: commits that are on no branch are easily lost"
+        yield CheckResult("note", "git: a run would commit on no branch", remedy)
+    if state.head is None:
+        yield CheckResult(
+            "note", "git: no commit yet", "commit once, so that changes can be compared"
+        )
+    if state.dirty:
+        hint = "a run commits them together with its own" if commit else None
+        yield CheckResult("note", "git: uncommitted changes", hint)
+    if commit:
+        yield committer(folder)
+
+
+def committer(folder: Path) -> CheckResult:
+    """Check that git has an identity to commit with."""
+    set_it = "run `git config user.name NAME` and `git config user.email ADDRESS`"
+    given = _identity(folder, guess=False)
+    if given is not None:
+        return CheckResult("ok", f"git: commits as {given}")
+    guessed = _identity(folder, guess=True)
+    if guessed is not None:
+        return CheckResult("note", f"git: commits as {guessed}, which git guessed", set_it)
+    return CheckResult("problem", "git: no user.name and user.email to commit with", set_it)
+
+
+def _identity(folder: Path, *, guess: bool) -> str | None:
+    import git
+
+    with git.Repo(folder, search_parent_directories=True) as repo:
+        options = {} if guess else {"c": "user.useConfigOnly=true"}
+        try:
+            # Only git knows all the places that an identity may come from.
+            repo.git(**options).var("GIT_AUTHOR_IDENT")
+            identity = str(repo.git(**options).var("GIT_COMMITTER_IDENT"))
+        except git.GitCommandError:
+            return None
+    return identity[: identity.rfind(">") + 1]
+
+
+def pushing(config: Config) -> Iterator[CheckResult]:
+    """Report a `push` setting without commits to push."""
+    if config.push is not None and not config.commit:
+        yield CheckResult(
+            "note",
+            f'push: nothing is pushed to {config.push}, as "commit" is off',
+            f'set "commit" to true in {CONFIG_FILE}, or remove "push"',
+        )
+
+
+def specifications(folder: Path, specs_path: str) -> CheckResult:
+    """Check that there are specifications."""
+    place = folder / specs_path
+    hint = f"write the specifications there, or set specsPath in {CONFIG_FILE}"
+    if not place.is_dir():
+        state = "is no folder" if place.exists() else "does not exist"
+        if (folder / SPEC_FILE).is_file():  # for `cuggino deliver`, which needs no more
+            return CheckResult("note", f"specs: {place} {state}", f"for `cuggino run`, {hint}")
+        return CheckResult("problem", f"specs: {place} {state}", hint)
+    if not os.access(place, os.R_OK | os.X_OK):
+        return CheckResult("problem", f"specs: {place} cannot be read", "check its permissions")
+    if not any(files for _, _, files in os.walk(place, followlinks=True)):
+        return CheckResult("problem", f"specs: {place} holds no file", hint)
+    return CheckResult("ok", f"specs: {specs_path}")
+
+
+def setup_command(folder: Path, config: Config) -> CheckResult:
+    """Check that the program of the setup command is installed."""
+    if config.setup_command is None:
+        return CheckResult("ok", "setup command: none")
+    return _shell_command("setup command", config.setup_command, folder=folder)
+
+
+def check_command(folder: Path, config: Config) -> CheckResult:
+    """Check that the program of the check command is installed, and report its effect."""
+    if config.check_command is None:
+        return CheckResult(
+            "ok", "check command: none", "with one, an approval can depend on it (`cuggino setup`)"
+        )
+    found = _shell_command("check command", config.check_command, folder=folder)
+    if found.status == "problem":
+        return found
+    if config.gate == "block":
+        return CheckResult("ok", f"{found.what} (an approval counts only if it passes)")
+    return CheckResult(
+        "ok", found.what, f'set "gate" to "block" in {CONFIG_FILE} to approve only if it passes'
+    )
+
+
+def _shell_command(name: str, command: str, *, folder: Path) -> CheckResult:
+    word = command.split()[0]
+    # Paths, assignments and other syntax are left to the shell.
+    if _PLAIN_NAME.fullmatch(word) and shutil.which(word) is None and not _in_shell(word, folder):
+        return CheckResult(
+            "problem",
+            f"{name}: {word} was not found",
+            f"install it, or correct the command in {CONFIG_FILE}: {command}",
+        )
+    return CheckResult("ok", f"{name}: {command}")
+
+
+def _in_shell(word: str, folder: Path) -> bool:
+    """Return whether the word is a builtin or function of the shell."""
+    with suppress(OSError, subprocess.SubprocessError):
+        return (
+            subprocess.run(
+                ["/bin/sh", "-c", 'command -v "$1"', "sh", word],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_SHELL_LIMIT_S,
+                check=False,
+            ).returncode
+            == 0
+        )
+    return False
+
+
+def _needed(commit: bool, what: str, hint: str) -> CheckResult:
+    """Return a problem if commits are on."""
+    return (
+        CheckResult("problem", what, hint)
+        if commit
+        else CheckResult("ok", f"{what} (commit is off)")
+    )
+
+
+def _problem(what: str, error: CugginoError) -> CheckResult:
+    return CheckResult("problem", f"{what}: {error.message}", error.hint)

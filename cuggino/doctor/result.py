@@ -1,0 +1,18 @@
+"""The result of one check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CheckStatus = Literal["ok", "note", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line of `cuggino doctor`."""
+
+    status: CheckStatus
+    """`note` is worth knowing but prevents nothing."""
+    what: str
+    hint: str | None = None

@@ -1,0 +1,133 @@
+"""Events of supervision: retries, waits, budgets, liveness, progress, fallback."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from cuggino.events.agent import Usage
+from cuggino.events.base import Event
+
+BudgetKind = Literal["cost", "tokens", "duration"]
+
+
+class SupervisionEvent(Event, category=True):
+    """Category: a limit, retry, wait or fallback took effect, or is about to."""
+
+
+class AgentRetry(SupervisionEvent):
+    """An agent failed transiently; it is retried after a pause."""
+
+    reason: str
+    """An `AgentFailure`, such as `overloaded`."""
+    message: str
+    attempt: int
+    """The retry that follows, from 1."""
+    max_retries: int
+    """0 means no limit."""
+    retry_in: float
+    """Seconds until the retry."""
+
+
+class QuotaWaiting(SupervisionEvent):
+    """A usage limit was reached; the stage resumes in `remaining` seconds.
+
+    Emitted when the wait begins, then every minute.
+    """
+
+    remaining: float
+    resets_at: datetime | None = None
+    """When the limit is lifted, if the agent reported it."""
+    message: str = ""
+    """The agent's message about the limit."""
+
+
+class QuotaLifted(SupervisionEvent):
+    """The wait for a usage limit is over; the stage resumes."""
+
+    waited: float
+    """Seconds."""
+
+
+class BudgetWarning(SupervisionEvent):
+    """A share of a budget is spent (80 % by default); emitted once per budget."""
+
+    budget: BudgetKind
+    spent: float
+    """US dollars, tokens or seconds."""
+    limit: float
+
+
+class StageCost(SupervisionEvent):
+    """The cost of the agents of one stage and of the run so far; emitted when it is known."""
+
+    phase: str
+    """`planning`, `implementing`, `reviewing`, `audit`."""
+    cost_usd: float | None = None
+    usage: Usage | None = None
+    duration: float | None = None
+    """Seconds."""
+    total_cost: float | None = None
+    """US dollars of the whole run so far, including earlier processes of a resumed run."""
+    total_usage: Usage | None = None
+
+
+class AgentNudged(SupervisionEvent):
+    """An agent was silent or took too long; it is terminated and its session resumed."""
+
+    idle: float | None = None
+    """Seconds without an event; None if the stage timed out."""
+    tool: str | None = None
+    """The running tool, if any."""
+
+
+class AgentReplaced(SupervisionEvent):
+    """An agent was silent again or timed out; a new agent starts the stage again."""
+
+    idle: float | None = None
+    """Seconds without an event; None if the stage timed out."""
+    tool: str | None = None
+
+
+class AgentFellBack(SupervisionEvent):
+    """An agent failed; its fallback starts the session again with the same prompt.
+
+    Changes that the failed agent made in the project are kept.
+    """
+
+    role: str
+    """The role of both agents, such as `reviewing`; empty if unknown."""
+    from_agent: str
+    to_agent: str
+    reason: str
+    """`quota`, `not_found`, or an `AgentFailure` such as `auth`."""
+    message: str
+    """The failed agent's error."""
+    until: datetime | None = None
+    """The end of the failed agent's cooldown."""
+
+
+class NoProgress(SupervisionEvent):
+    """Agents work and nothing changes, or earlier states return."""
+
+    kind: Literal["unchanged", "oscillating"]
+    agents: int
+    """Implementing agents in a row."""
+    action: Literal["replan", "stop"]
+
+
+class RunResumed(SupervisionEvent):
+    """The first event of a resumed run: its totals so far."""
+
+    run_id: str
+    stages: int
+    """Finished stages, which are not repeated."""
+    rounds: int = 0
+    tasks: int = 0
+    agents: int = 0
+    commits: tuple[tuple[str, str], ...] = ()
+    """Abbreviated hash and subject of each commit."""
+    cost_usd: float | None = None
+    usage: Usage | None = None
+    duration: float = 0.0
+    """Seconds that earlier processes worked on it."""

@@ -1,0 +1,181 @@
+"""Files: bounded reads, atomic writes, and JSON whose errors name the place."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cuggino.errors import StorageError
+
+BIGGEST = 64 * 1024 * 1024
+"""Bytes that `read_regular` reads at most."""
+
+DEEPEST = 100
+"""Levels of nested objects and lists that `parse_json` accepts."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@contextmanager
+def storing(operation: str, path: Path) -> Iterator[None]:
+    """Turn an `OSError` into a `StorageError` that names the operation and the file."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(operation, path, error) from error
+
+
+def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
+    """Return the error that names the operation and the file."""
+    return StorageError(
+        operation,
+        f"{path}: {error.strerror or error}",
+        hint="check the permissions and the free space of the folder",
+    )
+
+
+def read_regular(path: Path, *, biggest: int = BIGGEST) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        ValueError: not a regular file, or larger than `biggest` bytes.
+        OSError: the file is missing or cannot be read.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not a regular file")  # opening a pipe would block
+    if found.st_size > biggest:
+        raise ValueError(f"larger than {biggest} bytes")
+    return path.read_bytes()
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark and with `\\n` line endings.
+
+    Raises:
+        ValueError: not a regular file, not UTF-8, not text, or blank.
+        OSError: the file is missing or cannot be read.
+    """
+    text = _decoded(read_regular(path))
+    if "\0" in text:
+        raise ValueError("not a text file: it contains a NUL character")
+    if not text.strip():
+        raise ValueError("blank")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json_object(path: Path, *, may_be_blank: bool = False) -> dict[str, Any]:
+    """Return the JSON object in a file; a blank file is an empty object if `may_be_blank`.
+
+    Raises:
+        ValueError: not a regular file, or no JSON object.
+        OSError: the file is missing or cannot be read.
+    """
+    content = read_regular(path)
+    if may_be_blank and not _decoded(content).strip():
+        return {}
+    raw = parse_json(content)
+    if not isinstance(raw, dict):
+        raise ValueError("not a JSON object")
+    return raw
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the value of a JSON text, which `render_json` can write again.
+
+    Raises:
+        ValueError: invalid JSON, with the line and column, or a value JSON cannot represent.
+    """
+    try:
+        raw = json.loads(_decoded(content), parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise ValueError(f"{where}: not valid JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if _is_deeper(raw, DEEPEST):
+        raise ValueError("nested too deeply")
+    return raw
+
+
+def render_json(value: object) -> str:
+    """Return the value as JSON, indented by two, as JavaScript writes it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def describe(error: OSError | ValueError) -> str:
+    """Return the problem with a file, to follow its path and a colon."""
+    if isinstance(error, OSError):
+        return f"cannot be read ({error.strerror or error})"
+    return str(error)
+
+
+def write_atomic(path: Path, text: str, *, follow_links: bool = False) -> None:
+    """Write the text to a temporary file, sync it to disk, and rename it over `path`.
+
+    A reader sees the old or the new text, never a part of it. An existing file keeps its
+    permissions, and missing folders are created. A link at `path` is replaced, unless
+    `follow_links` replaces its target. The temporary file is never an existing one, so a link
+    planted in its place is not written through.
+
+    Raises:
+        OSError: the file cannot be written and is unchanged.
+    """
+    target = Path(os.path.realpath(path)) if follow_links else path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.tmp")
+    try:
+        beside.unlink(missing_ok=True)  # left by a killed process
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        with open(  # noqa: PTH123
+            os.open(beside, flags, 0o666), "w", encoding="utf-8", errors="replace", newline=""
+        ) as file:
+            with suppress(FileNotFoundError):
+                mode = target.lstat().st_mode
+                if stat.S_ISREG(mode):
+                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start}: not UTF-8") from error
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not valid JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return value
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    match value:
+        case dict():
+            below = list(value.values())
+        case list():
+            below = value
+        case _:
+            return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in below)

@@ -1,0 +1,138 @@
+"""`find`: what it lists is free, what it runs, removes or writes is judged."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
+from cuggino.guard.commands.options import may_split
+from cuggino.guard.commands.wordlist import words
+from cuggino.guard.shell.tree import Word
+
+_WITH_VALUE = frozenset(
+    words(
+        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type"
+        " -xtype -size -mtime -mmin -atime -amin -ctime -cmin -newer -anewer -cnewer -user"
+        " -group -uid -gid -perm -links -inum -samefile -fstype -maxdepth -mindepth -printf"
+        " -regextype -used -context -D -files0-from -Bmin -Bnewer -Btime"
+    )
+)
+_NARROWING = frozenset(
+    words(
+        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -size -mtime -mmin -atime"
+        " -amin -ctime -cmin -newer -user -group -perm -inum -samefile -links"
+    )
+)
+_HERE = plain_word(".")
+_WRITES = ("-fprint", "-fprint0", "-fls", "-fprintf")
+_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
+
+
+def find(call: Call) -> str:
+    """Judge its actions; a word that is not known might be one (AUT-212)."""
+    args = list(call.args)
+    narrow = _is_narrow(call.args)
+    roots: list[Word] = []
+    in_roots = True
+    follows = False
+    reasons: list[str] = []
+    while args:
+        word = args.pop(0)
+        if word.value is None:
+            if call.site.is_full and not _is_root(word, in_roots):
+                return (
+                    f"'{word.text}' could be an action of find such as -delete: write it out, or"
+                    " begin it with './'"
+                )
+            is_free = call.site.is_full or call.site.is_lenient
+            if not is_free and may_split(word) and not word.prefix:
+                return f"'{word.text}' could be an action of find: put it in double quotes"
+            roots += [word] if in_roots else []
+            continue
+        name = word.value
+        if not name.startswith(("-", "(", ")", "!")) and in_roots:
+            roots.append(word)
+            continue
+        if name in ("-H", "-L", "-P", "-E", "-X", "-x", "-s", "-d") or name.startswith("-O"):
+            follows = follows or name == "-L"
+            continue
+        in_roots = False
+        follows = follows or name == "-follow"
+        if name in _WITH_VALUE or name.startswith("-newer"):
+            if args and may_split(args.pop(0)):
+                return f"What follows {name} could be several words: put it in double quotes"
+        elif name in _WRITES:
+            reasons.append(call.site.write(args.pop(0)) if args else "")
+            if name == "-fprintf" and args:
+                args.pop(0)
+        elif name == "-delete":
+            reasons.append(_delete(call.site, roots, follows=follows, is_narrow=narrow))
+        elif name in _RUNS:
+            inner = _inner(args)
+            del args[: len(inner) + 1]
+            own = call if narrow else call._replace(site=call.site._replace(is_lenient=False))
+            reasons.append(first(_run(own, name, inner, [root]) for root in roots or [_HERE]))
+    return first(reasons)
+
+
+def _is_root(word: Word, in_roots: bool) -> bool:
+    return (
+        in_roots and bool(word.prefix) and not word.prefix.startswith("-") and not may_split(word)
+    )
+
+
+def _is_narrow(args: tuple[Word, ...]) -> bool:
+    """Whether it looks for more than files of a kind: all of a project is named on purpose only."""
+    pairs = pairwise(args)
+    return any(
+        word.value in _NARROWING and (after.value or "-").strip("*./") for word, after in pairs
+    ) or any(word.value == "-empty" for word in args)
+
+
+def _delete(site: Site, roots: list[Word], *, follows: bool, is_narrow: bool) -> str:
+    if not site.is_destructive:
+        return (
+            "find must not delete here: -delete is not in the allowlist unless destructive commands"
+            " are allowed"
+        )
+    if follows:
+        return "find -delete must not follow links: leave -L out"
+    roots = roots or [_HERE]
+    if site.is_lenient and is_narrow:
+        site.trail.is_shaken = True
+        return first(map(site.change, roots))
+    return first(map(site.remove, roots))
+
+
+def _inner(args: list[Word]) -> list[Word]:
+    """The command up to `;`, or to a `+` behind `{}`."""
+    for index, word in enumerate(args):
+        if word.value == ";" or (
+            word.value == "+" and index and (args[index - 1].value or "").endswith("{}")
+        ):
+            return args[:index]
+    return list(args)
+
+
+def _run(call: Call, name: str, inner: list[Word], roots: list[Word]) -> str:
+    if not inner:
+        return f"find {name} needs a command"
+    base = "./" if name.endswith("dir") or not roots else (roots[0].value or "")
+    if base.startswith("-") or any(root.value is None for root in roots):
+        base = ""
+    words = []
+    for word in inner:
+        if word.value is None or "{}" not in word.value:
+            words.append(word)
+            continue
+        before = word.value.partition("{}")[0]
+        if call.site.is_lenient and base:
+            base = base.rstrip("/") + "/"
+        words.append(Word("{}", None, before or base))
+    site = call.site
+    if name.endswith("dir"):
+        site = site._replace(cwds=site.cwds | {UNKNOWN})
+    return site.judge(tuple(words), site._replace(is_fed=True))
+
+
+JUDGES: dict[str, Judge] = {"find": find, "gfind": find}

@@ -1,0 +1,248 @@
+"""The sub-commands of git that change files, branches or history."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+from cuggino.guard.commands.base import Call, first, plain_word
+from cuggino.guard.commands.options import Parsed
+from cuggino.guard.shell.tree import Word
+
+_MAGIC = re.compile(r"[*?\[]|^:")
+
+
+def paths_of(sub: Call) -> tuple[Word, ...]:
+    """What stands behind `--`."""
+    for index, word in enumerate(sub.args):
+        if word.value == "--":
+            return sub.args[index + 1 :]
+    return ()
+
+
+def _destroys(sub: Call, what: str) -> str:
+    if sub.site.is_destructive:
+        return ""
+    return (
+        f"git {sub.name} {what} is not in the allowlist: it destroys what cannot be brought back,"
+        " unless destructive commands are allowed"
+    )
+
+
+def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> str:
+    """Why git must not write, or remove, what the pathspecs name."""
+    for word in words:
+        text = word.value
+        if text is not None and _MAGIC.search(text):
+            fixed = text.split("/")[0]
+            if text.startswith(":") or _MAGIC.search(fixed) or ".." in text:
+                return (
+                    f"'{word.text}' may name protected files, as git reads it: write the files out"
+                )
+            word = plain_word(fixed)
+        if text is None and not word.prefix and not removes:
+            continue
+        check = sub.site.remove if removes else sub.site.write
+        if reason := check(word):
+            return reason
+    return ""
+
+
+def checkout(sub: Call, given: Parsed) -> str:
+    """Files behind a tree are written as any others."""
+    named = tuple(
+        word
+        for word in given.operands
+        if word.value is None or not re.match(r"[\w./@{}~^-]*@\{|.*[~^]|-$", word.value)
+    )
+    return _pathspecs(sub, named)
+
+
+def rm(sub: Call, given: Parsed) -> str:
+    """As `rm`."""
+    if reason := _destroys(sub, ""):
+        return reason
+    return _pathspecs(sub, given.operands, removes=True)
+
+
+def mv(sub: Call, given: Parsed) -> str:
+    """Its sources are moved away, its target is written."""
+    if len(given.operands) < 2:
+        return ""
+    target = given.operands[-1]
+    sources = given.operands[:-1]
+    inside = tuple(
+        plain_word(f"{(target.value or '').rstrip('/')}/{os.path.basename(word.value or '')}")  # noqa: PTH119
+        for word in (sources if target.value is not None or not sub.site.is_lenient else ())
+    )
+    return first((_pathspecs(sub, sources, removes=True), *map(sub.site.write, (target, *inside))))
+
+
+def clean(sub: Call, given: Parsed) -> str:
+    """Never what is ignored; else only with leave, and nothing protected."""
+    if given.has("-x", "-X"):
+        return "git clean must not remove ignored files: leave -x and -X out"
+    if given.has("-i", "--interactive"):
+        return "git clean must not ask: name what should go"
+    if given.has("-n", "--dry-run"):
+        return ""
+    if not given.has("-f", "--force"):
+        return ""
+    if reason := _destroys(sub, "-f"):
+        return reason
+    if not given.operands:
+        return _untracked(sub)
+    return _pathspecs(sub, given.operands, removes=True)
+
+
+def _untracked(sub: Call) -> str:
+    """Whether protected files might be among the untracked ones."""
+    top = sub.site.paths.project
+    try:
+        with open(os.path.join(top, ".gitignore"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            ignored = {line.strip().strip("/").removesuffix("/*") for line in file}
+    except (OSError, ValueError):
+        ignored = set()
+    for name in sub.site.policy.protected:
+        exists = os.path.lexists(os.path.join(top, name))  # noqa: PTH118
+        if name != ".git" and exists and name not in ignored:
+            return f"git {sub.name} would take {name} away too: name the files and folders it means"
+    return ""
+
+
+def stash(sub: Call, given: Parsed) -> str:
+    """Not with what is ignored; dropping needs leave."""
+    verb = given.operands[0].value if given.operands else "push"
+    if given.has("-a", "--all"):
+        return "git stash must not take ignored files away: leave --all out"
+    if verb == "clear":
+        return _destroys(sub, "clear")
+    if given.has("-u", "--include-untracked") and verb in ("push", "save"):
+        return _untracked(sub) if not paths_of(sub) else ""
+    return ""
+
+
+def push(sub: Call, given: Parsed) -> str:
+    """Overwriting or deleting what others have needs leave."""
+    forced = given.has("-f", "--force", "--force-with-lease", "--mirror", "-d", "--delete",
+                       "--prune", "--force-if-includes")  # fmt: skip
+    texts = [word.value or word.prefix for word in given.operands]
+    if forced or any(text.startswith(("+", ":")) for text in texts):
+        return _destroys(sub, "with force")
+    return ""
+
+
+def branch(sub: Call, given: Parsed) -> str:
+    """Deleting what is not merged needs leave."""
+    if given.has("-D") or (
+        given.has("-f", "--force") and not given.has("-m", "-M") and given.operands
+    ):
+        return _destroys(sub, "-D")
+    return ""
+
+
+def reflog(sub: Call, given: Parsed) -> str:
+    """Forgetting history needs leave."""
+    if given.operands and given.operands[0].value in ("expire", "delete", "drop"):
+        return _destroys(sub, given.operands[0].value or "")
+    return ""
+
+
+def gc(sub: Call, given: Parsed) -> str:
+    """As `reflog`."""
+    values = [word.value for word in given.values("--prune")]
+    return _destroys(sub, "--prune") if values or sub.name == "prune" else ""
+
+
+def update_ref(sub: Call, given: Parsed) -> str:
+    """As `reflog`."""
+    return _destroys(sub, "")
+
+
+def symbolic_ref(sub: Call, given: Parsed) -> str:
+    """Reading is free."""
+    return _destroys(sub, "") if len(given.operands) > 1 or given.has("-d", "--delete") else ""
+
+
+def clone(sub: Call, given: Parsed) -> str:
+    """It writes its folder."""
+    if len(given.operands) > 1:
+        return sub.site.write(given.operands[1])
+    source = (given.operands[0].value or "clone") if given.operands else "clone"
+    name = os.path.basename(source.rstrip("/").removesuffix(".git")) or "clone"  # noqa: PTH119
+    return sub.site.write(plain_word(name))
+
+
+def init(sub: Call, given: Parsed) -> str:
+    """It writes its folder."""
+    return first(map(sub.site.write, given.operands or (plain_word("."),)))
+
+
+def worktree(sub: Call, given: Parsed) -> str:
+    """Another tree is made in the project only."""
+    verb = given.operands[0].value if given.operands else "list"
+    rest = given.operands[1:]
+    if verb == "add":
+        return sub.site.write(rest[0]) if rest else ""
+    if verb == "move":
+        return first((*map(sub.site.remove, rest[:1]), *map(sub.site.write, rest[1:])))
+    if verb == "remove":
+        if given.has("-f", "--force") and (reason := _destroys(sub, "remove --force")):
+            return reason
+        return first(map(sub.site.remove, rest))
+    return ""
+
+
+def submodule(sub: Call, given: Parsed) -> str:
+    """It runs no command in each; a new one is written to its folder."""
+    verb = given.operands[0].value if given.operands else "status"
+    if verb == "foreach":
+        return "git submodule foreach runs a text in each of them: use git -C for one"
+    if verb == "deinit" and (given.has("-f", "--force", "--all")):
+        return _destroys(sub, "deinit")
+    if verb == "add" and len(given.operands) > 2:
+        return sub.site.write(given.operands[2])
+    return ""
+
+
+def bisect(sub: Call, given: Parsed) -> str:
+    """`run` starts a command, which is judged."""
+    words = [word.value for word in sub.args]
+    if words[:1] == ["run"]:
+        return sub.site.judge(sub.args[1:], sub.site) if sub.args[1:] else ""
+    if words[:1] in (["view"], ["visualize"]) and sub.site.is_full:
+        return "git bisect must not open a window: use git bisect log"
+    return ""
+
+
+def apply(sub: Call, given: Parsed) -> str:
+    """Its folder must be writable."""
+    if given.has("-i", "--interactive"):
+        return f"git {sub.name} must not ask: leave -i out"
+    fake = given.values("--build-fake-ancestor")
+    return first(map(sub.site.write, (*given.values("--directory"), *fake)))
+
+
+TREE: dict[str, Callable[[Call, Parsed], str]] = {
+    "checkout": checkout,
+    "restore": checkout,
+    "rm": rm,
+    "mv": mv,
+    "clean": clean,
+    "stash": stash,
+    "push": push,
+    "branch": branch,
+    "reflog": reflog,
+    "gc": gc,
+    "prune": gc,
+    "update-ref": update_ref,
+    "symbolic-ref": symbolic_ref,
+    "clone": clone,
+    "init": init,
+    "worktree": worktree,
+    "submodule": submodule,
+    "bisect": bisect,
+    "apply": apply,
+    "am": apply,
+}

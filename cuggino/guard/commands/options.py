@@ -1,0 +1,218 @@
+"""The arguments of a command, told apart as the programs themselves do it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cuggino.guard.shell.tree import Word
+
+_ABSOLUTE = re.compile(r"\"\$(\(pwd\)|\{?(PWD|HOME|TMPDIR)\}?)/")
+"""What surely begins with a slash, though it is not known."""
+_DOCUMENT = re.compile(r'[\w-]*=?"\$\(cat <<-? ?\\?([\x27"]?)(\w+)\1\n[\s\S]*\n\s*\2\s*\)"')
+"""A text in a here-document, as agents write the messages of commits."""
+_LIST = re.compile(r"\$(@|\*|\{[@*]|\{!?\w+(\[[@*]\]|[@*]\}))")
+
+
+class Syntax(NamedTuple):
+    """Which options of a program take a value."""
+
+    short: str = ""
+    """The letters of those that do."""
+    long: tuple[str, ...] = ()
+    """The long ones that do, without the dashes."""
+    flags: tuple[str, ...] = ()
+    """Long ones that do not, as far as they may be confused with others."""
+    permutes: bool = True
+    """Whether options may stand behind operands."""
+    attached: str = ""
+    """Letters whose value, if there is one, stands in the same word: `-i.bak`."""
+
+
+class Option(NamedTuple):
+    """An option that is given."""
+
+    name: str
+    """`-x` or `--name`, abbreviations of long names written out."""
+    value: Word | None = None
+    text: str = ""
+    """The word it is in."""
+
+
+class Parsed(NamedTuple):
+    """What a command was given."""
+
+    options: tuple[Option, ...]
+    operands: tuple[Word, ...]
+    unclear: tuple[Word, ...]
+    """Words that might be an option or several words: nobody knows."""
+
+    def has(self, *names: str) -> bool:
+        """Whether any of the options is given."""
+        return any(option.name in names for option in self.options)
+
+    def values(self, *names: str) -> list[Word]:
+        """The values of these options."""
+        return [
+            option.value
+            for option in self.options
+            if option.name in names and option.value is not None
+        ]
+
+
+def parse_options(args: tuple[Word, ...], syntax: Syntax) -> Parsed:
+    """Tell options, their values and operands apart, by the rules of getopt_long."""
+    options: list[Option] = []
+    operands: list[Word] = []
+    doubtful: list[Word] = []
+    rest = list(args)
+    only_operands = False
+    while rest:
+        word = rest.pop(0)
+        if only_operands:
+            if may_split(word):
+                doubtful.append(word)
+            operands.append(word)
+            continue
+        start = word.prefix if word.value is None else word.value
+        if not start.startswith("-") or word.value == "-":
+            if is_doubtful(word):
+                doubtful.append(word)
+            operands.append(word)
+            only_operands = not syntax.permutes
+        elif word.value == "--":
+            only_operands = True
+        elif start.startswith("--"):
+            options.append(_long(word, start, syntax, rest))
+            doubtful += _splitting(options[-1:])
+        elif word.value is None and len(start) == 1:
+            doubtful.append(word)
+            operands.append(word)
+        else:
+            made = _cluster(word, start, syntax, rest)
+            options += made
+            doubtful += _splitting(made) or ([word] if may_split(word) else [])
+    return Parsed(tuple(options), tuple(operands), tuple(doubtful))
+
+
+def _splitting(options: list[Option]) -> list[Word]:
+    """Values that may become several words, of which the others are options of their own."""
+    return [option.value for option in options if option.value and may_split(option.value)]
+
+
+def is_doubtful(word: Word) -> bool:
+    """Whether a word that is not known might turn out as an option."""
+    if word.value is not None:
+        return False
+    return may_split(word) or not (word.prefix or _ABSOLUTE.match(word.text))
+
+
+def may_split(word: Word) -> bool:
+    """Whether the word may become several: something in it is expanded outside double quotes."""
+    if word.value is not None or word.text == "{}":
+        return False
+    text = word.text
+    return not _DOCUMENT.fullmatch(text) and _has_open_expansion(text)
+
+
+def _has_open_expansion(text: str) -> bool:
+    """Whether an expansion stands outside double quotes, or is a list even within them."""
+    at, in_quotes = 0, False
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            at += 2
+            continue
+        if char == "'" and not in_quotes:
+            end = text.find("'", at + 1)
+            if end < 0:
+                return True
+            at = end
+        elif char == '"':
+            in_quotes = not in_quotes
+        elif char == "`" or (char == "$" and text[at + 1 : at + 2] not in ("", '"', "'")):
+            if not in_quotes or _LIST.match(text, at):
+                return True
+            if char == "$" and text[at + 1] in "({":
+                at = _closing(text, at + 1)
+                if at < 0:
+                    return True
+            elif char == "`":
+                at = text.find("`", at + 1)
+                if at < 0:
+                    return True
+        at += 1
+    return in_quotes or text == "xargs{}"
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the bracket here is closed, quotes minded; -1 when that cannot be told."""
+    depth = 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            at += 1
+        elif char in "({":
+            depth += 1
+        elif char in ")}":
+            depth -= 1
+            if not depth:
+                return at
+        elif char in "'\"":
+            at = _quote_end(text, at)
+            if at < 0:
+                return -1
+        elif text.startswith("<<", at) or (char == "#" and text[at - 1] in " \n;"):
+            return -1
+        at += 1
+    return -1
+
+
+def _quote_end(text: str, at: int) -> int:
+    mark = text[at]
+    at += 1
+    while at < len(text) and text[at] != mark:
+        if mark == '"' and text[at] == "\\":
+            at += 1
+        elif mark == '"' and text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
+            at = _closing(text, at + 1)
+            if at < 0:
+                return -1
+        at += 1
+    return at if at < len(text) else -1
+
+
+def _long(word: Word, start: str, syntax: Syntax, rest: list[Word]) -> Option:
+    name, equals, value = start[2:].partition("=")
+    known = (*syntax.long, *syntax.flags)
+    if name not in known:
+        similar = [long for long in known if long.startswith(name)] if name else []
+        if len(similar) == 1 or (similar and similar[0] in syntax.long):
+            name = similar[0]
+    if equals:
+        known_value = None if word.value is None else value
+        given = Word(word.text, known_value, value, word.has_glob, False, word.is_quoted)
+        return Option(f"--{name}", given, word.text)
+    if word.value is None:
+        return Option(f"--{name}", Word(word.text, None), word.text)
+    if name in syntax.long and rest:
+        return Option(f"--{name}", rest.pop(0), word.text)
+    return Option(f"--{name}", None, word.text)
+
+
+def _cluster(word: Word, start: str, syntax: Syntax, rest: list[Word]) -> list[Option]:
+    options = []
+    for index, letter in enumerate(start[1:], 1):
+        tail = start[index + 1 :]
+        if letter in syntax.short or letter in syntax.attached:
+            open_end = word.value is None
+            if tail or open_end:
+                value = Word(word.text, None if open_end else tail, tail, word.has_glob)
+                options.append(Option(f"-{letter}", value, word.text))
+            elif letter in syntax.short and rest:
+                options.append(Option(f"-{letter}", rest.pop(0), word.text))
+            else:
+                options.append(Option(f"-{letter}", None, word.text))
+            return options
+        options.append(Option(f"-{letter}", None, word.text))
+    return options

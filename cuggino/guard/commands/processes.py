@@ -1,0 +1,87 @@
+"""`chmod` and `pkill`, with what the requirements allow of them; `kill`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from cuggino.guard.commands.base import Call, Judge, first
+from cuggino.guard.commands.files import owners, unsure
+
+_PLUS_X = re.compile(r"[ugoa]*\+x")
+_SIGNAL = re.compile(r"-(\d{1,2}|(SIG)?[A-Z]{2,6}\d?)")
+_PKILL_FLAGS = re.compile(r"-[fxe]+|--(full|exact|echo)")
+
+
+def chmod_reason(args: Collection[str]) -> str:
+    """Why the arguments are not `+x` and files (AUT-166)."""
+    words = list(args)
+    if any(word.startswith("-R") for word in words):
+        return "chmod -R (recursive) is not allowed"
+    if len(words) < 2:
+        return "chmod requires mode and target file(s)"
+    mode, *files = words
+    if mode.isdigit():
+        return "chmod numeric modes are not allowed: use +x, or leave the mode as it is"
+    if not _PLUS_X.fullmatch(mode):
+        return f"chmod mode '{mode}' is not allowed, only +x variants permitted"
+    for file in files:
+        if file.startswith("-"):
+            return f"chmod must not be given '{file}': only +x and files are permitted"
+    return ""
+
+
+def pkill_reason(args: Collection[str], targets: Collection[str]) -> str:
+    """Why the arguments are not one process that may be ended (AUT-167, AUT-216)."""
+    names: list[str] = []
+    words = list(args)
+    while words:
+        word = words.pop(0)
+        if word == "--signal" and words:
+            word = f"-{words.pop(0)}"
+        elif word.startswith("--signal="):
+            word = f"-{word[9:]}"
+        if not word.startswith("-"):
+            names.append(word)
+        elif word == "--":
+            return "pkill must not be given '--': name the process only"
+        elif not (_PKILL_FLAGS.fullmatch(word) or _SIGNAL.fullmatch(word)):
+            named = next((rest for rest in words if not rest.startswith("-")), "")
+            if named and named not in targets:
+                return f"pkill target '{named}' is not allowed, only dev processes permitted"
+            return f"pkill must not be given '{word}': only a signal, -f, -x and one process"
+    if not names or names == [""]:
+        return "pkill requires a process name"
+    for name in names:
+        if name not in targets:
+            return f"pkill target '{name}' is not allowed, only dev processes permitted"
+    if len(names) > 1:
+        return "pkill takes one process name: call it once for each"
+    return ""
+
+
+def chmod(call: Call) -> str:
+    """Only `+x`, on files that may be changed; under roles any mode."""
+    if not call.site.is_full:
+        return owners(call)
+    for word in call.args:
+        if word.value is None or (word.has_glob and word.value.startswith(("-", "+"))):
+            return unsure("chmod", word)
+    reason = chmod_reason([word.value or "" for word in call.args])
+    return reason or first(map(call.site.change, call.args[1:]))
+
+
+def pkill(call: Call) -> str:
+    """Only processes of the profiles; under roles any."""
+    if not call.site.is_full:
+        return ""
+    for word in call.args:
+        if word.value is None or word.has_glob or word.has_tilde:
+            return (
+                f"pkill target '{word.text}' is not allowed, only dev processes permitted: write"
+                " the name out"
+            )
+    return pkill_reason([word.value or "" for word in call.args], call.site.pkill_targets)
+
+
+JUDGES: dict[str, Judge] = {"chmod": chmod, "pkill": pkill}

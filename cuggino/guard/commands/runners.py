@@ -1,0 +1,186 @@
+"""Package managers and what they start: the inner command is judged (facts 6.12)."""
+
+from __future__ import annotations
+
+import re
+
+from cuggino.guard.commands.base import Call, Judge, plain_word
+from cuggino.guard.commands.options import Syntax, parse_options
+from cuggino.guard.commands.table import MODULES
+from cuggino.guard.commands.wordlist import words
+from cuggino.guard.shell.tree import Word
+
+_PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,-]+\])*", re.ASCII)
+SYSTEM = frozenset(
+    program
+    for module, programs in MODULES.items()
+    if module in ("shells", "files", "attributes", "text", "sed", "transfer", "wrappers")
+    for program in programs
+) | frozenset(
+    words(
+        "cp mv ln install rsync sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
+        " kill killall pkill chmod reboot shutdown halt poweroff mount umount mkfs fdisk"
+        " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
+        " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"
+        " usermod chpasswd iptables find git python python3 node ruby php deno bun make gcc cc"
+        " security defaults diskutil dscl twine"
+    )
+)
+
+
+def inner(call: Call, words: tuple[Word, ...]) -> str:
+    """Judge what a runner starts: a program of a package may be unlisted, others not."""
+    if not words:
+        return ""
+    head = words[0]
+    if head.value is None or head.has_glob or not call.site.is_full:
+        return call.site.judge(words, call.site)
+    name = head.value.rpartition(":")[2] if call.name == "hatch" else head.value
+    bare = re.sub(r"(?<=.)@.*|==.*", "", name)
+    if bare in call.site.listed or bare in SYSTEM:
+        return call.site.judge((plain_word(bare), *words[1:]), call.site)
+    if "/" in name and not name.startswith("@"):
+        is_script = re.search(r"\.(py|js|ts|mjs|cjs|tsx|jsx|rb|php)$", name)
+        return "" if is_script else call.site.judge(words, call.site)
+    if _PACKAGE.fullmatch(name):
+        return ""
+    return f"{call.name} must start a package by its plain name, not '{name}'"
+
+
+def _skip(words: tuple[Word, ...], short: str, long: tuple[str, ...]) -> tuple[Word, ...]:
+    return parse_options(words, Syntax(short, long, permutes=False)).operands
+
+
+def npx(call: Call) -> str:
+    """`npx`, `bunx`, `uvx`, `pipx run` and their like."""
+    given = parse_options(
+        call.args,
+        Syntax("pcn" if call.name in ("npx", "npm") else "pw",
+               ("package", "call", "from", "with", "python", "spec", "index-url", "node-options",
+                "shell", "registry", "cache", "workspace", "prefix", "userconfig", "script-shell",
+                "with-requirements", "with-editable", "index", "pip-args", "env-file"),
+               ("yes", "no", "no-install", "quiet", "bun", "isolated", "silent"), permutes=False),
+    )  # fmt: skip
+    if given.has("--shell", "--script-shell", "--node-options", "-n", "--userconfig"):
+        return f"{call.name} must not be told how to start programs: leave that option out"
+    for code in given.values("-c", "--call"):
+        if code.value is None:
+            return f"It cannot be told what {call.name} -c runs: write the command out"
+        return call.site.judge_text(code.value, call.site)
+    return inner(call, given.operands)
+
+
+_RUN_SHORT = {
+    "uv": "pmwC", "conda": "np", "poetry": "CP", "pdm": "p", "tox": "ec", "pnpm": "CF",
+    "npm": "Cpwc", "mise": "CEjc", "composer": "d",
+}  # fmt: skip
+"""Letters that take a value behind `run` or `exec`; `-n` is one for conda alone."""
+
+
+def run(call: Call, words: tuple[Word, ...]) -> str:
+    """`uv run`, `poetry run`, `bundle exec`, ...: options and then the command."""
+    given = parse_options(
+        words,
+        Syntax(_RUN_SHORT.get(call.name, ""),
+               ("with", "python", "package", "module", "extra", "group", "env-file", "env", "name",
+                "prefix", "with-requirements", "with-editable", "directory", "project", "index",
+                "index-url", "gemfile", "cwd", "no-group", "only-group", "filter",
+                "upgrade-package", "refresh", "command", "cd", "jobs", "working-dir"),
+               ("no-sync", "frozen", "locked", "isolated", "no-project", "all-extras", "quiet",
+                "dev", "no-dev", "active", "exact", "script", "all-groups", "live-stream",
+                "no-capture-output", "keep-file-descriptors", "no-install-project"),
+               permutes=False),
+    )  # fmt: skip
+    if given.has("-m", "--module") and call.name == "uv":
+        return ""
+    for code in given.values("-c", "--command") if call.name == "mise" else ():
+        if code.value is None:
+            return f"It cannot be told what {call.name} -c runs: write the command out"
+        return call.site.judge_text(code.value, call.site)
+    return inner(call, given.operands)
+
+
+def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
+    """The words behind a sub-command, or None when it is another one.
+
+    What stands behind an option may be its value, whatever option that is.
+    """
+    may_be_value = False
+    for index, word in enumerate(call.args):
+        start = word.value if word.value is not None else word.prefix
+        if word.value == verb:
+            return call.args[index + 1 :]
+        if not start.startswith("-") and not may_be_value:
+            return None
+        may_be_value = start.startswith("-") and "=" not in start
+    return None
+
+
+_RUN = {
+    "uv": ("run",), "poetry": ("run",), "pdm": ("run",), "hatch": ("run",), "bundle": ("exec",),
+    "bundler": ("exec",), "conda": ("run",), "composer": ("exec",), "yarn": ("exec",),
+    "pnpm": ("exec",), "tox": ("exec", "e"), "rye": ("run",), "pipenv": ("run",),
+    "mise": ("exec", "x"), "symfony": ("run",), "yarnpkg": ("exec",),
+}  # fmt: skip
+_NPX = {
+    "npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",), "pipx": ("run",),
+}  # fmt: skip
+_OWN_WORDS = frozenset(words("env exec install ln node patch rm unlink"))
+"""Sub-commands of package managers that are also called as a program of the system is."""
+
+_SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sort split batch"))
+"""Scripts of a project are called so, and harmless programs too."""
+
+
+def manager(call: Call) -> str:
+    """Judge what it starts, and what it changes outside the project."""
+    for verb in _RUN.get(call.name, ()):
+        if (words := _after(call, verb)) is not None:
+            return run(call, words)
+    for verb in _NPX.get(call.name, ()):
+        if (words := _after(call, verb)) is not None:
+            return npx(call._replace(args=words))
+    if call.name == "uv" and (words := _after(call, "tool")) and words[0].value == "run":
+        return npx(call._replace(args=words[1:]))
+    if call.name in ("pnpm", "yarn", "bun"):
+        operands = _skip(call.args, "CwF", ("dir", "cwd", "filter", "prefix"))
+        if len(operands) > 2 and operands[0].value == "workspace":
+            operands = operands[2:]
+        if len(operands) > 1 and operands[0].value in ("run", "exec"):
+            operands = operands[1:]
+            if operands[0].value in SYSTEM - _SCRIPT_NAMES:
+                return inner(call, operands)
+        elif operands and operands[0].value in SYSTEM - _OWN_WORDS - _SCRIPT_NAMES:
+            return inner(call, operands)
+    return ""
+
+
+def rustup(call: Call) -> str:
+    """`rustup run TOOLCHAIN COMMAND`: the command is judged as its own."""
+    args = tuple(word for word in call.args if not (word.value or "").startswith("+"))
+    words = _after(call._replace(args=args), "run")
+    started = _skip(words, "", ())[1:] if words else ()
+    return call.site.judge(started, call.site) if started else ""
+
+
+def go(call: Call) -> str:
+    """`-exec` and `-toolexec` start what they name, with more words behind it."""
+    for word, after in zip(call.args, (*call.args[1:], plain_word("")), strict=True):
+        name, equals, value = (word.value or "").partition("=")
+        if name.lstrip("-") not in ("exec", "toolexec") or not name.startswith("-"):
+            continue
+        text = value if equals else after.value
+        if text is None:
+            return f"It cannot be told what go {name} starts: write it out"
+        started = tuple(map(plain_word, (*text.split(), "x")))
+        if reason := call.site.judge(started, call.site):
+            return reason
+    return ""
+
+
+JUDGES: dict[str, Judge] = {
+    **dict.fromkeys(("npx", "bunx", "uvx", "pnpx"), npx),
+    **dict.fromkeys({*_RUN, *_NPX}, manager),
+    "rustup": rustup,
+    "go": go,
+}

@@ -1,0 +1,86 @@
+"""The rules of one agent session."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+Level: TypeAlias = Literal["roles", "full"]
+"""`roles`: files by the role's permissions, any program. `full`: only listed programs too."""
+
+Mode: TypeAlias = Literal["run", "sync"]
+"""`sync` is for sessions that read and verify but change nothing (AUT-139, AUT-223)."""
+
+PROTECTED = (".autonoe", ".cuggino", ".cuggino.json", ".git", ".claude", ".mcp.json")
+"""Files and folders of a project that no tool may write unless the role is granted them.
+
+cuggino itself runs the commands in `.cuggino.json`, outside of the guard.
+"""
+
+
+class Policy(NamedTuple):
+    """The rules of one session. Built once and passed to the hook as JSON; paths are absolute."""
+
+    project: str
+    """The real path of the project's folder."""
+    level: Level = "full"
+    role: str = ""
+    """The role's name, used in messages only."""
+    mode: Mode = "run"
+    profiles: tuple[str, ...] | None = None
+    """The language profiles besides base; None for all."""
+    extra_commands: tuple[str, ...] = ()
+    """Programs that the user allows (AUT-139)."""
+    pkill_targets: tuple[str, ...] = ()
+    """Process names that the user allows `pkill` to end, besides those of the profiles."""
+    allow_destructive: bool = False
+    """Whether `rm` and `mv` are allowed in the project, and git may discard work."""
+    protected: tuple[str, ...] = PROTECTED
+    """Relative to the project; a folder covers everything in it."""
+    read_only: tuple[str, ...] = ()
+    """More read-only paths, such as the specifications, relative to the project."""
+    writable: tuple[str, ...] | None = None
+    """The only files and folders of the project that may be written; None for all."""
+    granted: tuple[str, ...] = ()
+    """Protected paths that may be written all the same, such as the planner's plan file."""
+    scoped_reads: bool = False
+    """Whether file tools read only the project and paths allowed by the agent's own rules."""
+    variables: tuple[str, ...] = ()
+    """Environment variables as `NAME=value`: commands can rely on them and may not change them."""
+
+    def known(self) -> dict[str, str]:
+        """Return the variables by name."""
+        return dict(variable.split("=", 1) for variable in self.variables)
+
+    def to_json(self) -> str:
+        """Serialize as one line of ASCII."""
+        return json.dumps(self._asdict(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Policy:
+        """Parse the output of `to_json`.
+
+        Raises:
+            ValueError: the text is anything else.
+        """
+        data: Any = json.loads(text)
+        if not isinstance(data, dict) or set(data) != set(cls._fields):
+            raise ValueError("no policy of this version")
+        lists = ("profiles", "extra_commands", "pkill_targets", "protected", "read_only")
+        for key in (*lists, "writable", "granted", "variables"):
+            value = data[key]
+            if value is None and key in ("profiles", "writable"):
+                continue
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                raise ValueError(f"{key} is no list of texts")
+            data[key] = tuple(value)
+        if not all(isinstance(data[key], str) for key in ("project", "role")):
+            raise ValueError("project or role is no text")
+        if not all("=" in variable for variable in data["variables"]):
+            raise ValueError("a variable has no value")
+        if data["level"] not in ("roles", "full") or data["mode"] not in ("run", "sync"):
+            raise ValueError("unknown level or mode")
+        for key in ("allow_destructive", "scoped_reads"):
+            if not isinstance(data[key], bool):
+                raise ValueError(f"{key} is neither true nor false")
+        return cls(**data)

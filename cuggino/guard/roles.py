@@ -1,0 +1,96 @@
+"""Write permissions of each role, as a policy (CUG-006, CUG-007, CUG-094)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from cuggino.guard.paths import NOTE
+from cuggino.guard.places import fold
+from cuggino.guard.policy import PROTECTED, Level, Policy
+
+Role: TypeAlias = Literal[
+    "planning", "implementing", "reviewing", "audit", "pm", "deliver", "verify", "sync"
+]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_PM_PLACES = ("spec-issues", "backlog", "tbd", "memory.md")
+
+
+def role_policy(
+    role: Role,
+    *,
+    project: Path,
+    level: Level,
+    specs: str = ".specs",
+    plan: Path | None = None,
+    review: Path | None = None,
+    profiles: Iterable[str] | None = None,
+    extra_commands: Iterable[str] = (),
+    pkill_targets: Iterable[str] = (),
+    allow_destructive: bool = False,
+) -> Policy:
+    """Return the policy of a session in the role. Every role may write scratch files.
+
+    - `planning`: only its `plan`. `reviewing`: only its `review`. `audit`: nothing.
+    - `implementing`: the project except the `specs` and protected files.
+    - `pm`: the `specs`, and in `.cuggino` the spec issues, the backlog, the findings, the memory.
+    - `deliver`: the project except protected files. Its file tools read only the project, like
+      those of `verify` and `sync`.
+    - `verify`, `sync`: only the note for the next session, and no destructive command (AUT-223).
+
+    Reads the disk once, before the agent starts: links are followed now, so that links made later
+    grant nothing. If the `specs` are the project itself or above it, implementing may write them,
+    as they cannot be separated from the project.
+    """
+    root = project.resolve()
+    common = Policy(
+        project=str(root),
+        level=level,
+        role=role,
+        profiles=None if profiles is None else tuple(profiles),
+        extra_commands=tuple(extra_commands),
+        pkill_targets=tuple(pkill_targets),
+        allow_destructive=allow_destructive,
+    )
+    match role:
+        case "planning":
+            return common._replace(writable=(), granted=_own(root, plan))
+        case "reviewing":
+            return common._replace(writable=(), granted=_own(root, review))
+        case "audit":
+            return common._replace(writable=())
+        case "implementing":
+            apart = not root.is_relative_to((root / specs).resolve())
+            return common._replace(read_only=(specs,) if apart else ())
+        case "pm":
+            places = tuple(f".cuggino/{name}" for name in _PM_PLACES)
+            return _with_specs(common._replace(writable=(), granted=places), root, specs)
+        case "deliver":
+            return common._replace(scoped_reads=True)
+        case "verify" | "sync":
+            return common._replace(
+                mode="sync", writable=(NOTE,), allow_destructive=False, scoped_reads=True
+            )
+
+
+def _own(root: Path, file: Path | None) -> tuple[str, ...]:
+    """Return the role's own file; a link in its place does not count."""
+    if file is None:
+        return ()
+    full = root / file
+    return (_relative(root, full.parent.resolve() / full.name),)
+
+
+def _with_specs(policy: Policy, root: Path, specs: str) -> Policy:
+    """Make the specifications writable; grant them if they are protected or outside the project."""
+    place = _relative(root, (root / specs).resolve())
+    names = {fold(name) for name in PROTECTED}
+    if place.startswith("/") or any(fold(part) in names for part in place.split("/")):
+        return policy._replace(granted=(place, *policy.granted))
+    return policy._replace(writable=(place,))
+
+
+def _relative(root: Path, place: Path) -> str:
+    return str(place.relative_to(root) if place.is_relative_to(root) else place)

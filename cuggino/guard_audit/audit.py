@@ -1,0 +1,167 @@
+"""An audit of the tool calls of a recorded run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import assert_never
+
+import reactivex
+from pydantic import ValidationError
+from reactivex import Observable
+
+from cuggino.config import Config, GuardSettings, configured_policy
+from cuggino.config.agent_file import DELIVER_ROLES, joined_settings, read_agent_file
+from cuggino.errors import ConfigError
+from cuggino.events import RunStarted, ToolCall
+from cuggino.guard.policy import Level, Policy
+from cuggino.guard.roles import ROLES, Role
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.tools import judge
+from cuggino.guard.verdict import Verdict, denied
+from cuggino.storage import Session, Workspace
+from cuggino.storage.journal import iter_entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCall:
+    """A tool call of the run with the guard's verdict on it."""
+
+    seq: int
+    """Its number in the journal."""
+    at: datetime
+    stage: str | None
+    role: Role
+    call: ToolCall
+    verdict: Verdict
+
+
+def audit_run(
+    journal: Path,
+    *,
+    project: str | os.PathLike[str],
+    config: Config,
+    level: Level | None = None,
+) -> Observable[JudgedCall]:
+    """Emit every tool call of a recorded run with the verdict of the current configuration; cold.
+
+    A call is judged by the policy of the role that made it, and as made in the project's folder:
+    where the agent had changed to is not recorded. A run of the deliver loop is judged at level
+    `full` by its own recorded settings and the current `.autonoe/agent.json`.
+
+    Args:
+        journal: the journal of the run.
+        project: the folder of the project.
+        config: its current configuration.
+        level: default the level of the run.
+
+    Errors: `StorageError` if the journal cannot be read, `ConfigError` if the settings of a run of
+    the deliver loop are unusable.
+    """
+
+    def calls(_scheduler: object) -> Observable[JudgedCall]:
+        return reactivex.from_iterable(_Audit(journal, Path(project), config, level).calls())
+
+    return reactivex.defer(calls)
+
+
+class _Audit:
+    """One pass over a journal."""
+
+    def __init__(self, journal: Path, root: Path, config: Config, level: Level | None) -> None:
+        self._root = root
+        self._settings: GuardSettings = config
+        self._journal = journal
+        self._level = level
+        self._default: Role = "implementing"
+        self._session = Session(journal.stem, Workspace(root).wip)
+        self._policies: dict[Role, Policy] = {}
+
+    def calls(self) -> Iterator[JudgedCall]:
+        shfmt = find_shfmt()
+        for entry in iter_entries(self._journal, only=("RunStarted", "ToolCall")):
+            match entry.event:
+                case RunStarted() as started:
+                    self._begin(started)
+                case ToolCall() as call:
+                    role = self._role(entry.stage)
+                    yield JudgedCall(
+                        seq=entry.seq,
+                        at=entry.at,
+                        stage=entry.stage,
+                        role=role,
+                        call=call,
+                        verdict=self._judge(call, role, shfmt),
+                    )
+                case _:
+                    pass
+
+    def _begin(self, started: RunStarted) -> None:
+        level: Level = "full" if started.options.get("guard") == "full" else "roles"
+        match started.kind:
+            case "watch":
+                # The only agent of the watch itself is the auditor; items have their own journals.
+                self._default = "audit"
+            case "deliver":
+                self._default = "deliver"
+                self._settings = deliver_settings(started, self._root)
+                level = "full"
+            case "run":
+                self._default = "implementing"
+            case "loop":
+                self._default = "implementing"
+                if started.options.get("allow_all") is False:
+                    level = "full"
+            case _ as never:
+                assert_never(never)
+        self._level = self._level or level
+
+    def _role(self, stage: str | None) -> Role:
+        name = (stage or "").partition("#")[0]
+        if self._default == "deliver":
+            return DELIVER_ROLES.get(name, "deliver")
+        if name.startswith("verify-"):  # verifiers of the plan/build loop
+            return "audit"
+        return next((role for role in ROLES if role == name), self._default)
+
+    def _judge(self, call: ToolCall, role: Role, shfmt: str) -> Verdict:
+        if role not in self._policies:
+            self._policies[role] = configured_policy(
+                self._settings,
+                role,
+                project=self._root,
+                level=self._level or "roles",
+                plan=self._session.plan_file,
+                review=self._session.review_file,
+            )
+        if not isinstance(call.input, dict):
+            return denied(call.name, "its input is no object")
+        return judge(self._policies[role], call.name, call.input, str(self._root), shfmt=shfmt)
+
+
+def deliver_settings(started: RunStarted, project: Path) -> GuardSettings:
+    """Return the settings recorded with a run of the deliver loop, joined with `agent.json`.
+
+    As in the run, the profiles of `.autonoe/agent.json` replace the recorded ones.
+
+    Raises:
+        ConfigError: the recorded options do not fit this version, or the file names an unknown
+            profile.
+        StorageError: the file cannot be read.
+    """
+    known = GuardSettings.model_fields
+    try:
+        settings = GuardSettings.model_validate(
+            {name: value for name, value in started.options.items() if name in known}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"the options of run {started.run_id} cannot be used by this version: "
+            f"{where}: {first['msg'].removeprefix('Value error, ')}"
+        ) from error
+    return joined_settings(settings, read_agent_file(project).settings)

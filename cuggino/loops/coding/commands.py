@@ -1,0 +1,69 @@
+"""The setup and check commands of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from cuggino.events import CheckCommandOutput, SetupCommandOutput
+from cuggino.loops.frame.options import LoopRunOptions
+from cuggino.loops.frame.run import Run
+from cuggino.operators import Flow, forward
+from cuggino.stages import command_stage, must_succeed
+
+Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
+
+
+class Commands:
+    """Runs the commands of one run; each method gives the outcome, None without a command."""
+
+    def __init__(self, run: Run, options: LoopRunOptions) -> None:
+        self._shell = run.services.shell
+        self._session = run.session
+        self._options = options
+        self._supervision = run.supervision
+
+    def setup(self, n: int) -> Flow[SetupCommandOutput | None]:
+        """Run the setup command; with `setup_strict` its failure ends the run."""
+        command, file = self._options.setup_command, self._session.setup_file
+        strict = self._options.setup_strict
+        return (yield from self._run(SetupCommandOutput, command, n, file, strict=strict))
+
+    def check(self, n: int) -> Flow[CheckCommandOutput | None]:
+        """Run the check command; its output is for the next agent."""
+        command, file = self._options.check_command, self._session.check_file
+        return (yield from self._run(CheckCommandOutput, command, n, file))
+
+    def _run(
+        self,
+        kind: type[Output],
+        command: str | None,
+        n: int,
+        output_file: Path,
+        *,
+        strict: bool = False,
+    ) -> Flow[Output | None]:
+        if not command:
+            return None
+        stage = self._supervision.in_time(
+            command_stage(
+                kind,
+                command,
+                shell=self._shell,
+                cwd=self._options.cwd,
+                iteration=n,
+                output_file=output_file,
+                timeout=self._options.command_timeout,
+            )
+        )
+        name = "setup" if kind is SetupCommandOutput else "check"
+        return (yield from forward(must_succeed(stage) if strict else stage, name=name))
+
+
+def gate_review(check: CheckCommandOutput) -> str:
+    """Return the review for the planning agent when an approval does not count."""
+    return (
+        "The reviewer approved, but the check command failed "
+        f"(exit code {check.exit_code}), so the approval does not count. "
+        f"Make the check pass. Its output was:\n\n{check.output}"
+    )

@@ -1,0 +1,247 @@
+"""The three roles of the coding loop: their prompts and their markers."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from typing import Any, Literal
+
+from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.config import configured_policy
+from cuggino.errors import LoopError
+from cuggino.events import (
+    Approved,
+    CheckCommandOutput,
+    Done,
+    LlmMarkerEvent,
+    NoMoreWork,
+    Note,
+    PlanComplete,
+    Progress,
+    RequestChanges,
+    SpecIssue,
+)
+from cuggino.guard.policy import Policy
+from cuggino.loops.frame.options import LoopRunOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.session import spawn_options
+from cuggino.operators import Flow, ask, flow, forward, marker_tags
+from cuggino.prompts import Prompts
+from cuggino.stages import act, agent_stage
+from cuggino.storage import check_specs
+
+CodingRole = Literal["planning", "implementing", "reviewing"]
+"""The roles of the coding loop."""
+
+ROLE_MARKERS: dict[CodingRole, tuple[type[LlmMarkerEvent], ...]] = {
+    "planning": (SpecIssue, PlanComplete),
+    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
+    "reviewing": (SpecIssue, Approved, RequestChanges),
+}
+"""Which markers a role may emit (CUG-017); in its text any other tag is text."""
+
+_PATHS = ("specs_path", "plan_path", "session_path", "review_path")
+ROLE_VARIABLES: dict[CodingRole, tuple[str, ...]] = {
+    "planning": (*_PATHS, "focus", "review"),
+    "implementing": (*_PATHS, "focus", "check"),
+    "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
+}
+"""Which variables the template of a role may use."""
+
+
+def check_prompts(prompts: Prompts) -> None:
+    """Render every role's template once, so that a bad one is known before an agent works.
+
+    Raises:
+        ConfigError: a template uses a variable that its role does not have, or is unreadable.
+    """
+    for role, names in ROLE_VARIABLES.items():
+        prompts.render(role, dict.fromkeys(names, ""))
+
+
+class Roles:
+    """Spawns the agents of one run. Each method gives the terminal marker of its agent.
+
+    Raises:
+        ConfigError: the specifications are gone; no agent is started.
+    """
+
+    def __init__(self, run: Run, options: LoopRunOptions) -> None:
+        session = run.session
+        self._agent = run.services.agent
+        self._prompts = run.services.prompts
+        self._session = session
+        self._options = options
+        self._supervision = run.supervision
+        self._turns: Counter[CodingRole] = Counter()
+        self._paths = {
+            "specs_path": options.specs_path,
+            "plan_path": self._relative(session.plan_file),
+            "session_path": self._relative(session.session_file),
+            "review_path": self._relative(session.review_file),
+        }
+
+    def plan(self, review: str | None) -> Flow[PlanComplete | SpecIssue]:
+        """Plan the focus; `review` is what the last round was sent back with."""
+        prompt = (
+            f"Plan the focus by the specifications in {self._paths['specs_path']} and write the "
+            f"plan to {self._paths['plan_path']}."
+        )
+        variables = {"focus": self._options.focus, "review": _review_section(review)}
+        ending: PlanComplete | SpecIssue = yield from self._spawn(
+            "planning", prompt, variables, (PlanComplete, SpecIssue)
+        )
+        return ending
+
+    def implement(
+        self, check: CheckCommandOutput | None
+    ) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
+        """Do one task of the plan; `check` is the state of the project before it."""
+        prompt = (
+            f"Do the next task of the plan in {self._paths['session_path']} by the specifications "
+            f"in {self._paths['specs_path']}."
+        )
+        variables = {"focus": self._options.focus, "check": _check_section(check)}
+        ending: Progress | Done | NoMoreWork | SpecIssue = yield from self._spawn(
+            "implementing", prompt, variables, (Progress, Done, NoMoreWork, SpecIssue)
+        )
+        return ending
+
+    def review(
+        self, check: CheckCommandOutput | None, baseline: str | None, *, finished: bool
+    ) -> Flow[Approved | RequestChanges | SpecIssue]:
+        """Judge the work; `baseline` is the commit that the run started from."""
+        prompt = (
+            f"Review the project against the specifications in {self._paths['specs_path']}; a "
+            f"review that asks for changes goes to {self._paths['review_path']}."
+        )
+        variables = {
+            "focus": self._options.focus,
+            "check": _check_section(check),
+            "baseline": _baseline_line(baseline),
+            "scope": "" if finished else _UNFINISHED,
+        }
+        ending: Approved | RequestChanges | SpecIssue = yield from self._spawn(
+            "reviewing", prompt, variables, (Approved, RequestChanges, SpecIssue)
+        )
+        return ending
+
+    def _spawn(
+        self,
+        role: CodingRole,
+        prompt: str,
+        variables: dict[str, str],
+        endings: tuple[type[LlmMarkerEvent], ...],
+    ) -> Flow[Any]:
+        """Run the agent of the role; gives its marker, one of `endings` (checked here)."""
+        self._turns[role] += 1
+        common = spawn_options(
+            self._options,
+            role,
+            prompt,
+            guard=self._guard(role),
+            turn=self._turns[role],
+            session=self._session,
+        )
+        options = replace(
+            common,
+            system_prompt=self._prompts.render(role, {**self._paths, **variables}),
+            env={**common.env, **self._environment()},
+        )
+        size = yield from ask(act(self._session.size), name="log-size")
+        stage = flow(lambda: self._stage(role, options, endings, size or 0))
+        marker: Any = yield from forward(stage, name=role)
+        return marker
+
+    def _stage(
+        self,
+        role: CodingRole,
+        options: SpawnOptions,
+        endings: tuple[type[LlmMarkerEvent], ...],
+        size: int,
+    ) -> Flow[None]:
+        """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
+        session = self._session
+        # They may have gone in mid-run, say with the branch: the agents would work by nothing.
+        yield from ask(act(lambda: check_specs(self._options.cwd / self._options.specs_path)))
+        yield from ask(act(lambda: session.rewind(size)))
+        if role == "planning":
+            yield from ask(act(session.clear_plan))
+        if role == "reviewing":
+            yield from ask(act(session.clear_review))
+        marker: Any = yield from forward(
+            agent_stage(
+                self._agent,
+                options,
+                phase=role,
+                tags=marker_tags(*ROLE_MARKERS[role]),
+                on_marker=session.append,
+                linger=self._options.linger,
+                supervision=self._supervision,
+            )
+        )
+        if not isinstance(marker, endings):
+            raise LoopError(role, f"unexpected end of the agent: {marker}")
+        if isinstance(marker, PlanComplete):
+            yield from ask(act(session.commit_plan))
+
+    def _guard(self, role: CodingRole) -> Policy | None:
+        """Return the policy of the role, None if the agent cannot be guarded."""
+        if not is_guarded(self._agent, role):
+            return None
+        options, session = self._options, self._session
+        return configured_policy(
+            options,
+            role,
+            project=options.cwd,
+            plan=session.plan_file,
+            review=session.review_file,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """Return where an agent's tools, hooks and scripts find the files of the run."""
+        return {
+            "CUGGINO_SPECS_PATH": self._options.specs_path,
+            "CUGGINO_PLAN_FILE": str(self._session.plan_file),
+            "CUGGINO_REVIEW_FILE": str(self._session.review_file),
+        }
+
+    def _relative(self, path: os.PathLike[str]) -> str:
+        return os.path.relpath(path, self._options.cwd)
+
+
+_UNFINISHED = (
+    "The plan is not finished yet. Judge what has been done so far; what the plan still has to do "
+    "is no finding."
+)
+
+
+def _review_section(review: str | None) -> str:
+    if review is None:
+        return ""
+    return (
+        "## Review of the work so far\n\n"
+        "The work was sent back. The new plan must satisfy this review and the specifications:\n\n"
+        f"{review.strip()}"
+    )
+
+
+def _check_section(check: CheckCommandOutput | None) -> str:
+    if check is None:
+        return ""
+    cut = f" (its end; the whole is in `{check.file_path}`)" if check.truncated else ""
+    return (
+        "## Check command\n\n"
+        f"It has just exited with code {check.exit_code}. Its output{cut}:\n\n"
+        f"{check.output.strip()}"
+    )
+
+
+def _baseline_line(baseline: str | None) -> str:
+    if baseline is None:
+        return "Look at the code as it is now, committed or not."
+    return (
+        f"See what was changed since the start: `git diff {baseline}..HEAD`, and `git status` for "
+        "what is not committed."
+    )

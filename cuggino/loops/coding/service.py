@@ -1,0 +1,241 @@
+"""The coding loop: plan, implement, review, until the work matches its specification.
+
+Sources: requirements CUG-001 to CUG-063.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from reactivex import Observable
+
+from cuggino.errors import ProcessError
+from cuggino.events import (
+    ApprovalBlocked,
+    Approved,
+    CommitPerformed,
+    Done,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    LoopEvent,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    NoMoreWork,
+    NoProgress,
+    PlanningStart,
+    Progress,
+    RequestChanges,
+    ReviewingStart,
+    SpecIssue,
+    TaskLimitReached,
+)
+from cuggino.loops.coding.commands import Commands, gate_review
+from cuggino.loops.coding.convergence import REPLAN, Convergence
+from cuggino.loops.coding.roles import Roles, check_prompts
+from cuggino.loops.frame.options import LoopRunOptions
+from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.services import Services
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, on_loop
+from cuggino.stages import Recovers, act, commit_stage, push_stage
+from cuggino.storage import WORKSPACE_FOLDER, JournalFile
+
+
+class LoopService:
+    """Runs the coding loop."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    def check(self) -> None:
+        """Check the prompts of all roles (`check_prompts`)."""
+        check_prompts(self.services.prompts)
+
+    def run(
+        self,
+        options: LoopRunOptions,
+        *,
+        interrupt: Observable[object] | None = None,
+        resume: JournalFile | None = None,
+        ledger: Ledger | None = None,
+    ) -> Observable[LoopEvent]:
+        """Run the loop. Cold; each subscription is a run, with its own session and lock.
+
+        ::
+
+            IterationStart PlanningStart [agent] PlanComplete [SetupCommandOutput]
+              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done
+                [CommitPerformed [PushPerformed]] }
+            ReviewingStart [CheckCommandOutput] [agent] Approved LoopApproved|
+
+        Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
+        `BudgetExceeded`, `WorkspaceLocked`, `StorageError`. Disposal ends the running agent or
+        command and frees the workspace before it returns; an item of `interrupt`, from any thread
+        and also for late subscribers, does so too and fails with `Interrupted`. All
+        events are delivered on the scheduler given to `subscribe`.
+
+        Each run writes its journal; that of an unfinished one can be given as `resume`, with the
+        options it was started with: the run is resumed at its first unfinished stage, after
+        `RunResumed`. The session files are kept for that; those of a finished run are removed.
+        `ledger` counts what is spent, if it is shared with other runs.
+        """
+
+        def make(run: Run) -> Flow[Story]:
+            yield from ()
+            return CodingRun(run, options)
+
+        return on_loop(
+            flow(
+                lambda: framed(
+                    self.services,
+                    options,
+                    make,
+                    interrupt=interrupt,
+                    resume=resume,
+                    ledger=ledger,
+                )
+            )
+        )
+
+
+class CodingRun:
+    """One run of the coding loop: the state that its iterations share."""
+
+    reports_interruption = False
+
+    def __init__(self, run: Run, options: LoopRunOptions) -> None:
+        self._run = run
+        self._services = run.services
+        self._session = run.session
+        self._options = options
+        self._roles = Roles(run, options)
+        self._commands = Commands(run, options)
+        self._convergence = Convergence(options)
+        self._baseline: str | None = None
+        self.is_resumable = True
+
+    def opening(self) -> Flow[None]:
+        """Free the repository from the locks of a process that was killed during a commit."""
+        repository, resumed = self._services.repository, self._run.resumed
+        if resumed is not None and self._options.commit and isinstance(repository, Recovers):
+            with suppress(ProcessError):  # the commit will report it
+                yield from ask(repository.recover(resumed.entries[0].at))
+
+    def tell(self) -> Flow[None]:
+        """Plan, implement and review, until the run has a result."""
+        yield from self._iterations()
+        self.is_resumable = False
+
+    def _iterations(self) -> Flow[None]:
+        options = self._options
+        if options.commit:
+            self._baseline = yield from ask(self._services.repository.head(), name="baseline")
+        yield from self._convergence.begin(self._fingerprint())
+        review = options.review
+        for n in range(1, options.max_iterations + 1):
+            yield from emit(
+                IterationStart(iteration=n, max_iterations=options.max_iterations),
+                PlanningStart(iteration=n),
+            )
+            plan = yield from self._roles.plan(review)
+            if isinstance(plan, SpecIssue):
+                return (yield from self._blocked(n, plan))
+            yield from self._commands.setup(n)
+            verdict = yield from self._work_off_the_plan(n)
+            match verdict:
+                case SpecIssue():
+                    return (yield from self._blocked(n, verdict))
+                case Approved():
+                    return (yield from emit(LoopApproved(iteration=n)))
+                case RequestChanges(content=content):
+                    review = yield from self._review_text(content)
+                    stalled = yield from self._convergence.reviewed(
+                        n, review, self._services.workspace
+                    )
+                case NoProgress():
+                    review = REPLAN
+                    stalled = self._convergence.stuck(n, verdict)
+            if stalled is not None:
+                return (yield from emit(stalled))
+        yield from emit(
+            LoopMaxIterations(
+                iteration=options.max_iterations, max_iterations=options.max_iterations
+            )
+        )
+
+    def _work_off_the_plan(
+        self, n: int
+    ) -> Flow[Approved | RequestChanges | SpecIssue | NoProgress]:
+        """Implement task by task, one agent each; then review. With `slow`, review each task."""
+        tasks = 0
+        while True:
+            work = yield from self._implement(n)
+            if isinstance(work, SpecIssue):
+                return work
+            standstill = yield from self._convergence.worked(self._fingerprint())
+            if standstill is not None:
+                return standstill
+            tasks += 1
+            finished = not isinstance(work, Progress)
+            if not finished and tasks >= self._options.max_tasks_per_plan:
+                yield from emit(TaskLimitReached(iteration=n, max_tasks=tasks))
+                finished = True
+            if not finished and not self._options.slow:
+                continue
+            verdict = yield from self._review(n, finished=finished)
+            if finished or not isinstance(verdict, Approved):
+                return verdict
+            self._convergence.approved()
+
+    def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
+        yield from emit(ImplementingStart(iteration=n))
+        check = yield from self._commands.check(n)
+        work = yield from self._roles.implement(check)
+        if self._options.commit and isinstance(work, Progress | Done):
+            yield from self._commit(n, work.content)
+        return work
+
+    def _commit(self, n: int, message: str) -> Flow[None]:
+        repository = self._services.repository
+        # Known before: a commit that was made just before a crash is then not missed.
+        base = yield from ask(repository.head(), name="head")
+        commit = yield from forward(
+            commit_stage(repository, message, iteration=n, base=base), name="commit"
+        )
+        target = self._options.push
+        if target and isinstance(commit, CommitPerformed):
+            push = push_stage(repository, target, commit.commit_hash, iteration=n)
+            yield from forward(push, name="push")
+
+    def _fingerprint(self) -> Observable[str]:
+        """Emit the fingerprint of the project and its plan."""
+        options = self._options
+        exclude = (Path(options.specs_path), Path(WORKSPACE_FOLDER))
+        plan = self._session.session_file
+        return self._services.project_state(options.cwd, exclude=exclude, plan=plan)
+
+    def _review(self, n: int, *, finished: bool) -> Flow[Approved | RequestChanges | SpecIssue]:
+        yield from emit(ReviewingStart(iteration=n))
+        yield from ask(act(self._session.clear_review), name="clear-review")
+        check = yield from self._commands.check(n)
+        verdict = yield from self._roles.review(check, self._baseline, finished=finished)
+        blocked = self._options.gate == "block" and check is not None and check.exit_code != 0
+        if blocked and check is not None and isinstance(verdict, Approved):
+            yield from emit(ApprovalBlocked(iteration=n, exit_code=check.exit_code))
+            yield from ask(act(self._session.clear_review), name="clear-review")
+            return RequestChanges(content=gate_review(check))
+        return verdict
+
+    def _review_text(self, content: str) -> Flow[str]:
+        """The review file if the reviewer wrote one, else the text of its marker (CUG-036)."""
+        read = act(lambda: self._session.review_text(content))
+        text = yield from ask(read, name="review-text")
+        return text or content
+
+    def _blocked(self, n: int, issue: SpecIssue) -> Flow[None]:
+        workspace = self._services.workspace
+        name = yield from ask(act(workspace.new_name), name="issue-name")
+        write = act(lambda: workspace.write_spec_issue(issue.content, name=name))
+        filename = yield from ask(write, name="issue")
+        yield from emit(LoopSpecIssue(iteration=n, content=issue.content, filename=filename or ""))

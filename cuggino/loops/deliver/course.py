@@ -1,0 +1,180 @@
+"""The course of a deliver run: a pure fold over its sessions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
+from cuggino.domain.progress import ProgressWatch
+from cuggino.domain.termination import DeliverProgress, Terminate, decide
+from cuggino.events import (
+    DeliverablesListed,
+    DeliverEnded,
+    DeliverExit,
+    DeliverInstruction,
+    DeliverOutcome,
+    DeliverSessionEnded,
+    NoProgress,
+    SessionOutcome,
+)
+from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.loops.frame.session import is_failure
+from cuggino.prompts.deliver import RUN, SYNC, choose_instruction
+
+_OUTCOMES: Mapping[DeliverOutcome, SessionOutcome] = {
+    "completed": "completed",
+    "execution_error": "failed",
+    "error": "failed",
+    "max_turns": "max_turns",
+    "interrupted": "interrupted",
+    "budget": "budget",
+    "quota": "quota",
+}
+
+
+class Course:
+    """The state of one run.
+
+    It decides by the outcomes of stages alone, so a resumed run takes the same course.
+    """
+
+    def __init__(self, options: DeliverRunOptions) -> None:
+        self._options = options
+        self.sessions = 0
+        """How many were started."""
+        self.errors = 0
+        """How many have failed in a row."""
+        self.listed: DeliverablesListed | None = None
+        """The deliverables as last seen; None when they are unknown."""
+        self.to_verify: tuple[str, ...] | None = None
+        """The ids that are to be verified; None while deliverables are made."""
+        self.error = ""
+        """What went wrong last, in the words of who ended the run for it."""
+        self._refuted: Counter[str] = Counter()
+        patience = options.progress_patience
+        self._progress = ProgressWatch(patience) if patience else None
+
+    @property
+    def watches_progress(self) -> bool:
+        """True if the state of the project is needed after each session."""
+        return self._progress is not None
+
+    def instruction(self, *, is_planned: bool) -> DeliverInstruction:
+        """Return the instruction of the next session; `is_planned` if a status file exists."""
+        if self._options.workflow == "sync":
+            return choose_instruction(SYNC, is_planned=self.to_verify is not None)
+        if self.to_verify is not None:
+            return "verify"
+        return choose_instruction(RUN, is_planned=is_planned)
+
+    def ended(self, session: DeliverSessionEnded) -> None:
+        """Count the end of a session."""
+        failed = is_failure(session.outcome)
+        self.errors = self.errors + 1 if failed else 0
+        self.error = (session.message or "Unknown error") if failed else ""
+
+    def unverified(self, *, only_passed: bool) -> tuple[str, ...]:
+        """Begin the verification, and return the ids of the deliverables to verify."""
+        known = self.listed.deliverables if self.listed is not None else ()
+        self.to_verify = tuple(x.id for x in known if x.status == "passed" or not only_passed)
+        return self.to_verify
+
+    def decide(self, session: DeliverSessionEnded | None) -> DeliverExit | None:
+        """Return why the run ends, by the rules (AUT-050), or None.
+
+        After a `session` without a result the deliverables are unknown (AUT-058).
+        """
+        blind = session is not None and session.outcome == "error"
+        known = None if blind else self.listed
+        decision = decide(
+            DeliverProgress(
+                outcome=_OUTCOMES[session.outcome] if session is not None else None,
+                deliverables=_as_domain(known) if known is not None else None,
+                iterations=self.sessions,
+                max_iterations=self._options.max_sessions,
+                consecutive_errors=self.errors,
+                max_retries=self._options.max_retries,
+                has_budget=self._options.has_budget,
+                sync=self._options.workflow == "sync" or self.to_verify is not None,
+                verification=self._verification() if known is not None else None,
+            )
+        )
+        # Waits are within the sessions, see `wait_for_quota`.
+        return decision.reason if isinstance(decision, Terminate) else None
+
+    def verified(self, session: DeliverSessionEnded | None) -> DeliverExit | None:
+        """End the verification: refuted deliverables are worked on again, or given up."""
+        known = self.listed or DeliverablesListed()
+        if _as_domain(known).all_achievable_passed:
+            return "all_verified"
+        self.to_verify = None
+        refuted = [x.id for x in known.deliverables if x.status == "pending"]
+        self._refuted.update(refuted)
+        patience = self._options.review_patience
+        stuck = [item for item in refuted if patience and self._refuted[item] >= patience]
+        if stuck:
+            self.error = f"{', '.join(stuck)}: not done after all, {patience} times"
+            return "stalled"
+        return self.decide(session)
+
+    def begin(self, files: str) -> None:
+        """The state of the project before the first session."""
+        if self._progress is not None:
+            self._progress.start(self._state(files))
+
+    def moved(self, files: str) -> NoProgress | None:
+        """The state of the project after one more; a standstill ends the run."""
+        kind = self._progress.observe(self._state(files)) if self._progress is not None else None
+        if self._progress is None or kind is None:
+            return None
+        how = "changed nothing" if kind == "unchanged" else "came back to the same state"
+        self.error = f"{self._progress.agents} sessions in a row {how}"
+        return NoProgress(kind=kind, agents=self._progress.agents, action="stop")
+
+    def conclusion(
+        self, reason: DeliverExit, *, error: str, cost_usd: float, duration: float
+    ) -> DeliverEnded:
+        """Return the result (AUT-035)."""
+        known = self.listed or DeliverablesListed()
+        verification = self._verification()
+        failed = reason in ("stalled", "max_retries_exceeded")
+        return DeliverEnded(
+            reason=reason,
+            sessions=self.sessions,
+            passed=known.passed,
+            total=len(known.deliverables),
+            blocked=known.blocked,
+            verified=len(verification.verified) if verification is not None else None,
+            to_verify=len(verification.all) if verification is not None else 0,
+            cost_usd=cost_usd,
+            duration=duration,
+            max_iterations=self._options.max_sessions,
+            max_retries=self._options.max_retries,
+            sync=self._options.workflow == "sync",
+            error=error or (self.error if failed else ""),
+        )
+
+    def _state(self, files: str) -> str:
+        known = self.listed.deliverables if self.listed is not None else ()
+        return f"{files} {[(item.id, item.status, item.verified) for item in known]}"
+
+    def _verification(self) -> Verification | None:
+        if self.to_verify is None or self.listed is None:
+            return None
+        wanted = [item for item in self.listed.deliverables if item.id in self.to_verify]
+        return Verification(
+            all=tuple(item.id for item in wanted),
+            verified=frozenset(item.id for item in wanted if item.verified),
+        )
+
+
+def _as_domain(known: DeliverablesListed) -> Deliverables:
+    return Deliverables(
+        created_at="",
+        updated_at="",
+        items=tuple(
+            Deliverable(id=x.id, description=x.description, acceptance_criteria=(), status=x.status)
+            for x in known.deliverables
+        ),
+    )

@@ -1,0 +1,222 @@
+"""One run of the deliverables loop: which session follows which, and when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from reactivex import operators as ops
+
+from cuggino.agents.base import is_guarded
+from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
+from cuggino.events import (
+    DeliverablesListed,
+    DeliverExit,
+    DeliverInstruction,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    DeliverWarning,
+    Event,
+)
+from cuggino.guard.agent_settings import AgentSettings
+from cuggino.guard.paths import NOTE
+from cuggino.loops.deliver.course import Course
+from cuggino.loops.deliver.session import DeliverSession, listed
+from cuggino.loops.deliver.setup import session_setup
+from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.loops.frame.run import Run, told_to_its_end
+from cuggino.loops.frame.session import spawn_options
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.prompts.deliver import (
+    is_planning,
+    load_instruction,
+)
+from cuggino.stages import act
+from cuggino.storage import WORKSPACE_FOLDER, DeliverableStore, VerifiedFile
+
+
+class Delivery:
+    """One run: what its sessions share. A resumed run replays the outcomes of its stages."""
+
+    reports_interruption = True
+
+    def __init__(
+        self,
+        run: Run,
+        options: DeliverRunOptions,
+        *,
+        agent_settings: AgentSettings,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self._run = run
+        self._store = DeliverableStore(run.services.workspace.root)
+        self._options = options
+        self._agent_settings = agent_settings
+        self._warnings = warnings
+        self._verified = VerifiedFile(run.session.verified_file)
+        self._course = Course(options)
+        self._turns: Counter[str] = Counter()
+        self.is_resumable = True
+
+    def opening(self) -> Flow[None]:
+        """Warn of settings of the project that cannot be used."""
+        yield from emit(*(DeliverWarning(message=warning) for warning in self._warnings))
+
+    def tell(self) -> Flow[None]:
+        """Run sessions until the loop has a result."""
+        yield from told_to_its_end(self._until_done(), self._end)
+
+    def _until_done(self) -> Flow[DeliverExit]:
+        course, options = self._course, self._options
+        yield from self._look()
+        yield from self._run.unless_interrupted()
+        reason = None if options.recheck else (yield from self._decide(None))
+        if reason is None and course.watches_progress:
+            course.begin((yield from self._files()))
+        while reason is None:
+            yield from self._run.within_budget()
+            ended = yield from self._session()
+            yield from self._run.unless_interrupted()
+            reason = yield from self._after(ended)
+            if reason is None:
+                yield from self._run.pause(options.session_pause)
+        return reason
+
+    def _decide(self, ended: DeliverSessionEnded | None) -> Flow[DeliverExit | None]:
+        """Return why the loop ends after this session, or before the first, or None."""
+        course, options = self._course, self._options
+        reason = course.decide(ended)
+        if reason == "all_passed" and options.verify:
+            yield from self._verify(only_passed=True)
+            reason = course.decide(ended)
+        elif reason == "all_verified" and options.workflow == "run":
+            reason = course.verified(ended)
+        return reason
+
+    def _session(self) -> Flow[DeliverSessionEnded]:
+        exists = yield from ask(act(self._store.exists), name="exists")
+        course = self._course
+        instruction = course.instruction(is_planned=bool(exists))
+        course.sessions += 1
+        self._turns[instruction] += 1
+        model = self._options.model
+        if is_planning(instruction):
+            model = self._options.plan_model or model
+        yield from emit(
+            DeliverSessionStarted(session=course.sessions, instruction=instruction, model=model)
+        )
+        stage = flow(lambda: self._run_session(instruction, model))
+        ended = yield from forward(stage, name=instruction)
+        assert isinstance(ended, DeliverSessionEnded)
+        course.ended(ended)
+        yield from self._look()
+        # Of a broken file nothing is known, not that there is nothing to verify.
+        if instruction == "sync" and not course.errors and course.listed is not None:
+            yield from self._verify(only_passed=False)
+        return ended
+
+    def _after(self, ended: DeliverSessionEnded) -> Flow[DeliverExit | None]:
+        """Return why the loop ends after this session, or None; emits the retry or standstill."""
+        course, options = self._course, self._options
+        reason = yield from self._decide(ended)
+        if reason is not None:
+            return reason
+        if course.errors:
+            retry = DeliverSessionRetry(
+                attempt=course.errors, max_retries=options.max_retries, message=course.error
+            )
+            yield from emit(retry)
+        elif course.watches_progress:
+            standstill = course.moved((yield from self._files()))
+            if standstill is not None:
+                yield from emit(standstill)
+                return "stalled"
+        return None
+
+    def _run_session(self, instruction: DeliverInstruction, model: str | None) -> Flow[None]:
+        """Run a session as a stage; a resumed run repeats an unfinished one."""
+        options, agent = self._options, self._run.services.agent
+        tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[instruction]}
+        told = yield from ask(act(lambda: load_instruction(instruction, options.cwd, tools=tools)))
+        assert told is not None
+        yield from emit(*(DeliverWarning(message=warning) for warning in told.warnings))
+        if instruction == "verify":
+            yield from ask(act(self._keep_verified))
+        setup = yield from ask(
+            act(
+                lambda: session_setup(
+                    instruction,
+                    options,
+                    self._agent_settings,
+                    verified=self._verified.path,
+                    is_guarded=is_guarded(agent, instruction),
+                )
+            )
+        )
+        assert setup is not None
+        common = spawn_options(
+            options,
+            instruction,
+            told.text,
+            guard=setup.guard,
+            turn=self._turns[instruction],
+            session=self._run.session,
+        )
+        spawn = replace(
+            common,
+            model=model,
+            thinking=options.thinking,
+            settings=setup.settings,
+            mcp_servers=setup.mcp_servers,
+            allowed_tools=setup.allowed_tools,
+        )
+        session = DeliverSession(
+            self._course.sessions, self._run, spawn, self._store, self._verified
+        )
+        yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
+
+    def _heard(self, event: Event) -> None:
+        """Keep the deliverables that a session reports, in case the loop ends with it."""
+        if isinstance(event, DeliverablesListed):
+            self._course.listed = event
+
+    def _keep_verified(self) -> None:
+        """Create the file again if it was removed since an earlier process."""
+        if self._verified.read() is None:
+            self._verified.start(self._course.to_verify or ())
+
+    def _verify(self, *, only_passed: bool) -> Flow[None]:
+        """Begin to verify deliverables, each of them once."""
+        ids = self._course.unverified(only_passed=only_passed)
+        yield from ask(act(lambda: bool(self._verified.start(ids))), name="verification")
+        yield from self._look()
+
+    def _look(self) -> Flow[None]:
+        """Read the deliverables; they are unknown when their file is broken (AUT-104)."""
+        last = yield from forward(flow(self._list), name="status")
+        self._course.listed = last if isinstance(last, DeliverablesListed) else None
+
+    def _list(self) -> Flow[None]:
+        loaded = yield from ask(act(lambda: self._store.load(now=self._run.lane.now)))
+        assert loaded is not None
+        yield from emit(*(DeliverWarning(message=warning) for warning in loaded.warnings))
+        if loaded.broken is None:
+            verifies = self._course.to_verify is not None
+            done = (yield from ask(act(self._verified.read))) if verifies else None
+            yield from emit(listed(loaded, done.verified if done else ()))
+
+    def _files(self) -> Flow[str]:
+        """Return the fingerprint of the project; notes alone are no progress."""
+        exclude = (Path(NOTE), Path(".autonoe"), Path(WORKSPACE_FOLDER))
+        return (yield from self._run.project_state(self._options.cwd, exclude=exclude))
+
+    def _end(self, reason: DeliverExit, error: str) -> Flow[None]:
+        """Emit the result (AUT-036)."""
+        run = self._run
+        ended = self._course.conclusion(
+            reason, error=error, cost_usd=run.cost_usd, duration=run.seconds
+        )
+        self.is_resumable = ended.is_resumable
+        yield from emit(ended)

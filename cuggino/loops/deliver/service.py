@@ -1,0 +1,107 @@
+"""The deliverables loop: sessions with a fresh context each, until every deliverable has passed.
+
+Sources: requirements AUT-020 to AUT-064, AUT-120, AUT-270.
+"""
+
+from __future__ import annotations
+
+from reactivex import Observable
+
+from cuggino.errors import ConfigError
+from cuggino.events import DeliverStreamEvent
+from cuggino.loops.deliver.run import Delivery
+from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
+from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.services import Services
+from cuggino.operators import Flow, Ledger, ask, flow, is_outage, on_loop
+from cuggino.stages import act
+from cuggino.storage import SPEC_FILE, JournalFile
+
+
+class DeliverService:
+    """Runs the deliver loop."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    def check(self) -> None:
+        """Check that a specification exists, and that the deliverable tools are available.
+
+        Raises:
+            ConfigError: there is no `SPEC.md`, or the MCP library is not installed.
+        """
+        if not (self.services.workspace.root / SPEC_FILE).is_file():
+            raise ConfigError(
+                f"{SPEC_FILE} not found in {self.services.workspace.root}",
+                hint=f"describe what is to be delivered in {SPEC_FILE}, or give --project-dir",
+            )
+        from importlib.util import find_spec
+
+        if find_spec("mcp") is None:
+            raise ConfigError(
+                "the deliverable tools need the MCP library, which is not installed",
+                hint="pip install 'cuggino[deliver]'",
+            )
+
+    def run(
+        self,
+        options: DeliverRunOptions,
+        *,
+        interrupt: Observable[object] | None = None,
+        resume: JournalFile | None = None,
+        ledger: Ledger | None = None,
+    ) -> Observable[DeliverStreamEvent]:
+        """Run the loop. Cold; each subscription is a run with its own lock.
+
+        ::
+
+            DeliverablesListed { DeliverSessionStarted [agent, DeliverableStatusChanged,
+              DeliverablesListed] DeliverSessionEnded DeliverablesListed [DeliverSessionRetry] }
+            DeliverEnded|
+
+        A `DeliverWarning` takes the place of a `DeliverablesListed` when the status file is broken.
+
+        The first session gets the initializer when there is no status file yet, each further
+        one the coding instruction, with `session_pause` between two of them (AUT-032, AUT-120).
+        With the workflow `sync` deliverables are compared with the specification and verified.
+        When all is passed or blocked at the start no session is started (AUT-040), unless `recheck`
+        asks for one; with `verify` what is passed is verified then too.
+
+        `DeliverEnded` is always the last event (AUT-036). An error that ends the loop follows it in
+        the error channel: `QuotaExceeded`, `BudgetExceeded`, and any that every further session
+        would meet (`AgentNotFound`, `GuardNotLive`, no login). Without it come
+        `WorkspaceLocked`, `ConfigError` and `StorageError`: nothing could be begun, or the journal
+        not be written. An item of `interrupt`, from any thread and also for those who subscribe
+        late (such as a `ReplaySubject`), ends the running session and the loop (`interrupted`);
+        disposal does so silently. All events are delivered on the scheduler given to
+        `subscribe`.
+
+        Each run writes its journal; that of an unfinished one can be given as `resume`, with the
+        options it was started with: after `RunResumed` it is resumed at its first unfinished
+        session, whose `DeliverSessionStarted` is emitted again. `ledger` counts what is spent, if
+        it is shared with other runs.
+        """
+        workspace = self.services.workspace
+
+        def make(run: Run) -> Flow[Story]:
+            found = yield from ask(act(lambda: look_at_agent_file(options.cwd, workspace)))
+            assert found is not None
+            file, notes = found
+            warnings = (*notes, *setup_warnings(file.settings, options.cwd))
+            return Delivery(run, options, agent_settings=file.settings, warnings=warnings)
+
+        return on_loop(
+            flow(
+                lambda: framed(
+                    self.services,
+                    options,
+                    make,
+                    interrupt=interrupt,
+                    resume=resume,
+                    ledger=ledger,
+                    # Another session follows one whose program failed (AUT-060).
+                    transient=is_outage,
+                )
+            )
+        )

@@ -1,0 +1,158 @@
+"""The setup of sessions of the deliver loop: tools, servers, rules, and the guard.
+
+Sources: requirements AUT-110, AUT-117, AUT-118, AUT-130 to AUT-140, AUT-230.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuggino.config import configured_policy
+from cuggino.config.agent_file import DELIVER_ROLES, joined_settings, read_agent_file
+from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
+from cuggino.events import DeliverInstruction
+from cuggino.files import storing, write_atomic
+from cuggino.guard.agent_settings import (
+    AgentFile,
+    AgentSettings,
+    change_note,
+    missing_programs,
+)
+from cuggino.guard.policy import Policy
+from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.storage import Workspace
+
+_GUARDED = ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit", "Monitor")
+_READING = ("Read", "Glob", "Grep", "LS", "NotebookRead")
+_RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
+_DIGEST = "agent.sha256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSetup:
+    """The setup of one session."""
+
+    guard: Policy | None
+    settings: Mapping[str, object]
+    mcp_servers: Mapping[str, object]
+    allowed_tools: tuple[str, ...]
+
+
+def look_at_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, tuple[str, ...]]:
+    """Read `.autonoe/agent.json` of the project; return it with the warnings about it.
+
+    Its digest is kept in the workspace to warn of a change since the last run (AUT-140), as an
+    agent may have made it.
+
+    Raises:
+        ConfigError: it names a profile that does not exist.
+        StorageError: it is there and cannot be read, or the digest not be written.
+    """
+    found = read_agent_file(project)
+    digest = workspace.folder / _DIGEST
+    with storing("note agent settings", digest):
+        before = digest.read_text("utf-8", "replace").strip() if digest.is_file() else None
+        write_atomic(digest, found.digest + "\n")
+    note = change_note(before, found.digest)
+    return found, (*found.warnings, *([note] if note else []))
+
+
+def session_setup(
+    instruction: DeliverInstruction,
+    options: DeliverRunOptions,
+    agent: AgentSettings,
+    *,
+    verified: Path,
+    is_guarded: bool,
+) -> SessionSetup:
+    """Return the setup of a session with this instruction, by options and agent settings.
+
+    `verified` is the file of verified deliverables; `is_guarded` if the agent supports the guard.
+    """
+    guard = _policy(instruction, options, agent) if is_guarded else None
+    own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
+    servers: dict[str, object] = {
+        **_servers(agent, options.cwd),
+        SERVER_NAME: _server(instruction, options, verified),
+    }
+    return SessionSetup(
+        guard=guard,
+        settings=_settings(agent),
+        mcp_servers=servers,
+        allowed_tools=tuple(dict.fromkeys((*_tools(agent), *own))),
+    )
+
+
+def setup_warnings(agent: AgentSettings, project: Path) -> tuple[str, ...]:
+    """Return a warning for each setting that this machine does not support."""
+    return tuple(
+        f"the MCP server {name} is left out: its program {program} is not installed"
+        for name, program in missing_programs(agent, str(project)).items()
+    )
+
+
+def _policy(
+    instruction: DeliverInstruction, options: DeliverRunOptions, agent: AgentSettings
+) -> Policy | None:
+    """The command policy in full (AUT-150), by the project's settings and the file's."""
+    if options.guard == "off":
+        return None
+    settings = joined_settings(options, agent)
+    role = DELIVER_ROLES[instruction]
+    return configured_policy(settings, role, project=options.cwd, level="full")
+
+
+def _settings(agent: AgentSettings) -> dict[str, object]:
+    """Return rules and hooks for the agent's program.
+
+    Rules for guarded tools are left out: they would allow calls that the guard does not decide.
+    """
+    rules = [rule for rule in agent.permissions if _tool_of(rule) not in _GUARDED]
+    settings: dict[str, object] = {"permissions": {"allow": rules}}
+    if agent.extra_hooks:
+        hooks: list[dict[str, Any]] = [
+            {
+                **({"matcher": hook.matcher} if hook.matcher else {}),
+                "hooks": [{"type": "command", "command": hook.command}],
+            }
+            for hook in agent.extra_hooks
+        ]
+        settings["hooks"] = {"PreToolUse": hooks}
+    return settings
+
+
+def _tools(agent: AgentSettings) -> tuple[str, ...]:
+    """The tools that may be used unasked, without those that guard or rules answer for."""
+    bare = (*_GUARDED, *_READING)
+    return tuple(tool for tool in agent.allowed_tools if _tool_of(tool) not in bare)
+
+
+def _tool_of(rule: str) -> str:
+    found = _RULE.fullmatch(rule.strip())
+    return found[1] if found else rule
+
+
+def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, object]]:
+    """The servers whose program is there; one that is not would cost each session its start."""
+    missing = missing_programs(agent, str(project))
+    return {name: server for name, server in agent.mcp_servers.items() if name not in missing}
+
+
+def _server(
+    instruction: DeliverInstruction, options: DeliverRunOptions, verified: Path
+) -> dict[str, object]:
+    """Return the command of the deliverable tools' server (AUT-118)."""
+    # Nothing of the project is imported: its folder is where the server starts.
+    words = ["-P", "-m", "cuggino_cli", "mcp", "deliverables", "--project", str(options.cwd)]
+    words += ["--tools", ",".join(TOOLS_OF[instruction])]
+    if instruction == "verify":
+        words += ["--verified", str(verified)]
+    if options.strict_transitions:
+        words.append("--strict-transitions")
+    # Otherwise the model would have to search for these tools first.
+    return {"command": sys.executable, "args": words, "alwaysLoad": True}

@@ -1,0 +1,72 @@
+"""Interruption of a run by a person (AUT-059, AUT-079)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from reactivex import Observable, abc, never, operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+
+from cuggino.errors import Interrupted
+from cuggino.operators import interrupt_when
+
+T = TypeVar("T")
+
+
+class Interruption:
+    """One interruption for all stages of a run: for those that run, and those to come."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        self._running: Subject[object] = Subject()
+        self.asked: Observable[object] = Observable(self._subscribe)
+        """Emits when the run is interrupted; at once if it was before."""
+
+    @contextmanager
+    def heard(
+        self, interrupt: Observable[object] | None, lane: abc.SchedulerBase
+    ) -> Iterator[None]:
+        """Listen to `interrupt` within the block, which must be entered on the lane.
+
+        Its items may come on any thread. An error counts as an item: a run that can no longer be
+        interrupted must not continue.
+        """
+        thread = threading.get_ident()
+
+        def hear(_item: object) -> None:
+            if threading.get_ident() == thread:
+                self._ask()
+            else:
+                lane.schedule(lambda *_: self._ask())
+
+        source: Observable[object] = never() if interrupt is None else interrupt
+        listening = source.subscribe(hear, hear, lambda: None, scheduler=lane)
+        try:
+            yield
+        finally:
+            listening.dispose()
+
+    def ending(self, source: Observable[T]) -> Observable[T]:
+        """Pass the source on until interrupted; then release it and fail with `Interrupted`."""
+
+        def stop(_item: object) -> NoReturn:
+            raise Interrupted("interrupted")
+
+        return source.pipe(interrupt_when(self.asked.pipe(ops.map(stop))))
+
+    def _ask(self) -> None:
+        if not self._is_asked:
+            self._is_asked = True
+            self._running.on_next(True)
+
+    def _subscribe(
+        self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        if self._is_asked:
+            observer.on_next(True)
+            return Disposable()
+        return self._running.subscribe(observer, scheduler=scheduler)

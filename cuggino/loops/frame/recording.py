@@ -1,0 +1,232 @@
+"""The journal of a run: opening it, recording a flow in it, and its last entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from reactivex import abc
+
+from cuggino.config import JournalSettings
+from cuggino.errors import (
+    BudgetExceeded,
+    CugginoError,
+    Interrupted,
+    LoopError,
+    QuotaExceeded,
+    RunNotResumable,
+)
+from cuggino.events import (
+    DeliverEnded,
+    DeliverSessionStarted,
+    Event,
+    LoopTerminalEvent,
+    MessageDelta,
+    PingEvent,
+    PlanBuildEnded,
+    RunContinued,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    RunState,
+    StageFinished,
+    StageStarted,
+    is_journal_event,
+)
+from cuggino.loops.frame.options import LoopRunOptions, RunOptions
+from cuggino.operators import Recorded, Recorder
+from cuggino.storage import (
+    Journal,
+    JournalFile,
+    Workspace,
+    encode_outcome,
+    finished_stages,
+    has_ended,
+    prune,
+)
+
+
+class Recording:
+    """The recorder of a durable flow: writes the journal, and replays the stages in it.
+
+    Every entry is flushed before it is acted on.
+
+    Raises:
+        StorageError: the journal could not be written.
+        RunNotResumable: the recorded stages are not those of this run.
+    """
+
+    def __init__(self, journal: Journal, resumed: JournalFile | None = None) -> None:
+        self._journal = journal
+        self._finished = finished_stages(resumed) if resumed else ()
+        self._emitted = 0
+        if resumed:
+            # A resumed run replaces the end of the earlier process.
+            said = (
+                e
+                for e in resumed.entries
+                if e.stage is None and not is_journal_event(e.event)
+                if not isinstance(e.event, DeliverEnded | PlanBuildEnded)
+            )
+            self._emitted = sum(1 for _ in said)
+        self._ordinal = 0
+        self._error: Exception | None = None
+        self._stage = ""
+        self.last: Any = None
+        """The last event."""
+
+    @property
+    def stages(self) -> int:
+        """The number of finished stages to replay."""
+        return len(self._finished)
+
+    def replay(self, name: str) -> Recorded | None:
+        if self._error is not None:
+            raise RuntimeError("a durable flow continued after the error of a stage")
+        self._ordinal += 1
+        if self._ordinal > len(self._finished):
+            return None
+        finished = self._finished[self._ordinal - 1]
+        if finished.name != name:
+            raise RunNotResumable(
+                f"stage {self._ordinal} of the journal is {finished.name}, but this version of "
+                f"the loop has {name} there",
+                hint="start the run anew",
+            )
+        return Recorded(finished.outcome)
+
+    def started(self, name: str, *, at: datetime) -> None:
+        self._stage = f"{name}#{self._ordinal}"
+        self._journal.append(StageStarted(name=name), at=at, stage=self._stage)
+
+    def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
+        self.last = event
+        if not staged and self._emitted and not isinstance(event, DeliverEnded | PlanBuildEnded):
+            self._emitted -= 1
+            # The result is always emitted: subscribers need it. So is the start of the session that
+            # runs now, when it begins again.
+            begins_anew = self._ordinal >= len(self._finished)
+            return isinstance(event, LoopTerminalEvent) or (
+                begins_anew and isinstance(event, DeliverSessionStarted)
+            )
+        if not isinstance(event, PingEvent | MessageDelta):  # of no use later
+            self._journal.append(event, at=at, stage=self._stage if staged else None)
+        return True
+
+    def finished(self, outcome: Any, *, at: datetime) -> None:
+        entry = StageFinished(outcome=encode_outcome(outcome))
+        self._journal.append(entry, at=at, stage=self._stage)
+
+    def failed(self, error: Exception) -> None:
+        self._error = error
+
+
+class JournalRecorder(Recorder, Protocol):
+    """A recorder that knows the last event."""
+
+    last: Any
+
+
+@contextmanager
+def concluded(
+    journal: Journal,
+    kept: JournalRecorder,
+    lane: abc.SchedulerBase,
+    resumed: JournalFile | None = None,
+) -> Iterator[None]:
+    """Append the last entry when the block is left, and close the journal."""
+
+    def end(state: RunState, message: str = "") -> None:
+        journal.append(RunEnded(state=state, message=message), at=lane.now)
+
+    try:
+        if resumed is not None:
+            journal.append(RunContinued(), at=lane.now)
+        yield
+        last = kept.last
+        end(last.state if isinstance(last, RunResult) else "ended")
+    except Exception as error:
+        state = state_of(error)
+        message = error.message if isinstance(error, CugginoError) else repr(error)
+        with suppress(CugginoError):  # the error of the run is the one to raise
+            end(state, message if state != "interrupted" else "")
+        raise
+    except BaseException:
+        with suppress(CugginoError):
+            end("interrupted")
+        raise
+    finally:
+        journal.close()
+
+
+def state_of(error: Exception) -> RunState:
+    """Return the state of a run that ended with this error."""
+    match error.cause if isinstance(error, LoopError) else error:
+        case QuotaExceeded():
+            return "quota"
+        case BudgetExceeded():
+            return "budget"
+        case Interrupted():
+            return "interrupted"
+        case _:
+            return "failed"
+
+
+def open_journal(
+    workspace: Workspace,
+    options: RunOptions,
+    run_id: str,
+    resume: JournalFile | None,
+    *,
+    at: datetime,
+) -> Journal:
+    """Open the journal of a run, new or resumed, and remove old ones.
+
+    Raises:
+        StorageError: it cannot be written.
+        RunNotResumable: the run has ended, or another process has resumed it meanwhile.
+    """
+    forget_old_runs(workspace, options, keep=run_id, at=at)
+    if resume is not None:
+        if not resume.resumable:
+            raise RunNotResumable(f"run {run_id} has ended ({resume.state.replace('_', ' ')})")
+        journal = Journal.open(workspace.journal / f"{run_id}.jsonl")
+        if journal.seq != resume.entries[-1].seq:
+            journal.close()
+            raise RunNotResumable(
+                f"another process has just resumed run {run_id}", hint="see `cuggino runs`"
+            )
+        return journal
+    kept = options.model_dump(mode="json", exclude={"cwd", "focus", "agent", "command", "item"})
+    started = RunStarted(
+        run_id=run_id,
+        kind=options.kind,
+        command=options.command,
+        focus=options.focus if isinstance(options, LoopRunOptions) else "",
+        item=options.item if isinstance(options, LoopRunOptions) else None,
+        agent=options.agent,
+        options=kept,
+    )
+    return Journal.create(workspace.journal, started, at=at)
+
+
+def forget_old_runs(
+    workspace: Workspace, settings: JournalSettings, *, keep: str, at: datetime
+) -> None:
+    """Remove journals that are too old or too many, and the session files of ended runs.
+
+    Such files remain when a process is killed in its first or last instants, or has no journal.
+    The caller must hold the workspace.
+    """
+    prune(
+        workspace.journal,
+        now=at if at.tzinfo else at.replace(tzinfo=UTC),
+        days=settings.journal_days,
+        runs=settings.journal_runs,
+        keep={keep},
+    )
+    for session in workspace.sessions():
+        if session != keep and has_ended(workspace.journal / f"{session}.jsonl"):
+            workspace.remove_session(session)

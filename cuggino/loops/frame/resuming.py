@@ -1,0 +1,48 @@
+"""Runs of earlier processes: which one to resume, and with which options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from cuggino.errors import RunNotResumable
+from cuggino.events import RunStarted
+from cuggino.loops.frame.options import RunOptions
+from cuggino.storage import JournalFile, Workspace, list_journals, read_journal, started_of
+
+Options = TypeVar("Options", bound=RunOptions)
+
+
+def resumed_options(current: Options, started: RunStarted) -> Options:
+    """Return the options of a resumed run: its own course with the current limits.
+
+    Raises:
+        RunNotResumable: the journal has options that this version does not understand.
+    """
+    kept = {name: started.options[name] for name in current.kept if name in started.options}
+    kept |= {name: getattr(started, name) for name in current.kept_apart}
+    try:
+        return type(current).model_validate({**dict(current), **kept})
+    except ValueError as error:
+        raise RunNotResumable(
+            f"the options of run {started.run_id} cannot be used by this version: {error}",
+            hint="start the run anew",
+        ) from error
+
+
+def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:
+    """Return the latest run of a backlog item."""
+    return _latest(workspace, lambda started: started.item == item)
+
+
+def latest_watch(workspace: Workspace) -> JournalFile | None:
+    """Return the latest watch; it is `unfinished` when its process was killed."""
+    return _latest(workspace, lambda started: started.kind == "watch")
+
+
+def _latest(workspace: Workspace, wanted: Callable[[RunStarted], bool]) -> JournalFile | None:
+    for path in list_journals(workspace.journal):
+        started = started_of(path)
+        if started is not None and wanted(started):
+            return read_journal(path)
+    return None

@@ -1,0 +1,233 @@
+"""The frame of every run: lock, orphans, agents on cooldown, ledger, journal, interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from reactivex import Observable, abc, empty, just, timer
+
+from cuggino.domain.fallback import set_aside
+from cuggino.errors import (
+    BudgetExceeded,
+    CugginoError,
+    Interrupted,
+    QuotaExceeded,
+    WorkspaceLocked,
+)
+from cuggino.events import DeliverExit, Event, PlanBuildExit
+from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.options import RunOptions
+from cuggino.loops.frame.recording import JournalRecorder, Recording, concluded, open_journal
+from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.supervision import ledger_of, supervision
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, is_transient, within_budget
+from cuggino.stages import Supervision, lane, orphans_gone
+from cuggino.storage import (
+    Journal,
+    JournalFile,
+    LockOwner,
+    Session,
+    Workspace,
+    new_run_id,
+    run_totals,
+)
+
+Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that holds the workspace."""
+
+    services: Services
+    session: Session
+    """The files of the run; those of a watch are never created."""
+    supervision: Supervision
+    interruption: Interruption
+    lane: abc.SchedulerBase
+    began: datetime
+    resumed: JournalFile | None
+    """The journal of the earlier processes of a resumed run."""
+
+    @property
+    def seconds(self) -> float:
+        """The duration of the run in all its processes."""
+        earlier = run_totals(self.resumed).duration if self.resumed else 0.0
+        return earlier + max(0.0, (self.lane.now - self.began).total_seconds())
+
+    @property
+    def cost_usd(self) -> float:
+        """The cost of the run so far, as far as agents report it."""
+        return self.supervision.ledger.spent.cost_usd or 0.0
+
+    def unless_interrupted(self) -> Flow[None]:
+        """Continue unless interrupted; a stage, so that a resumed run asks again.
+
+        Raises:
+            Interrupted: a person has interrupted the run.
+        """
+        yield from ask(self.interruption.ending(just(None)), name="interrupt")
+
+    def within_budget(self) -> Flow[None]:
+        """Check the budget before a session begins; within one, the session would count.
+
+        Raises:
+            BudgetExceeded: nothing is left.
+        """
+        nothing: Observable[Event] = empty()
+        budget = within_budget(self.supervision.budget, ledger=self.supervision.ledger)
+        yield from forward(nothing.pipe(budget), name="budget")
+
+    def pause(self, seconds: float) -> Flow[None]:
+        """Wait between two sessions, unless interrupted."""
+        if seconds > 0:
+            yield from ask(self.interruption.ending(timer(seconds)), name="pause")
+
+    def project_state(self, cwd: Path, *, exclude: tuple[Path, ...]) -> Flow[str]:
+        """Return the fingerprint of the project."""
+        state = self.services.project_state(cwd, exclude=exclude)
+        return (yield from ask(self.interruption.ending(state), name="fingerprint")) or ""
+
+
+class Story(Protocol):
+    """The course of a run, made of stages."""
+
+    reports_interruption: bool
+    """Whether an interruption is a result of the story; otherwise it is disposed, and the run fails
+    with `Interrupted`."""
+    is_resumable: bool
+    """Whether another process can resume the run; final at its end."""
+
+    def opening(self) -> Flow[None]:
+        """Emit what every process of the run repeats; it is not journaled as part of the story."""
+
+    def tell(self) -> Flow[None]:
+        """Run the stages. A resumed run replays the outcomes of those that have finished."""
+
+
+def framed(
+    services: Services,
+    options: RunOptions,
+    make: Callable[[Run], Flow[Story]],
+    *,
+    interrupt: Observable[object] | None,
+    resume: JournalFile | Callable[[datetime], JournalFile | None] | None = None,
+    ledger: Ledger | None = None,
+    transient: Callable[[Exception], bool] = is_transient,
+    recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = Recording,
+) -> Flow[None]:
+    """Hold the workspace, make the story, and record it if the options ask for a journal.
+
+    A run that resumes another one emits `RunResumed` first. Its session files are kept as long as
+    it can be resumed. `resume` may look for the run to resume, once the workspace is held.
+    `ledger` counts what is spent, if it is shared with other runs; `transient` selects the failures
+    that are retried within a session.
+    """
+    here = yield from ask(lane())
+    assert here is not None
+    workspace = services.workspace
+    before = workspace.owner()
+    interruption = Interruption()
+    known = None if callable(resume) else resume
+    with (
+        _held(workspace, options, here.now, known) as session,
+        interruption.heard(interrupt, here),
+    ):
+        yield from wait_for_orphans(workspace, before)
+        resumed = resume(here.now) if callable(resume) else resume
+        if resumed is not None:
+            cooldowns = set_aside(((entry.at, entry.event) for entry in resumed.entries), here.now)
+            services.agent.set_aside(cooldowns)
+        run = Run(
+            services=services,
+            session=session,
+            supervision=supervision(
+                options,
+                gate=services.gate,
+                ledger=ledger or ledger_of(resumed),
+                transient=transient,
+            ),
+            interruption=interruption,
+            lane=here,
+            began=here.now,
+            resumed=resumed,
+        )
+        story = yield from make(run)
+        if not options.journal:
+            yield from story.opening()
+            yield from forward(_interruptible(story, interruption, flow(story.tell)))
+            return
+        session.keep = resumed is not None and resumed.resumable
+        run_id = resumed.run_id if resumed is not None else session.id
+        journal = open_journal(workspace, options, run_id, resumed, at=here.now)
+        session.keep = True
+        kept = recorder(journal, resumed)
+        with concluded(journal, kept, here, resumed):
+            if known is not None:
+                yield from emit(run_totals(known))
+            yield from story.opening()
+            told = flow(story.tell, recorder=kept)
+            yield from forward(_interruptible(story, interruption, told))
+        session.keep = story.is_resumable
+
+
+def told_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
+    """Run the story and report its end exactly once (AUT-036).
+
+    An interruption is a regular end; every other error is raised again after it.
+    """
+    try:
+        yield from end((yield from story), "")
+    except Interrupted:
+        yield from end("interrupted", "")
+    except QuotaExceeded as error:
+        yield from end("quota_exceeded", error.message)
+        raise
+    except BudgetExceeded as error:
+        yield from end("budget_exceeded", error.message)
+        raise
+    except Exception as error:
+        told = error.message if isinstance(error, CugginoError) else str(error)
+        yield from end("failed", told or type(error).__name__)
+        raise
+
+
+def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:
+    """Wait until no orphaned process of a killed owner works in the folder.
+
+    Raises:
+        WorkspaceLocked: one still does after half a minute.
+    """
+    if before is None:
+        return
+    # Also of the owners before it: it may have been killed while it waited itself.
+    for pid in (*before.killed, before.pid):
+        if pid is not None and not (yield from ask(orphans_gone(pid), name="orphans")):
+            raise WorkspaceLocked(
+                str(workspace.folder), pid, since=before.since, command=before.command
+            )
+
+
+@contextmanager
+def _held(
+    workspace: Workspace, options: RunOptions, since: datetime, resume: JournalFile | None
+) -> Iterator[Session]:
+    run_id = resume.run_id if resume is not None else new_run_id()
+    if options.kind == "watch":  # the runs of its items have sessions
+        with workspace.lock(command=options.command, since=since):
+            workspace.open()
+            yield Session(run_id, workspace.wip)
+    else:
+        with workspace.session(command=options.command, since=since, session_id=run_id) as session:
+            yield session
+
+
+def _interruptible(
+    story: Story, interruption: Interruption, told: Observable[object]
+) -> Observable[object]:
+    return told if story.reports_interruption else interruption.ending(told)

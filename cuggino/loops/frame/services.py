@@ -1,0 +1,67 @@
+"""The services that loops work with, as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from reactivex import Observable, empty, just
+
+from cuggino.agents.base import LlmAgent
+from cuggino.operators import QuotaGate
+from cuggino.prompts import Prompts
+from cuggino.stages import Commit, Repository, Shell, fingerprint_stage, folder_changes, shell_lines
+from cuggino.stages.repository import Commits, commits_since
+from cuggino.storage import Workspace
+
+Changes: TypeAlias = Callable[[Path], Observable[object]]
+"""Emits an item whenever a folder has changed."""
+
+Fingerprint: TypeAlias = Callable[..., Observable[str]]
+"""Emits a short text for the content of a folder, as `fingerprint_stage`."""
+
+
+class NoRepository:
+    """A project without version control."""
+
+    def head(self) -> Observable[str | None]:
+        """Emit None."""
+        return just(None)
+
+    def commit(self, message: str) -> Observable[Commit]:
+        """Commit nothing."""
+        return empty()
+
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        """Push nothing."""
+        return empty()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The services of one project. All loops share one value, and each uses those it needs.
+
+    Replace a service with `dataclasses.replace` or `Runtime.replace`.
+    """
+
+    agent: LlmAgent
+    workspace: Workspace
+    repository: Repository = field(default_factory=NoRepository)
+    """Version control; its commits leave out the specifications."""
+    whole_repository: Repository | None = None
+    """The same with the specifications, for the plan/build loop; absent means `repository`."""
+    prompts: Prompts = field(default_factory=Prompts)
+    shell: Shell = shell_lines
+    gate: QuotaGate = field(default_factory=QuotaGate)
+    """Where all loops wait for a usage limit to be lifted."""
+    fingerprint: Fingerprint = fingerprint_stage
+    changes: Changes = folder_changes
+    commits: Commits = commits_since
+
+    def project_state(
+        self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None
+    ) -> Observable[str]:
+        """Emit the fingerprint of the project without the agent's own files."""
+        return self.fingerprint(cwd, exclude=(*exclude, *self.agent.own_files), plan=plan)

@@ -1,0 +1,217 @@
+"""Running a session of an agent without markers, and a fold of how it ends.
+
+Sources: requirements AUT-016, AUT-023 to AUT-026, AUT-055, AUT-056, AUT-064, LOP-064.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import NamedTuple, assert_never
+
+from reactivex import Observable, empty, operators as ops, throw
+
+from cuggino.agents.base import Role, SpawnOptions
+from cuggino.config import configured_sandbox
+from cuggino.domain.attempts import hits_every_item
+from cuggino.domain.spending import SESSION_BEGINS, Budget, Spending
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    CugginoError,
+    Interrupted,
+    LlmSessionError,
+    ProcessError,
+    QuotaExceeded,
+)
+from cuggino.events import (
+    AgentFellBack,
+    AgentMessage,
+    DeliverOutcome,
+    Event,
+    SessionEnded,
+    SystemMessage,
+)
+from cuggino.guard.policy import Policy
+from cuggino.guard.sandbox import sandbox_for
+from cuggino.loops.frame.options import RunOptions
+from cuggino.loops.frame.run import Run
+from cuggino.operators import Flow, forward
+from cuggino.storage import Session
+
+_FAILURES = frozenset({"error", "execution_error"})
+
+
+def is_failure(outcome: DeliverOutcome) -> bool:
+    """Return whether the outcome counts as a failure (AUT-056, AUT-060)."""
+    return outcome in _FAILURES
+
+
+class SessionFold:
+    """A fold over the events of a session: its last message, its cost, its outcome."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._said: list[AgentMessage] = []
+        self.ended: SessionEnded | None = None
+        """The end that its program reported; None before, or without one."""
+        self.spent = Spending()
+
+    def add(self, event: Event) -> None:
+        """Add an event of the agent or its supervision."""
+        self.spent = self.spent.add(event)
+        if isinstance(event, AgentMessage) and event.parent_tool_use_id is None:
+            last = self._said[-1].message_id if self._said else None
+            if not event.message_id or event.message_id != last:
+                self._said.clear()
+            self._said.append(event)
+        if isinstance(event, SessionEnded):
+            self.ended = event
+        elif isinstance(event, (*SESSION_BEGINS, SystemMessage, AgentMessage)):
+            self.ended = None  # that was the session before, which this one goes on with
+        if isinstance(event, AgentFellBack):
+            self._said.clear()  # the one that begins anew has said nothing yet
+
+    def read(self, session: Observable[Event]) -> Observable[Event]:
+        """Drop an error after a good result (AUT-024).
+
+        Add the events of the returned stream to this object as they arrive.
+        """
+        return session.pipe(ops.catch(self._unless_ended_well))
+
+    def _unless_ended_well(
+        self, error: Exception, _session: Observable[Event]
+    ) -> Observable[Event]:
+        is_good = self.ended is not None and self.ended.outcome == "completed"
+        return empty() if is_good else throw(error)
+
+    @property
+    def words(self) -> str:
+        """The last message of the agent."""
+        return "".join(part.text for part in self._said).strip()
+
+    def judged(self, failure: Exception | None) -> CugginoError | None:
+        """Return the error of the session, by the result that its program reported.
+
+        `failure` is the error of its stream; one of a custom agent becomes an `AgentFailed`.
+        """
+        error: CugginoError | None = None
+        if failure is not None:
+            error = failure if isinstance(failure, CugginoError) else _unknown(failure)
+        said = self.ended.outcome if self.ended is not None else None
+        limits = Interrupted | QuotaExceeded | BudgetExceeded
+        if said != "completed" and isinstance(error, limits):
+            return error
+        match said:
+            case "completed":
+                return None  # what comes behind a good result is no error (AUT-024)
+            case "quota":
+                return QuotaExceeded(self.words or "the usage limit is reached")
+            case "budget":
+                return BudgetExceeded(self.words or "the agent has spent its budget")
+            case _:
+                return error
+
+    def outcome(self, error: CugginoError | None) -> DeliverOutcome:
+        """Return the outcome, given the error from `judged`."""
+        if isinstance(error, Interrupted):
+            return "interrupted"
+        if isinstance(error, BudgetExceeded):
+            return "budget"
+        if isinstance(error, QuotaExceeded):
+            return "quota"
+        if self.ended is None:
+            return "completed" if error is None else "error"
+        match self.ended.outcome:
+            case "completed" | "max_turns" | "budget" | "quota":
+                return self.ended.outcome
+            case "failed" | "interrupted":
+                told = self.ended.cost_usd is not None or self.ended.num_turns is not None
+                is_own = error is None or (isinstance(error, AgentFailed) and told)
+                return "execution_error" if is_own else "error"
+            case _:
+                assert_never(self.ended.outcome)
+
+    def ends_the_loop(self, error: CugginoError) -> bool:
+        """Return whether every other session would fail the same way."""
+        if isinstance(error, BudgetExceeded):
+            return self._budget != Budget()  # else it is the agent's own (AUT-055)
+        return hits_every_item(error) or not isinstance(error, LlmSessionError | ProcessError)
+
+
+def _unknown(failure: Exception) -> AgentFailed:
+    return AgentFailed(str(failure) or type(failure).__name__, reason="unknown")
+
+
+class SessionReport(NamedTuple):
+    """The end of a session."""
+
+    outcome: DeliverOutcome
+    message: str
+    """The last message of the agent, or the error."""
+    cost_usd: float | None
+    error: CugginoError | None
+    """The error, if no other session could do better: it ends the loop."""
+    is_silent: bool
+    """Whether the agent reported no result, as when it was killed (AUT-026)."""
+
+
+def run_session(
+    run: Run,
+    options: SpawnOptions,
+    accompanied: Callable[[Observable[Event]], Observable[Event]] = lambda events: events,
+) -> Flow[SessionReport]:
+    """Run a supervised session until it ends or is interrupted, and report its end.
+
+    Emits the events of the agent and its supervision, as `accompanied` passes them on.
+    """
+    fold = SessionFold(run.supervision.budget)
+    events = run.supervision.session(run.services.agent, options, read=fold.read)
+    failure: Exception | None = None
+    try:
+        work = accompanied(events.pipe(ops.do_action(fold.add)))
+        yield from forward(run.interruption.ending(work))
+    except Exception as error:
+        failure = error
+    judged = fold.judged(failure)
+    return SessionReport(
+        outcome=fold.outcome(judged),
+        message=judged.message if judged is not None else fold.words,
+        cost_usd=fold.spent.cost_usd,
+        error=judged if judged is not None and fold.ends_the_loop(judged) else None,
+        is_silent=judged is None and fold.ended is None,
+    )
+
+
+def spawn_options(
+    options: RunOptions,
+    role: Role,
+    prompt: str,
+    *,
+    guard: Policy | None,
+    turn: int | None = None,
+    session: Session | None = None,
+    writes_specs: bool = False,
+) -> SpawnOptions:
+    """Return the options that all sessions share; loops replace those special to theirs.
+
+    `writes_specs` lets the sandbox write the specifications.
+    """
+    sandbox = configured_sandbox(options, guard)
+    if writes_specs and sandbox is not None and guard is not None:
+        sandbox = sandbox_for(guard, domains=options.sandbox_domains)
+    env: dict[str, str] = {"CUGGINO_ROLE": role}
+    if session is not None:
+        env["CUGGINO_SESSION_FILE"] = str(session.session_file)
+    return SpawnOptions(
+        prompt=prompt,
+        cwd=options.cwd,
+        dangerously_skip_permissions=True,
+        session_id=str(uuid.uuid4()),
+        role=role,
+        turn=turn,
+        model=options.model,
+        env=env,
+        guard=guard,
+        sandbox=sandbox,
+    )

@@ -1,0 +1,44 @@
+"""The supervision of a run, from its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cuggino.domain.spending import Budget, Spending
+from cuggino.loops.frame.options import RunOptions
+from cuggino.operators import Ledger, QuotaGate, is_transient
+from cuggino.stages import Supervision
+from cuggino.storage import JournalFile, run_totals
+
+
+def supervision(
+    options: RunOptions,
+    *,
+    gate: QuotaGate,
+    ledger: Ledger,
+    transient: Callable[[Exception], bool] = is_transient,
+) -> Supervision:
+    """Return the supervision by the options; all agents of the run share `gate` and `ledger`."""
+    return Supervision(
+        max_retries=options.max_retries,
+        retry_pause=options.retry_pause,
+        transient=transient,
+        wait_for_quota=options.wait_for_quota,
+        quota_margin=options.quota_margin,
+        idle_timeout=options.idle_timeout,
+        tool_timeout=options.tool_timeout,
+        stage_timeout=options.stage_timeout,
+        budget=Budget(
+            cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
+        ),
+        ledger=ledger,
+        gate=gate,
+    )
+
+
+def ledger_of(resume: JournalFile | None) -> Ledger:
+    """Return what earlier processes of a run spent; an empty ledger for a new run."""
+    if resume is None:
+        return Ledger()
+    totals = run_totals(resume)
+    return Ledger(spent=Spending().add(totals), elapsed=totals.duration)

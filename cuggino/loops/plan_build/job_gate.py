@@ -1,0 +1,281 @@
+"""The verification after a session: no job is done until it is verified.
+
+Sources: requirements LOP-090 to LOP-099.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cuggino.domain.job_verification import (
+    CommandCheck,
+    CommandRun,
+    Facts,
+    FailureCounts,
+    VerificationResult,
+    failure_note,
+    merged,
+    parse_check_answer,
+    parse_job_answer,
+)
+from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, Jobs
+from cuggino.events import (
+    BuildVerified,
+    CheckCommandOutput,
+    JobBlocked,
+    JobVerified,
+    PlanBuildWarning,
+    VerificationEnded,
+)
+from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.plan_build.judge import Judge
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.prompts.plan_build import build_verification_prompt, job_verification_prompt
+from cuggino.stages import act, command_stage
+from cuggino.storage import JobStore, check_requirement
+
+UNVERIFIED = "It could not be verified"
+"""The issue of a job of which nobody could say anything: it goes back, and has not failed."""
+
+
+class Verdict(NamedTuple):
+    """The result of a verification."""
+
+    findings: tuple[str, ...]
+    """What the next session is to be told."""
+    failures: Mapping[str, int]
+    """How often in a row each job has failed, by its id."""
+    accepted: frozenset[str]
+    """The ids of the jobs that are done, and need no verification any more."""
+
+
+class _Claim(NamedTuple):
+    """A job reported as done."""
+
+    job_id: str
+    requirement_code: str
+    description: str
+
+
+class JobGate:
+    """Verifies the work of one session.
+
+    Each verification and each change of the jobs file is a stage: a run that is resumed in between
+    loses no verdict.
+    """
+
+    def __init__(self, iteration: int, run: Run, options: PlanBuildOptions) -> None:
+        self._iteration = iteration
+        self._judge = Judge(iteration, run, options)
+        self._options = options
+        self._supervision = run.supervision
+        self._interruption = run.interruption
+        self._store = JobStore(run.services.workspace.root)
+        self._prompts = run.services.prompts
+        self._shell = run.services.shell
+        self._session = run.session
+        self._findings: list[str] = []
+
+    def run(
+        self,
+        accepted: frozenset[str],
+        failures: Mapping[str, int],
+        commits: tuple[str, ...] = (),
+        *,
+        iterated: bool,
+    ) -> Flow[Verdict]:
+        """Verify the build after an iteration, and each job that is done and not yet `accepted`.
+
+        `failures` is how often each has failed; `commits` the subjects of the commits of the
+        iteration. Emits the events of the verifying agents, `BuildVerified`, `JobVerified` and
+        `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the build is not
+        verified, and nothing is emitted without a job to verify. With a broken jobs file no job is
+        verified (LOP-073).
+
+        Raises:
+            QuotaExceeded, BudgetExceeded: and any error that every session would meet.
+            StorageError: the jobs cannot be written.
+            Interrupted: a person has stopped it.
+        """
+        counts = FailureCounts(dict(failures))
+        accepted, claims = yield from self._claimed(accepted)
+        if not iterated and not claims:
+            return Verdict((), counts.counts, accepted)
+        wants_build = iterated and self._options.verify_after_iteration
+        runs = yield from self._commands(build=wants_build or bool(claims), tests=bool(claims))
+        if wants_build:
+            told = yield from forward(flow(lambda: self._build(runs)), name="verify-build")
+            if isinstance(told, BuildVerified) and not told.passed:
+                self._findings += told.issues
+        refuted: set[str] = set()
+        for claim in claims:
+            if claim.job_id not in refuted:
+                passed, counts = yield from self._job(claim, runs, commits, counts)
+                accepted |= {claim.job_id}
+                if not passed:
+                    refuted.add(claim.job_id)
+        accepted, late = yield from self._claimed(accepted - refuted)
+        for claim in {claim.job_id: claim for claim in late}.values():
+            yield from emit(_told(claim, VerificationResult.failed(UNVERIFIED)))  # too late for it
+            self._findings.append(f"{claim.job_id}: {UNVERIFIED}")
+            yield from self._sent_back(claim.job_id, IN_PROGRESS, UNVERIFIED)
+        yield from emit(
+            VerificationEnded(findings=tuple(self._findings), failures=dict(counts.counts))
+        )
+        return Verdict(tuple(self._findings), counts.counts, accepted)
+
+    def _claimed(self, accepted: frozenset[str]) -> Flow[tuple[frozenset[str], list[_Claim]]]:
+        """Return the jobs that are still accepted, and those done that are not."""
+        seen: Any = yield from ask(act(self._look), name="claims")
+        if seen is None:
+            return accepted, []
+        done = [_Claim(*row) for row in seen["done"]]
+        # An id that is given twice is done when all of its jobs are.
+        still = accepted & ({claim.job_id for claim in done} - set(seen["open"]))
+        return still, [claim for claim in done if claim.job_id not in still]
+
+    def _look(self) -> dict[str, Any] | None:
+        """Return the jobs reported as done and the ids of the others; None if broken."""
+        loaded = self._store.load()
+        if loaded.broken is not None:
+            return None
+        items = loaded.jobs.items
+        return {
+            "done": [[x.id, x.requirement_code, x.description] for x in items if x.is_done],
+            "open": [x.id for x in items if not x.is_done],
+        }
+
+    def _commands(self, *, build: bool, tests: bool) -> Flow[tuple[CommandRun, ...]]:
+        """The project's own commands, each run once: its exit code is proof (LOP-099)."""
+        wanted: list[tuple[CommandCheck, str]] = []
+        if build and self._options.verify_build:
+            wanted.append(("build", self._options.verify_build))
+        if tests and self._options.verify_test:
+            wanted.append(("tests", self._options.verify_test))
+        if not wanted:
+            return ()
+        ran: Any = yield from ask(flow(lambda: self._run_each(wanted)), name="verify-commands")
+        return tuple(
+            CommandRun(check=check, command=command, exit_code=code, output=output)
+            for (check, command), (code, output) in zip(wanted, ran, strict=True)
+        )
+
+    def _run_each(self, wanted: list[tuple[CommandCheck, str]]) -> Flow[None]:
+        """Exit code and output of each."""
+        ran: list[list[object]] = []
+        for _, command in wanted:
+            stage = command_stage(
+                CheckCommandOutput,
+                command,
+                shell=self._shell,
+                cwd=self._options.cwd,
+                iteration=self._iteration,
+                output_file=self._session.check_file,
+                timeout=self._options.command_timeout,
+            )
+            done = yield from ask(self._interruption.ending(self._supervision.in_time(stage)))
+            code = done.exit_code if done is not None else None
+            ran.append([1 if code is None else code, done.output if done is not None else ""])
+        yield from emit(ran)
+
+    def _build(self, runs: tuple[CommandRun, ...]) -> Flow[None]:
+        """Verify that the project builds (LOP-095)."""
+        own = next((run.result for run in runs if run.check == "build"), None)
+        if own is None:
+            prompt = build_verification_prompt(self._prompts)
+            own = yield from self._judge.ask(prompt, lambda said: parse_check_answer("build", said))
+        if own is None:
+            return
+        issues = own.issues or (() if own.complete else ("the build does not succeed",))
+        yield from emit(BuildVerified(passed=own.complete, issues=issues))
+
+    def _job(
+        self,
+        claim: _Claim,
+        runs: tuple[CommandRun, ...],
+        commits: tuple[str, ...],
+        counts: FailureCounts,
+    ) -> Flow[tuple[bool, FailureCounts]]:
+        """Keep the job, or send it back with the reasons (LOP-096, LOP-097)."""
+        stage = flow(lambda: self._verify(claim, runs, commits))
+        told = yield from forward(stage, name="verify-job")
+        assert isinstance(told, JobVerified)
+        job_id = claim.job_id
+        if told.passed:
+            return True, counts.passed(job_id)
+        self._findings += [f"{job_id}: {issue}" for issue in told.issues]
+        status, note = IN_PROGRESS, UNVERIFIED
+        if told.issues != (UNVERIFIED,):
+            counts = counts.failed(job_id)
+            status = BLOCKED if counts.is_exhausted(job_id) else IN_PROGRESS
+            note = failure_note(VerificationResult(issues=told.issues))
+        written = yield from self._sent_back(job_id, status, note)
+        if written and status == BLOCKED:
+            yield from emit(
+                JobBlocked(
+                    job_id=job_id, description=claim.description, failures=counts.counts[job_id]
+                )
+            )
+        return False, counts
+
+    def _sent_back(self, job_id: str, status: str, note: str) -> Flow[bool]:
+        """Send the job back; return whether that succeeded, and warn if not."""
+        back = act(lambda: self._send_back(job_id, status, note))
+        problem = yield from ask(back, name="send-back")
+        if problem:
+            yield from emit(PlanBuildWarning(message=problem))
+        return not problem
+
+    def _verify(
+        self, claim: _Claim, runs: tuple[CommandRun, ...], commits: tuple[str, ...]
+    ) -> Flow[None]:
+        options = self._options
+        code = claim.requirement_code
+        requirement = yield from ask(act(lambda: check_requirement(options.cwd, code)))
+        assert requirement is not None
+        facts = Facts(requirement=requirement, runs=runs, commits=commits)
+        result = facts.refutation
+        if result is None and not options.verify_after_iteration:
+            result = VerificationResult.passed()  # the project asks no agent: the facts decide
+        if result is None:
+            prompt = job_verification_prompt(
+                self._prompts,
+                job_id=claim.job_id,
+                requirement_code=code,
+                description=claim.description,
+                facts=facts.told,
+                build_command=options.verify_build,
+                test_command=options.verify_test,
+            )
+            judged = yield from self._judge.ask(prompt, parse_job_answer)
+            unknown = VerificationResult.failed(UNVERIFIED)
+            result = merged(judged, facts) if judged is not None else unknown
+        yield from emit(_told(claim, result))
+
+    def _send_back(self, job_id: str, status: str, note: str) -> str:
+        """Set status and note of the job; return why that failed, or ""."""
+        broken = self._store.load().broken
+        if broken is not None:
+            return f"{job_id} cannot be sent back: {broken}"
+
+        def step(jobs: Jobs) -> Jobs:
+            named = [job for job in jobs.items if job.id == job_id]
+            if not named:
+                return jobs
+            if status == BLOCKED or any(job.is_done for job in named):
+                jobs = jobs.with_status(job_id, status)
+            return jobs.noted(job_id, note)
+
+        self._store.change(step)
+        return ""
+
+
+def _told(claim: _Claim, result: VerificationResult) -> JobVerified:
+    return JobVerified(
+        job_id=claim.job_id,
+        description=claim.description,
+        passed=result.complete,
+        issues=result.issues,
+    )

@@ -1,0 +1,56 @@
+"""The agent of the plan/build loop that verifies what others say is done (LOP-090, LOP-100)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.config import configured_policy
+from cuggino.domain.job_verification import VerificationResult
+from cuggino.events import PlanBuildPhaseStarted, PlanBuildWarning
+from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.session import run_session, spawn_options
+from cuggino.operators import Flow, emit
+
+
+class Judge:
+    """Asks for verdicts, each in a separate session. One object per iteration."""
+
+    def __init__(self, iteration: int, run: Run, options: PlanBuildOptions) -> None:
+        self._iteration = iteration
+        self._run = run
+        self._options = options
+
+    def ask(
+        self, prompt: str, read: Callable[[str], VerificationResult]
+    ) -> Flow[VerificationResult | None]:
+        """Return the answer, parsed by `read`; None, with a warning, without one (LOP-095).
+
+        Emits `PlanBuildPhaseStarted` and the events of the agent.
+
+        Raises:
+            QuotaExceeded, BudgetExceeded: and any error that every session would meet.
+            Interrupted: a person has stopped it.
+        """
+        yield from emit(PlanBuildPhaseStarted(phase="verify", iteration=self._iteration))
+        report = yield from run_session(self._run, self._spawn_options(prompt))
+        if report.error is not None:
+            raise report.error
+        if report.outcome != "completed":  # what it has said by then is no verdict
+            message = report.message or report.outcome
+            yield from emit(PlanBuildWarning(message=f"Verification error: {message}"))
+            return None
+        result = read(report.message)
+        if result.by_words:
+            yield from emit(PlanBuildWarning(message="the verifying agent gave no JSON object"))
+        return result
+
+    def _spawn_options(self, prompt: str) -> SpawnOptions:
+        options = self._options
+        guard = None
+        if is_guarded(self._run.services.agent, "judge"):
+            guard = configured_policy(options, "audit", project=options.cwd)
+        common = spawn_options(options, "judge", prompt, guard=guard, session=self._run.session)
+        return replace(common, model=options.verify_model or options.model)

@@ -1,0 +1,252 @@
+"""One run of the plan/build loop: its phases, one after the other, and when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from cuggino.domain.progress import ProgressWatch
+from cuggino.errors import ConfigError
+from cuggino.events import (
+    DoneFileRejected,
+    JobsCounted,
+    NoProgress,
+    PlanBuildEnded,
+    PlanBuildExit,
+    PlanBuildIterationEnded,
+    PlanBuildSessionEnded,
+    PlanBuildSessionRetry,
+)
+from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.frame.run import Run, told_to_its_end
+from cuggino.loops.frame.session import is_failure
+from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
+from cuggino.loops.plan_build.job_gate import JobGate
+from cuggino.loops.plan_build.session import phase_session
+from cuggino.operators import Flow, emit, flow, forward
+from cuggino.prompts.plan_build import PromptPhase
+from cuggino.storage import DONE_FILE
+
+
+class PlanBuildRun:
+    """One run: the state that its iterations share. A resumed run replays its stages."""
+
+    reports_interruption = True
+
+    def __init__(self, run: Run, options: PlanBuildOptions) -> None:
+        self._run = run
+        self._options = options
+        self._acts = PlanBuildActs(run, options)
+        self._iteration = 0
+        self._errors = 0
+        self._error = ""
+        self._jobs = JobsCounted(open=0, done=0)
+        self._is_known = True
+        """Whether the jobs could be read when they were last looked at."""
+        self._accepted: frozenset[str] = frozenset()
+        """The ids of the jobs that are done and were verified, or were done before the run."""
+        self._base: str | None = None
+        """The commit before the latest session."""
+        self._findings: tuple[str, ...] = ()
+        self._rejected: tuple[str, ...] = ()
+        """Why the done file was taken away since the last build session, at most one reason."""
+        self._failures: Mapping[str, int] = {}
+        self._turns: Counter[str] = Counter()
+        patience = options.progress_patience
+        self._progress = ProgressWatch(patience) if patience else None
+        self.is_resumable = True
+
+    def opening(self) -> Flow[None]:
+        """Emit nothing."""
+        yield from ()
+
+    def tell(self) -> Flow[None]:
+        """Plan and build, until the loop has a result."""
+        yield from told_to_its_end(self._until_done(), self._end)
+
+    def _until_done(self) -> Flow[PlanBuildExit]:
+        options, acts = self._options, self._acts
+        self._accepted = yield from acts.done_before()
+        yield from self._count()
+        yield from acts.unless_stopped()
+        if options.start == "plan":
+            reason = yield from self._plan()
+            if reason is not None or options.plan_only:
+                return reason or "planned"
+        elif options.fresh:
+            yield from acts.remove_done()
+        return (yield from self._build())
+
+    def _limit(self) -> Flow[PlanBuildExit | None]:
+        """Return why there may be no further session, or None; checks count and budget."""
+        most = self._options.max_sessions
+        if most is not None and self._iteration >= most:
+            return "max_iterations"
+        yield from self._run.within_budget()
+        return None
+
+    def _plan(self) -> Flow[PlanBuildExit | None]:
+        """Plan, in the first iteration (LOP-050 to LOP-054)."""
+        yield from self._acts.remove_done()
+        while True:
+            if reason := (yield from self._limit()):
+                return reason
+            ended = yield from self._session("plan")
+            if ended is None:
+                return None  # told; what there is can be built all the same (LOP-051)
+            if not is_failure(ended.outcome):
+                yield from self._verify_claims()
+                yield from self._count(is_planned=True)
+                yield from self._iterated(ended)
+                return None
+            if reason := (yield from self._retried(ended)):
+                return reason
+            yield from self._run.pause(self._options.iteration_pause)
+            yield from self._acts.unless_stopped()
+
+    def _build(self) -> Flow[PlanBuildExit]:
+        if self._progress is not None:
+            self._progress.start((yield from self._acts.state()))
+        while True:
+            yield from self._acts.unless_stopped()
+            if (yield from self._acts.is_done()):
+                yield from self._verify_claims()  # somebody else may have made some
+                yield from self._count()
+                if (yield from self._is_complete()):
+                    return "complete"
+            if self._is_known and self._jobs.blocked and not self._jobs.open:
+                self._error = yield from self._acts.blocked()
+                return "blocked"
+            if reason := (yield from self._limit()):
+                return reason
+            if reason := (yield from self._one()):
+                return reason
+            yield from self._run.pause(self._options.iteration_pause)
+
+    def _one(self) -> Flow[PlanBuildExit | None]:
+        """An iteration of building, its verification with it; gives why the loop is over."""
+        acts = self._acts
+        ended = yield from self._session("build")
+        assert ended is not None
+        if is_failure(ended.outcome):
+            return (yield from self._retried(ended))
+        subjects = yield from acts.subjects(self._base)
+        verdict = yield from self._gate().run(
+            self._accepted, self._failures, subjects, iterated=True
+        )
+        self._rejected = ()
+        self._findings, self._failures, self._accepted = verdict
+        yield from self._count()
+        # At once: what contradicts the done file must neither be committed nor outlast the run.
+        complete = (yield from acts.is_done()) and (yield from self._is_complete())
+        if self._options.auto_commit:
+            yield from acts.commit(self._iteration)
+        yield from self._iterated(ended)
+        return "complete" if complete else (yield from self._standstill())
+
+    def _gate(self) -> JobGate:
+        return JobGate(self._iteration, self._run, self._options)
+
+    def _verify_claims(self) -> Flow[None]:
+        """Verify every job reported as done (LOP-096)."""
+        verdict = yield from self._gate().run(self._accepted, self._failures, iterated=False)
+        self._findings += verdict.findings
+        self._failures, self._accepted = verdict.failures, verdict.accepted
+
+    def _session(self, phase: PromptPhase) -> Flow[PlanBuildSessionEnded | None]:
+        """Run a session of the phase; None when there is no prompt for it."""
+        self._base = yield from self._acts.head()
+        self._iteration += 1
+        self._turns[phase] += 1
+        # Done as a whole, or begun anew by a resumed run.
+        stage = flow(
+            lambda: phase_session(
+                phase,
+                self._run,
+                self._options,
+                iteration=self._iteration,
+                turn=self._turns[phase],
+                base=self._base,
+                findings=(*self._findings, *self._rejected),
+            )
+        )
+        try:
+            ended = yield from forward(stage, name=phase)
+        except ConfigError:
+            self._iteration -= 1  # nothing was started
+            raise
+        if not isinstance(ended, PlanBuildSessionEnded):
+            self._iteration -= 1
+            return None
+        self._errors = self._errors + 1 if is_failure(ended.outcome) else 0
+        return ended
+
+    def _is_complete(self) -> Flow[bool]:
+        """The done file is a claim like any other: what contradicts it takes it away (LOP-096)."""
+        known = self._jobs if self._is_known else None
+        reason = contradiction(self._findings, known)
+        reason = reason or disappeared((yield from self._acts.missing()))
+        if not reason:
+            return True
+        yield from self._acts.remove_done()
+        yield from emit(DoneFileRejected(reason=reason))
+        self._rejected = (f"{DONE_FILE} was there although {reason}",)
+        return False
+
+    def _retried(self, ended: PlanBuildSessionEnded) -> Flow[PlanBuildExit | None]:
+        """Another session follows one that failed, unless too many have (LOP-064)."""
+        yield from self._verify_claims()
+        yield from self._count()
+        self._error = ended.message or "Unknown error"
+        most = self._options.max_retries
+        if self._errors > most:
+            return "max_retries_exceeded"
+        yield from emit(
+            PlanBuildSessionRetry(attempt=self._errors, max_retries=most, message=self._error)
+        )
+        return None
+
+    def _iterated(self, ended: PlanBuildSessionEnded) -> Flow[None]:
+        yield from emit(
+            PlanBuildIterationEnded(
+                iteration=self._iteration, cost_usd=ended.cost_usd, duration=ended.duration
+            )
+        )
+
+    def _standstill(self) -> Flow[PlanBuildExit | None]:
+        """Return "stalled" if the latest iterations changed nothing (LOP-065)."""
+        if self._progress is None:
+            return None
+        kind = self._progress.observe((yield from self._acts.state()))
+        if kind is None:
+            return None
+        agents = self._progress.agents
+        how = "changed nothing" if kind == "unchanged" else "came back to the same state"
+        self._error = f"{agents} iterations in a row {how}"
+        yield from emit(NoProgress(kind=kind, agents=agents, action="stop"))
+        return "stalled"
+
+    def _count(self, *, is_planned: bool = False) -> Flow[None]:
+        counted = yield from self._acts.count(self._accepted, is_planned=is_planned)
+        self._is_known = counted is not None
+        self._jobs = counted or self._jobs
+
+    def _end(self, reason: PlanBuildExit, error: str) -> Flow[None]:
+        """Emit the result."""
+        own = self._error if reason in _EXPLAINED else ""
+        ended = PlanBuildEnded(
+            reason=reason,
+            iterations=self._iteration,
+            open=self._jobs.open,
+            done=self._jobs.done,
+            blocked=self._jobs.blocked,
+            cost_usd=self._run.cost_usd,
+            duration=self._run.seconds,
+            error=error or own,
+        )
+        self.is_resumable = ended.is_resumable
+        yield from emit(ended)
+
+
+_EXPLAINED = frozenset({"blocked", "stalled", "max_retries_exceeded"})
+"""Ends whose cause the loop has noted itself."""

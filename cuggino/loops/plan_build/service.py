@@ -1,0 +1,91 @@
+"""The plan/build loop: plan once into a list of jobs, then build until all is done and verified.
+
+Sources: requirements LOP-001 to LOP-121 (REQ-030 to REQ-036).
+"""
+
+from __future__ import annotations
+
+from reactivex import Observable
+
+from cuggino.events import PlanBuildStreamEvent
+from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.services import Services
+from cuggino.loops.plan_build.run import PlanBuildRun
+from cuggino.operators import Flow, Ledger, flow, is_outage, on_loop
+from cuggino.prompts.plan_build import check_verification_prompts
+from cuggino.storage import JournalFile
+
+
+class PlanBuildService:
+    """Runs the plan/build loop."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    def check(self, options: PlanBuildOptions) -> None:
+        """Check the prompts of the verifying agents, if there are any.
+
+        Raises:
+            ConfigError: a template of the project cannot be used.
+        """
+        if options.verify_after_iteration and not options.plan_only:
+            check_verification_prompts(self.services.prompts)
+
+    def run(
+        self,
+        options: PlanBuildOptions,
+        *,
+        interrupt: Observable[object] | None = None,
+        resume: JournalFile | None = None,
+        ledger: Ledger | None = None,
+    ) -> Observable[PlanBuildStreamEvent]:
+        """Run the loop. Cold; each subscription is a run with its own lock.
+
+        ::
+
+            JobsCounted [PlanBuildPhaseStarted(plan) [agent] PlanBuildSessionEnded {job} JobsCounted
+              PlanBuildIterationEnded]
+            { PlanBuildPhaseStarted(build) [agent, FileTouched, CommitSeen, SubAgentStarted, ...]
+              PlanBuildSessionEnded
+              [[PlanBuildPhaseStarted(verify) [agent]] BuildVerified] {job}
+              VerificationEnded JobsCounted [DoneFileRejected] PlanBuildIterationEnded }
+            PlanBuildEnded|
+
+            job: [PlanBuildPhaseStarted(verify) [agent]] JobVerified [JobBlocked]
+
+        A job counts as done when the verifying agent and the loop's own facts agree, whichever
+        session reports it, also one that fails or plans, or one of an earlier run that was
+        stopped before it could be verified; else it goes back with the reasons, and is blocked
+        after three failures (LOP-096, LOP-097). A failed session has `PlanBuildSessionRetry` in the
+        place of its iteration's end. The done file ends the loop when nothing contradicts it:
+        neither an open job, nor one that a building session took out of the jobs file before it was
+        verified, nor a finding (LOP-060).
+
+        `PlanBuildEnded` is the last event whatever ended the loop. What ends it as an error follows
+        it in the error channel: `QuotaExceeded`, `BudgetExceeded`, `ConfigError` (a protected
+        branch, no build prompt), and what every further session would meet too. Without it come
+        `WorkspaceLocked` and `StorageError`. An item of `interrupt`, from any thread and also for
+        those who subscribe late, ends the running session and the loop (`interrupted`).
+
+        Each run writes its journal, with which another process can go on (`resume`).
+        """
+
+        def make(run: Run) -> Flow[Story]:
+            yield from ()
+            return PlanBuildRun(run, options)
+
+        return on_loop(
+            flow(
+                lambda: framed(
+                    self.services,
+                    options,
+                    make,
+                    interrupt=interrupt,
+                    resume=resume,
+                    ledger=ledger,
+                    # Another session follows one whose program failed (LOP-064).
+                    transient=is_outage,
+                )
+            )
+        )

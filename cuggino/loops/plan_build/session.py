@@ -1,0 +1,194 @@
+"""One session of the plan/build loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from reactivex import Observable, operators as ops
+from reactivex.subject import Subject
+
+from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.config import configured_policy
+from cuggino.domain.job_verification import with_findings
+from cuggino.events import (
+    CommitSeen,
+    Event,
+    PlanBuildPhase,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    PlanBuildWarning,
+)
+from cuggino.guard.policy import Level
+from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.session import run_session, spawn_options
+from cuggino.loops.plan_build.notices import WorkNotices
+from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
+from cuggino.prompts.plan_build import PromptNotFound, PromptPhase, read_prompt
+from cuggino.stages import act
+from cuggino.storage import REQUIREMENTS_FOLDER, Session
+
+
+def phase_options(
+    phase: PromptPhase,
+    prompt: str,
+    options: PlanBuildOptions,
+    *,
+    turn: int,
+    is_guarded: bool,
+    session: Session,
+) -> SpawnOptions:
+    """Return the options of a session of the phase.
+
+    It may write the whole project but for what is protected, specifications included. Without
+    `allow_all` it may run only listed programs (LOP-112).
+    """
+    guard = None
+    if is_guarded and options.is_guarded:
+        level: Level = "roles" if options.guard == "roles" and options.allow_all else "full"
+        policy = configured_policy(options, "implementing", project=options.cwd, level=level)
+        guard = policy._replace(read_only=())
+    common = spawn_options(
+        options, phase, prompt, guard=guard, turn=turn, session=session, writes_specs=True
+    )
+    unguarded = guard is None and not options.allow_all
+    return replace(common, dangerously_skip_permissions=not unguarded)
+
+
+def phase_session(
+    phase: PromptPhase,
+    run: Run,
+    options: PlanBuildOptions,
+    *,
+    iteration: int,
+    turn: int,
+    base: str | None,
+    findings: tuple[str, ...],
+) -> Flow[None]:
+    """Run a session of the phase; without a planning prompt only warn (LOP-051).
+
+    `base` is the commit before it; `findings` are added to its prompt.
+
+    Raises:
+        ConfigError: the prompt cannot be used, or there is none where there must be.
+        QuotaExceeded, BudgetExceeded, Interrupted: as `PlanBuildSession.run`.
+    """
+    path = options.plan_prompt if phase == "plan" else options.build_prompt
+    try:
+        text = yield from ask(act(lambda: read_prompt(phase, path, options.cwd)))
+    except PromptNotFound as error:
+        if phase == "build" or options.plan_only:
+            raise
+        yield from emit(PlanBuildWarning(message=f"{error.message}\n{error.hint or ''}".strip()))
+        return
+    yield from emit(PlanBuildPhaseStarted(phase=phase, iteration=iteration))
+    spawn = phase_options(
+        phase,
+        with_findings(text or "", findings),
+        options,
+        turn=turn,
+        is_guarded=is_guarded(run.services.agent, phase),
+        session=run.session,
+    )
+    session = PlanBuildSession(
+        iteration,
+        phase,
+        run,
+        spawn,
+        commits=lambda: run.services.commits(options.cwd, base),
+    )
+    yield from forward(flow(session.run))
+
+
+class PlanBuildSession:
+    """One session, and the notices of its work."""
+
+    def __init__(
+        self,
+        iteration: int,
+        phase: PlanBuildPhase,
+        run: Run,
+        options: SpawnOptions,
+        *,
+        commits: Callable[[], Observable[list[list[str]]]],
+    ) -> None:
+        self._iteration = iteration
+        self._phase: PlanBuildPhase = phase
+        self._run = run
+        self._options = options
+        self._commits = commits
+        self._notices = WorkNotices(options.cwd)
+        self._committed: Subject[object] = Subject()
+        self._seen: set[str] = set()
+
+    def run(self) -> Flow[None]:
+        """Run the session.
+
+        Emits the events of the agent and its supervision; after them `SubAgentStarted`,
+        `SubAgentEnded`, `FileTouched` and `CommitSeen` as they are noticed, for files of the
+        requirements however they were changed (LOP-053); last `PlanBuildSessionEnded`.
+
+        Raises:
+            QuotaExceeded, BudgetExceeded: and any error that every session would meet.
+            Interrupted: a person has stopped it.
+        """
+        lane = self._run.lane
+        began = lane.now
+        known = (yield from ask(act(lambda: _requirements(self._options.cwd)))) or {}
+        report = yield from run_session(self._run, self._options, self._observed)
+        yield from forward(self._new_commits())
+        changed = yield from ask(act(lambda: _requirements(self._options.cwd)))
+        for path in sorted(
+            path for path, state in (changed or {}).items() if known.get(path) != state
+        ):
+            yield from emit(*self._notices.touched(path))
+        yield from emit(
+            PlanBuildSessionEnded(
+                iteration=self._iteration,
+                phase=self._phase,
+                outcome=report.outcome,
+                message=report.message,
+                cost_usd=report.cost_usd,
+                duration=max(0.0, (lane.now - began).total_seconds()),
+            )
+        )
+        if report.error is not None:
+            # Not an end of the session behind which a resumed run could continue.
+            raise report.error
+
+    def _observed(self, events: Observable[Event]) -> Observable[Event]:
+        commits: Observable[Event] = self._committed.pipe(
+            ops.flat_map(lambda _tick: self._new_commits())
+        )
+        return events.pipe(
+            mapcat(self._notices.notice), ops.do_action(self._look), alongside(commits)
+        )
+
+    def _look(self, _event: Event) -> None:
+        if self._notices.has_committed:
+            self._notices.has_committed = False
+            self._committed.on_next(True)
+
+    def _new_commits(self) -> Observable[Event]:
+        def told(commits: list[list[str]]) -> list[Event]:
+            new = [(commit, subject) for commit, subject in commits if commit not in self._seen]
+            self._seen.update(commit for commit, _ in new)
+            return [CommitSeen(commit_hash=commit, subject=subject) for commit, subject in new]
+
+        return self._commits().pipe(mapcat(told))
+
+
+def _requirements(project: Path) -> dict[str, tuple[int, int]]:
+    """The files of the requirements, each with its time and size; as far as they can be seen."""
+    found: dict[str, tuple[int, int]] = {}
+    for folder, _, names in os.walk(project / REQUIREMENTS_FOLDER):
+        for name in names:
+            path = Path(folder, name)
+            with suppress(OSError):
+                state = path.stat()
+                found[path.relative_to(project).as_posix()] = (state.st_mtime_ns, state.st_size)
+    return found

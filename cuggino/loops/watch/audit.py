@@ -1,0 +1,96 @@
+"""The audit agent, which looks for problems in idle time (CUG-004, CUG-120 to CUG-126)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reactivex import Observable
+
+from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.config import configured_policy
+from cuggino.errors import BudgetExceeded, CugginoError
+from cuggino.events import (
+    Event,
+    ToBeDiscussed,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditStarted,
+    WatchEvent,
+    WatchTbdItemFound,
+)
+from cuggino.loops.frame.options import WatchRunOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.session import spawn_options
+from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat, marker_tags
+from cuggino.storage import Workspace
+
+AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
+"""Which variables the template of the audit may use."""
+
+
+def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
+    """Run the audit agent; each finding is stored as it is declared.
+
+    Emits `WatchAuditStarted`, the agent's events, for every finding its marker and then
+    `WatchTbdItemFound`, and at the end `WatchAuditEnded`, or `WatchAuditFailed`: a failure of the
+    agent is no failure of the stream. A finding that is unfinished at disposal is lost. The audit
+    does not wait for a usage limit.
+
+    Errors: `BudgetExceeded`, as the budget of the whole watch is spent.
+    """
+    workspace = run.services.workspace
+
+    def store(event: Event) -> Iterable[Event]:
+        yield event
+        if isinstance(event, ToBeDiscussed):
+            filename = workspace.write_tbd_item(event.content)
+            yield WatchTbdItemFound(content=event.content, filename=filename)
+
+    def audit() -> Flow[None]:
+        yield from emit(WatchAuditStarted())
+        supervision = replace(run.supervision, wait_for_quota=False)
+        try:
+            events = supervision.session(
+                run.services.agent,
+                _session(run.services, options),
+                read=extract_markers(marker_tags(ToBeDiscussed)),
+            )
+            yield from forward(events.pipe(mapcat(store)))
+        except BudgetExceeded:
+            raise
+        except CugginoError as error:
+            yield from emit(WatchAuditFailed(message=error.message))
+            return
+        yield from emit(WatchAuditEnded())
+
+    return flow(audit)
+
+
+def _session(services: Services, options: WatchRunOptions) -> SpawnOptions:
+    workspace = services.workspace
+    tbd = os.path.relpath(workspace.tbd, options.cwd)
+    variables = {
+        "specs_path": options.specs_path,
+        "tbd_path": tbd,
+        "known": _known(workspace),
+        "memory": workspace.read_memory().strip() or "Nothing yet.",
+    }
+    guard = None
+    if is_guarded(services.agent, "audit"):
+        guard = configured_policy(options, "audit", project=options.cwd)
+    prompt = f"Audit the project against the specifications in {options.specs_path}."
+    common = spawn_options(options, "audit", prompt, guard=guard)
+    return replace(
+        common,
+        system_prompt=services.prompts.render("audit", variables),
+        env={**common.env, "CUGGINO_SPECS_PATH": options.specs_path},
+    )
+
+
+def _known(workspace: Workspace) -> str:
+    """The open findings and spec issues, a line each."""
+    lines = [f"- {issue.title}" for issue in workspace.issues()]
+    return "\n".join(lines) or "None."

@@ -1,0 +1,97 @@
+"""The journal of a watch: the outcomes of its items, and the cost of all agents."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from cuggino.domain.attempts import Attempts
+from cuggino.events import (
+    Event,
+    LoopSpecIssue,
+    LoopTerminalEvent,
+    MessageDelta,
+    PingEvent,
+    RunResumed,
+    SessionEnded,
+    SupervisionEvent,
+    UsageUpdate,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchProcessingItem,
+)
+from cuggino.operators import Recorded
+from cuggino.storage import Journal, JournalFile
+
+ITEM = "item"
+"""The name of the stage that is a run of its own, with its own journal."""
+
+
+class WatchRecording:
+    """The recorder of a watch.
+
+    A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
+    records results and costs; the rest is in their own journals.
+    """
+
+    def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
+        self._journal = journal
+        self._stage = ""
+        self.last: Any = None
+
+    def replay(self, name: str) -> Recorded | None:
+        self._stage = name
+        return None
+
+    def started(self, name: str, *, at: datetime) -> None: ...
+
+    def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
+        self.last = event
+        stage = self._stage if staged else None
+        if stage == ITEM:
+            wanted = isinstance(
+                event, SupervisionEvent | SessionEnded | UsageUpdate | LoopTerminalEvent
+            ) and not isinstance(event, RunResumed)
+        else:
+            wanted = not isinstance(event, PingEvent | MessageDelta)
+        if wanted:
+            self._journal.append(event, at=at, stage=stage)
+        return True
+
+    def finished(self, outcome: Any, *, at: datetime) -> None: ...
+
+    def failed(self, error: Exception) -> None: ...
+
+
+def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
+    """The failures of the items, as the watch that was killed had counted them."""
+    for entry in killed.entries:
+        match entry.event:
+            case WatchItemRetry(counted=True) as retry:
+                due = entry.at + timedelta(seconds=retry.retry_in)
+                attempts.restore(retry.filename, retry.attempt, due)
+            case WatchItemCompleted(filename=name) | WatchItemParked(filename=name):
+                attempts.forget(name)
+            case _:
+                pass
+
+
+def settled_run(watch: JournalFile) -> tuple[str, LoopTerminalEvent] | None:
+    """Return the item whose run had ended when the watch ended, before it was put away.
+
+    Returns its name and result; None when there is no such item, or it must be run again.
+    """
+    item, last = "", None
+    for entry in watch.entries:
+        match entry.event:
+            case WatchProcessingItem(filename=name):
+                item, last = name, last if name == item else None
+            case LoopTerminalEvent() as end:
+                last = end
+            case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
+                item, last = "", None
+            case _:
+                pass
+    return None if last is None or isinstance(last, LoopSpecIssue) else (item, last)

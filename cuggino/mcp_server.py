@@ -1,0 +1,243 @@
+"""The deliverable tools as an MCP server, started by an agent's program (AUT-110, AUT-118)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cuggino.domain.deliverable_tools import (
+    LISTED,
+    SERVER_NAME,
+    TOOLS,
+    ToolName,
+    ToolResult,
+    tool_named,
+)
+from cuggino.domain.deliverables import STATUSES
+from cuggino.errors import ConfigError, CugginoError
+from cuggino.storage import DeliverableStore, VerifiedFile
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+SERVER_VERSION = "1.0.0"
+
+Call = Callable[[str, Mapping[str, object]], Mapping[str, object]]
+"""Calls a tool with an input and returns the answer, an object. Several threads may call it."""
+
+_ID = {"type": "string", "description": "The deliverable's id, such as DL-001"}
+
+
+class _Tool(NamedTuple):
+    description: str
+    properties: Mapping[str, object]
+    required: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        schema = {"type": "object", "properties": dict(self.properties)}
+        return schema | ({"required": list(self.required)} if self.required else {})
+
+
+_TOOLS: Mapping[ToolName, _Tool] = MappingProxyType(
+    {
+        "create_deliverable": _Tool(
+            "Add deliverables to the project, all of the call or none. They begin as pending.",
+            {
+                "deliverables": {
+                    "type": "array",
+                    "description": "The new deliverables, in order of priority; at least one",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "id": {
+                                "type": "string",
+                                "description": "An id that no other has, such as DL-001",
+                            },
+                            "description": {
+                                "type": "string",
+                                "description": "What a user of the project will have",
+                            },
+                            "acceptanceCriteria": {
+                                "type": "array",
+                                "items": {"type": "string"},
+                                "description": "Steps by which anybody can check it; at least one",
+                            },
+                        },
+                        "required": ["id", "description", "acceptanceCriteria"],
+                    },
+                }
+            },
+            ("deliverables",),
+        ),
+        "set_deliverable_status": _Tool(
+            "Say how far a deliverable is. passed: every acceptance criterion was checked and is "
+            "met. blocked: it needs what is out of your reach (credentials, a service that is "
+            "down, hardware, the network), never another deliverable. pending: to be done (again).",
+            {"deliverableId": _ID, "status": {"type": "string", "enum": list(STATUSES)}},
+            ("deliverableId", "status"),
+        ),
+        "list": _Tool(
+            "List deliverables in the order of their creation, without deprecated ones.",
+            {
+                "filter": {
+                    "type": "object",
+                    "properties": {
+                        "status": {"type": "string", "enum": list(STATUSES)},
+                        "verified": {"type": "boolean"},
+                    },
+                    "description": "Only those with this status, only (un)verified ones",
+                },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "default": LISTED,
+                    "description": f"How many to give at most; {LISTED} unless given",
+                },
+            },
+        ),
+        "verify": _Tool(
+            "Note that a deliverable was looked at again and that its status is right.",
+            {"deliverableId": _ID},
+            ("deliverableId",),
+        ),
+        "deprecate": _Tool(
+            "Note that the specification no longer asks for a deliverable; it is kept on record.",
+            {"deliverableId": _ID},
+            ("deliverableId",),
+        ),
+    }
+)
+
+
+def serve_deliverables(
+    project: Path,
+    *,
+    tools: Iterable[str],
+    verified: Path | None = None,
+    strict_transitions: bool = False,
+) -> None:
+    """Serve the deliverable tools of a project until standard input ends.
+
+    Args:
+        project: the folder whose `.autonoe/status.json` is kept.
+        tools: the names of the tools to offer.
+        verified: the file with the verified deliverables, for the tool `verify`.
+        strict_transitions: refuse to block a passed deliverable.
+
+    Raises:
+        ConfigError: a tool is unknown, none is named, or the extra `deliver` is not installed.
+    """
+    offered = _offered(tools)
+    store = DeliverableStore(project.resolve())
+    kept = VerifiedFile(verified.resolve()) if verified is not None else None
+
+    def call(tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
+        called = store.call(
+            tool, given, now=datetime.now(UTC), strict=strict_transitions, verified=kept
+        )
+        return answer_with_warnings(called.result, called.warnings)
+
+    serve(call, tools=offered)
+
+
+def answer_with_warnings(result: ToolResult, warnings: Iterable[str]) -> dict[str, object]:
+    """Return the answer for the agent, with the problems of the file."""
+    told = list(warnings)
+    return result.as_json() | ({"warnings": told} if told else {})
+
+
+def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
+    """Serve the tools over standard input and output until the input ends.
+
+    Calls run on threads, several at a time; all of them end before this returns. Every call is
+    answered by one text with a JSON object, even for invalid input.
+
+    Raises:
+        ConfigError: the MCP library is not installed.
+    """
+    try:
+        from mcp.server.stdio import stdio_server
+    except ImportError as error:
+        raise ConfigError(
+            "the deliverable tools need the MCP library, which is not installed",
+            hint="pip install 'cuggino[deliver]'",
+        ) from error
+    server = make_server(call, tools=tools)
+
+    async def until_input_ends() -> None:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+    asyncio.run(until_input_ends())
+
+
+def make_server(call: Call, *, tools: Iterable[ToolName]) -> Server[Any]:
+    """Return the server, not yet serving; requires the MCP library."""
+    from mcp import types
+    from mcp.server.lowlevel import Server
+
+    offered = tuple(dict.fromkeys(tools))
+
+    async def list_tools(context: object, params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=name,
+                    description=_TOOLS[name].description,
+                    input_schema=_TOOLS[name].schema,
+                )
+                for name in offered
+            ]
+        )
+
+    async def call_tool(context: object, params: types.CallToolRequestParams) -> Any:
+        text = await asyncio.to_thread(_answer, call, offered, params.name, params.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+    return Server(
+        SERVER_NAME, version=SERVER_VERSION, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+def _answer(
+    call: Call, offered: tuple[ToolName, ...], name: str, given: Mapping[str, object]
+) -> str:
+    """Return the text of the answer; every failure is an answer too."""
+    answer: Mapping[str, object]
+    if tool_named(name) not in offered:
+        known = ", ".join(offered)
+        answer = _failure(f'There is no tool "{name}" here. There are: {known}', "UNKNOWN_TOOL")
+    else:
+        try:
+            answer = call(name, given)
+        except CugginoError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            answer = _failure(f"Nothing was changed: {error.message}{hint}", "STORAGE_ERROR")
+        except Exception as error:  # the agent goes on, whatever it was
+            answer = _failure(f"Internal error: {type(error).__name__}: {error}", "INTERNAL_ERROR")
+    text = json.dumps(answer, ensure_ascii=False)
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def _failure(message: str, error: str) -> dict[str, object]:
+    return {"success": False, "message": message, "error": error}
+
+
+def _offered(names: Iterable[str]) -> list[ToolName]:
+    offered = []
+    for name in names:
+        tool = tool_named(name)
+        if tool is None:
+            raise ConfigError(f'no tool "{name}"; there are: {", ".join(TOOLS)}')
+        offered.append(tool)
+    if not offered:
+        raise ConfigError(f"name at least one of {', '.join(TOOLS)}")
+    return offered

@@ -1,0 +1,9 @@
+"""Markers in an agent's text: `extract_markers` turns them into events.
+
+`code_regions` finds Markdown code, in which tags are text; `pairs` matches opening and closing
+tags; `open_tags` and `draft` do both for a message that is still being written.
+"""
+
+from cuggino.operators.markers.extract_markers import MarkerTags, extract_markers, marker_tags
+
+__all__ = ["MarkerTags", "extract_markers", "marker_tags"]

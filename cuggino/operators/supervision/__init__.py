@@ -1,0 +1,25 @@
+"""Limits and retries around agent sessions.
+
+Each operator takes the stream of one agent's events and may be used alone. Together they are
+composed from the inside out: `idle_timeout` and `stage_timeout`, `retry_session`,
+`wait_for_quota`, `within_budget`. Pauses of an outer one are then no silence to an inner one.
+"""
+
+from cuggino.operators.supervision.budget import Ledger, within_budget
+from cuggino.operators.supervision.liveness import Remedies, idle_timeout, stage_timeout
+from cuggino.operators.supervision.quota import QuotaGate, wait_for_quota
+from cuggino.operators.supervision.retry import RETRIES, is_outage, is_transient, retry_session
+
+__all__ = [
+    "RETRIES",
+    "Ledger",
+    "QuotaGate",
+    "Remedies",
+    "idle_timeout",
+    "is_outage",
+    "is_transient",
+    "retry_session",
+    "stage_timeout",
+    "wait_for_quota",
+    "within_budget",
+]

@@ -1,0 +1,473 @@
+"""`idle_timeout` and `stage_timeout`: nudge an agent that hangs, then replace it, then fail."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Any, Generic, TypeAlias, TypeVar, assert_never
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+
+from cuggino.errors import AgentStalled
+from cuggino.events import (
+    AgentFellBack,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    QuotaWaiting,
+    SessionEnded,
+    SupervisionEvent,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.operators.scheduler import serial
+
+T = TypeVar("T")
+
+Instead: TypeAlias = Callable[[AgentStalled], Observable[Any]]
+"""Makes the replacement of an agent that hangs: a stream of events like the agent's.
+
+`Any`, so that the operators accept a stream of any type within a `pipe`.
+"""
+
+
+@dataclass(slots=True)
+class Remedies:
+    """What has been tried with an agent that hangs: one nudge and one replacement at most.
+
+    Nothing restores a remedy, so a stage always ends. Operators that share one object share the
+    remedies; make one for each run of a stage.
+    """
+
+    nudged: bool = False
+    replaced: bool = False
+    since: datetime | None = None
+    """When the last remedy was taken, by the scheduler's clock."""
+
+    def __str__(self) -> str:
+        """Name what was tried, for a sentence; empty if nothing was."""
+        tried = ["a nudge"] * self.nudged + ["a fresh agent"] * self.replaced
+        return " and ".join(tried)
+
+
+def idle_timeout(
+    *,
+    idle: float | None,
+    tool: float | None = None,
+    nudge: Instead | None = None,
+    replace: Instead | None = None,
+    remedies: Remedies | None = None,
+) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
+    """Nudge a silent agent, then replace it, then fail; each step is an event.
+
+    ::
+
+        source:             a----                     idle=5
+        nudge(error):            b----
+        replace(error):               c----
+        idle_timeout:       a----(Nb)----(Rc)----#    N: AgentNudged, R: AgentReplaced
+
+    Silence is the time since the last event of the agent (a `PingEvent` counts), or since it was
+    subscribed. It may last `idle` seconds, or `tool` seconds while a tool is running (None:
+    indefinitely): a test run of twenty minutes that prints nothing is healthy. A tool runs from its
+    `ToolCall` to the `ToolResult` with its id. An event at the very instant of the timeout counts.
+
+    1. With `nudge`: the agent is released, `AgentNudged` emitted, and `nudge(error)` subscribed,
+       which resumes the session. Without it this step is skipped.
+    2. Silent again: the agent is released, `AgentReplaced` emitted, and `replace(error)`
+       subscribed, by default the source again.
+    3. Silent again: the agent is released, and the stream fails with `AgentStalled`.
+
+    Each remedy is taken once per subscription; operators with the same `remedies`
+    (`stage_timeout`) share them. Exceptions of `nudge` and `replace` are the stream's error.
+
+    Put it next to the agent, inside `retry_session` and `wait_for_quota`, whose pauses would count
+    as silence. With `idle=None` the source itself is returned. Raises ValueError for a limit that
+    is not positive. (RxPY's `timeout` knows one limit and no remedy, and releases the source after
+    its replacement has begun.)
+    """
+    _check_limit("idle", idle)
+    _check_limit("tool", tool)
+    answer = _Answer(nudge, replace, remedies)
+
+    def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
+        if idle is None:
+            return source
+        silence = timedelta(seconds=idle)
+        in_tool = None if tool is None else timedelta(seconds=tool)
+
+        def subscribe(
+            observer: abc.ObserverBase[T | SupervisionEvent],
+            scheduler: abc.SchedulerBase | None = None,
+        ) -> abc.DisposableBase:
+            lane = serial(scheduler)
+            return _Silence(source, observer, lane, answer, silence, in_tool).begin()
+
+        return Observable(subscribe)
+
+    return operator
+
+
+def stage_timeout(
+    seconds: float | None,
+    *,
+    nudge: Instead | None = None,
+    replace: Instead | None = None,
+    remedies: Remedies | None = None,
+) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
+    """Limit the time of a stage, busy or not, with the steps of `idle_timeout`.
+
+    ::
+
+        source:             a-a-a               seconds=5
+        replace(error):          b-b-b
+        stage_timeout:      a-a-a(Rb)-b-b#      R: AgentReplaced
+
+    `AgentNudged` and `nudge(error)` if given; then `AgentReplaced` (`idle` is None) and
+    `replace(error)`, by default the source again; then the stream fails with `AgentStalled`. Each
+    remedy has the full time again. A stage that completes at the very instant of the timeout is in
+    time.
+
+    A stage with both operators gives both the same `remedies`: it is nudged once and replaced
+    once in all, and a remedy of `idle_timeout` restarts the time of the stage. `idle_timeout`
+    comes first and supervises the source; what `nudge` and `replace` return here is supervised by
+    this operator alone, unless the caller puts `idle_timeout` around it::
+
+        def watched(agent):
+            return agent.pipe(idle_timeout(idle=900, tool=7200, remedies=remedies))
+
+        watched(agent).pipe(
+            stage_timeout(3600, nudge=lambda error: watched(resume(error)), remedies=remedies)
+        )
+
+    With `seconds=None` the source itself is returned. Raises ValueError for a time that is not
+    positive. (RxPY's `timeout` limits the time between events.)
+    """
+    _check_limit("seconds", seconds)
+    answer = _Answer(nudge, replace, remedies)
+
+    def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
+        if seconds is None:
+            return source
+        time = timedelta(seconds=seconds)
+
+        def subscribe(
+            observer: abc.ObserverBase[T | SupervisionEvent],
+            scheduler: abc.SchedulerBase | None = None,
+        ) -> abc.DisposableBase:
+            return _StageTime(source, observer, serial(scheduler), answer, time).begin()
+
+        return Observable(subscribe)
+
+    return operator
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    nudge: Instead | None
+    replace: Instead | None
+    remedies: Remedies | None
+
+
+class _Ladder(ABC, Generic[T]):
+    """One subscription of an operator that supervises an agent: nudge, replace, fail.
+
+    At most one timer is pending. An event only records its time; the timer, when due, checks
+    whether the deadline has moved and waits for the rest. Before it acts it lets the scheduler
+    run what is already queued: an event of the same instant counts.
+    """
+
+    def __init__(
+        self,
+        source: Observable[T],
+        observer: abc.ObserverBase[T | SupervisionEvent],
+        lane: abc.SchedulerBase,
+        answer: _Answer,
+    ) -> None:
+        self._source = source
+        self._observer = observer
+        self._lane = lane
+        self._nudge = answer.nudge
+        self._replace = answer.replace
+        self._remedies = Remedies() if answer.remedies is None else answer.remedies
+        self._tools = _RunningTools()
+        self._began = self._heard = lane.now
+        self._agent = SerialDisposable()
+        self._timer = SerialDisposable()
+        self._due: datetime | None = None
+        self._closed = False
+
+    @abstractmethod
+    def _deadline(self) -> datetime | None:
+        """Return when the agent is given up if nothing changes; None for never."""
+
+    @abstractmethod
+    def _describe(self, now: datetime) -> tuple[str, str, float | None]:
+        """Return the problem, the setting behind it, and the `idle` of `AgentReplaced`."""
+
+    def begin(self) -> abc.DisposableBase:
+        self._run(self._source)
+        return Disposable(self.dispose)
+
+    def dispose(self) -> None:
+        self._closed = True
+        self._timer.dispose()
+        self._agent.dispose()
+
+    def _run(self, agent: Observable[T]) -> None:
+        self._tools.clear()
+        self._began = self._heard = self._lane.now
+        self._arm()
+        # One that ends within `subscribe` has closed the slot, which then disposes what it gets.
+        self._agent.disposable = agent.subscribe(
+            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
+        )
+
+    def _on_next(self, event: T) -> None:
+        if self._closed:
+            return
+        self._heard = self._lane.now
+        if self._tools.see(event):
+            self._arm()
+        self._send(event)
+
+    def _send(self, event: T | SupervisionEvent) -> None:
+        try:
+            self._observer.on_next(event)
+        except Exception as error:
+            self._on_error(error)
+
+    def _on_error(self, error: Exception) -> None:
+        if not self._closed:
+            self.dispose()
+            self._observer.on_error(error)
+
+    def _on_completed(self) -> None:
+        if not self._closed:
+            self.dispose()
+            self._observer.on_completed()
+
+    def _arm(self) -> None:
+        """Ensure that a timer is pending that is not later than the deadline."""
+        deadline = self._deadline()
+        if deadline is None or (self._due is not None and self._due <= deadline):
+            return
+        self._due = deadline
+        self._timer.disposable = self._lane.schedule_absolute(deadline, self._look)
+
+    def _is_over(self, now: datetime) -> bool:
+        deadline = self._deadline()
+        return deadline is not None and deadline <= now
+
+    def _look(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
+        if self._is_over(self._lane.now):
+            # One more hop: events that wait on the lane are older than this verdict.
+            self._timer.disposable = self._lane.schedule(self._judge)
+        else:
+            self._judge(_scheduler)
+
+    def _judge(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
+        self._due = None
+        now = self._lane.now
+        if self._is_over(now):
+            self._climb(now)
+        else:
+            self._arm()
+
+    def _climb(self, now: datetime) -> None:
+        what, setting, idle = self._describe(now)
+        names = self._tools.names
+        tried = str(self._remedies)
+        error = AgentStalled(
+            f"{what} ({_running(names)})" + (f", again after {tried}" if tried else ""),
+            hint=(
+                f"raise {setting} in .cuggino.json if the work needs longer (the limits, in "
+                "seconds: idleTimeout, toolTimeout while a tool runs, stageTimeout)"
+            ),
+        )
+        tool = names[0] if names else None
+        if self._nudge is not None and not self._remedies.nudged:
+            self._remedies.nudged = True
+            self._instead(AgentNudged(idle=idle, tool=tool), self._nudge, error)
+        elif not self._remedies.replaced:
+            self._remedies.replaced = True
+            again = self._replace or (lambda _error: self._source)
+            self._instead(AgentReplaced(idle=idle, tool=tool), again, error)
+        else:
+            self._on_error(error)
+
+    def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
+        """Release the agent, report the step, run the replacement."""
+        # The slot is emptied, not disposed: the agent is gone when this returns.
+        self._agent.disposable = None
+        self._send(step)
+        if self._closed:
+            return
+        try:
+            agent = instead(error)
+        except Exception as failure:
+            self._on_error(failure)
+            return
+        self._remedies.since = self._lane.now
+        self._run(agent)
+
+
+class _Silence(_Ladder[T]):
+    def __init__(
+        self,
+        source: Observable[T],
+        observer: abc.ObserverBase[T | SupervisionEvent],
+        lane: abc.SchedulerBase,
+        answer: _Answer,
+        idle: timedelta,
+        tool: timedelta | None,
+    ) -> None:
+        super().__init__(source, observer, lane, answer)
+        self._idle = idle
+        self._tool = tool
+
+    def _deadline(self) -> datetime | None:
+        limit = self._tool if self._tools else self._idle
+        return None if limit is None else self._heard + limit
+
+    def _describe(self, now: datetime) -> tuple[str, str, float]:
+        silent = (now - self._heard).total_seconds()
+        setting = "toolTimeout" if self._tools else "idleTimeout"
+        return f"the agent was silent for {_in_words(silent)}", setting, silent
+
+
+class _StageTime(_Ladder[T]):
+    def __init__(
+        self,
+        source: Observable[T],
+        observer: abc.ObserverBase[T | SupervisionEvent],
+        lane: abc.SchedulerBase,
+        answer: _Answer,
+        time: timedelta,
+    ) -> None:
+        super().__init__(source, observer, lane, answer)
+        self._time = time
+
+    def _deadline(self) -> datetime:
+        return self._full_time_since() + self._time
+
+    def _full_time_since(self) -> datetime:
+        """Return when this agent began, or `idle_timeout` took a remedy."""
+        since = self._remedies.since
+        return self._began if since is None else max(self._began, since)
+
+    def _describe(self, now: datetime) -> tuple[str, str, None]:
+        took = (now - self._full_time_since()).total_seconds()
+        return f"the agent was not done after {_in_words(took)}", "stageTimeout", None
+
+
+_SESSION_OVER = (
+    *(SessionEnded, AgentRetry, QuotaWaiting),
+    *(AgentNudged, AgentReplaced, AgentFellBack),
+)
+"""After these no earlier tool is running: the session ended, or another operator ended it."""
+
+
+class _Kind(Enum):
+    CALL = auto()
+    RESULT = auto()
+    SESSION_OVER = auto()
+    OTHER = auto()
+
+
+_kinds: dict[type[Any], _Kind] = {}
+"""A cache: `isinstance` with a pydantic model is slow, and streams are long."""
+
+
+def _kind_of(event: Any) -> _Kind:
+    cls = type(event)
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = _kind_by_base(cls)
+    return kind
+
+
+def _kind_by_base(cls: type[Any]) -> _Kind:
+    if issubclass(cls, ToolCall):
+        return _Kind.CALL
+    if issubclass(cls, ToolResult):
+        return _Kind.RESULT
+    return _Kind.SESSION_OVER if issubclass(cls, _SESSION_OVER) else _Kind.OTHER
+
+
+class _RunningTools:
+    """The running tools of an agent; several may run at once.
+
+    A call without an id runs until a result arrives that belongs to no known call. A result
+    without a call changes nothing. The end of a session ends its tools.
+    """
+
+    __slots__ = ("_by_id", "_without_id")
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, str] = {}
+        self._without_id: list[str] = []
+
+    def see(self, event: Any) -> bool:
+        """Record an event; return True if it may have changed what runs."""
+        match _kind_of(event):
+            case _Kind.OTHER:
+                return False
+            case _Kind.CALL:
+                self._called(event)
+            case _Kind.RESULT:
+                if self._by_id.pop(event.name, None) is None and self._without_id:
+                    self._without_id.pop(0)
+            case _Kind.SESSION_OVER:
+                self.clear()
+            case never:
+                assert_never(never)
+        return True
+
+    def _called(self, call: ToolCall) -> None:
+        if call.id:
+            self._by_id[call.id] = call.name
+        else:
+            self._without_id.append(call.name)
+
+    def clear(self) -> None:
+        self._by_id.clear()
+        self._without_id.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id or self._without_id)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The running tools in the order of their calls, those without an id last."""
+        return (*self._by_id.values(), *self._without_id)
+
+
+def _running(names: tuple[str, ...]) -> str:
+    match len(names):
+        case 0:
+            return "no tool was running"
+        case 1:
+            return f"{names[0]} was running"
+        case 2:
+            return f"{names[0]} and {names[1]} were running"
+        case many:
+            return f"{names[0]} and {many - 1} other tools were running"
+
+
+def _in_words(seconds: float) -> str:
+    """Format a duration for a sentence: `90 s`, `15 min`, `2 h`."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:.3g} h"
+
+
+def _check_limit(name: str, seconds: float | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")

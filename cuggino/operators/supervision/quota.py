@@ -1,0 +1,230 @@
+"""`wait_for_quota`: wait out a usage limit. `QuotaGate`: one limit shared by several streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from datetime import datetime, timedelta
+from typing import TypeVar, cast
+
+from reactivex import Observable, abc, operators as ops
+
+from cuggino.domain.quota import QUOTA_SCHEDULE
+from cuggino.errors import LoopError, QuotaExceeded
+from cuggino.events import (
+    AgentFellBack,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    SessionEnded,
+    SupervisionEvent,
+)
+from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.scheduler import serial
+
+T = TypeVar("T")
+
+WEEK = 7 * 86_400.0
+_MOMENT = 0.001
+"""Remaining seconds that count as none: the rounding error of timers."""
+_DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
+
+
+class QuotaGate:
+    """The usage limit in force, if any, for all streams that share the gate.
+
+    An audit agent must not burn what the loop waits for. All its streams run on one scheduler,
+    whose times are passed as arguments.
+    """
+
+    def __init__(self) -> None:
+        self.resets_at: datetime | None = None
+        """When the limit is lifted, as reported by an agent; None when open or unknown."""
+        self.message = ""
+        """The agent's message about the limit."""
+        self._until: datetime | None = None
+        self._reported: datetime | None = None
+        self._pauses = 0
+        self._accounts: dict[Hashable, QuotaGate] = {}
+
+    def of(self, account: Hashable | None) -> QuotaGate:
+        """Return the gate of an account, whose limits bind nobody else; None: this gate."""
+        return self if account is None else self._accounts.setdefault(account, QuotaGate())
+
+    def remaining(self, now: datetime, *, margin: float = 0.0) -> float:
+        """Return the seconds until the limit is lifted, 0 when none is in force.
+
+        `margin` seconds are added to a time that an agent reported, not to an estimated one.
+        """
+        if self._until is None:
+            return 0.0
+        later = margin if self.resets_at is not None else 0.0
+        return max(0.0, (self._until - now).total_seconds() + later)
+
+    def close(
+        self,
+        until: datetime,
+        *,
+        now: datetime,
+        resets_at: datetime | None = None,
+        message: str = "",
+    ) -> None:
+        """Close the gate until then.
+
+        Of two limits in force the later one counts, but a time that an agent reported
+        (`resets_at`) takes precedence over an estimate.
+        """
+        if self.remaining(now) > 0 and self._until is not None:
+            reported, known = resets_at is not None, self.resets_at is not None
+            if (known and not reported) or (known == reported and self._until > until):
+                return
+        self._until, self.resets_at, self.message = until, resets_at, message
+        self._reported = resets_at or self._reported
+
+    def open(self) -> None:
+        """Open the gate after an agent was served, and reset the backoff."""
+        self.pass_by()
+        self._reported, self._pauses = None, 0
+
+    def pass_by(self) -> None:
+        """Open the gate for another agent, which the limit does not bind; keep the backoff."""
+        self._until, self.resets_at, self.message = None, None, ""
+
+    def met(self, *, now: datetime, resets_at: datetime | None = None, message: str = "") -> bool:
+        """Close the gate until the limit is lifted; return False when waiting is pointless.
+
+        A limit whose end is unknown or past closes the gate for the next delay of
+        `QUOTA_SCHEDULE`, unless a limit is in force already. When the schedule is exhausted the
+        gate stays as it is until a success opens it.
+        """
+        if resets_at is not None and resets_at > now and not self._is_stale(resets_at, message):
+            self.close(resets_at, now=now, resets_at=resets_at, message=message)
+            return True
+        if self.remaining(now) > 0:
+            return True
+        delay = QUOTA_SCHEDULE.delay(self._pauses)
+        if delay is None:
+            return False
+        self._pauses += 1
+        self.close(now + timedelta(seconds=delay), now=now, message=message)
+        return True
+
+    def _is_stale(self, resets_at: datetime, message: str) -> bool:
+        """Recognize `resets 3pm`, repeated a minute after 3 pm: not tomorrow's (AUT-080)."""
+        if self._reported is None or not message or message != self.message:
+            return False
+        return abs(resets_at - self._reported - _DAY) <= _HOUR
+
+    def _notice(self, event: object, now: datetime) -> None:
+        match event:
+            case RateLimited(status="rejected"):
+                self.met(now=now, resets_at=event.resets_at, message=event.limit or "")
+            case SessionEnded(outcome="completed"):
+                self.open()
+            case AgentFellBack():
+                self.pass_by()
+            case _:
+                pass
+
+
+def wait_for_quota(
+    *,
+    gate: QuotaGate | None = None,
+    wait: bool = True,
+    margin: float = 60.0,
+    every: float = 60.0,
+    longest: float = WEEK,
+    again: Callable[[QuotaExceeded], Observable[T]] | None = None,
+) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
+    """Wait until a usage limit is lifted, then continue with `again(error)` or the source.
+
+    ::
+
+        source:             -a#                     # is QuotaExceeded, lifted in a minute
+        again(error):       a|
+        wait_for_quota:     -aW 59s W 59s (La)|     W: QuotaWaiting, L: QuotaLifted
+
+    On `QuotaExceeded`, or a `LoopError` caused by one, the source is released and the gate
+    closed. `QuotaWaiting` is emitted at once and then every `every` seconds, with the seconds
+    that remain, until the reset plus `margin` seconds; then `QuotaLifted`. A limit with an unknown
+    end is waited for with the delays of `QUOTA_SCHEDULE`. When those are exhausted, when a known
+    end is more than `longest` seconds away, or without `wait`, the error passes on.
+
+    The `gate` (by default one for each subscription) is also closed by a rejected `RateLimited`,
+    and opened by a session that completes or by another agent taking over (`AgentFellBack`). A
+    subscription to a closed gate waits in the same way before it subscribes the source; without
+    `wait` it fails with `QuotaExceeded`. A change of the gate during a wait counts from the next
+    tick on.
+    """
+    if every <= 0:
+        raise ValueError(f"every must be positive, not {every}")
+
+    def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
+        def subscribe(
+            observer: abc.ObserverBase[T | SupervisionEvent],
+            scheduler: abc.SchedulerBase | None = None,
+        ) -> abc.DisposableBase:
+            shared, lane = gate if gate is not None else QuotaGate(), serial(scheduler)
+
+            def attempt(stream: Observable[T]) -> Flow[None]:
+                """Forward one session and keep the gate informed."""
+                outcome = "completed"
+
+                def notice(event: object) -> None:
+                    nonlocal outcome
+                    outcome = event.outcome if isinstance(event, SessionEnded) else outcome
+                    shared._notice(event, lane.now)
+
+                yield from forward(stream.pipe(ops.do_action(notice)))
+                if outcome == "completed":
+                    shared.open()
+
+            def waiting(error: Exception) -> Flow[None]:
+                """Wait until the gate is open; raise `error` where that takes too long."""
+                began, accepted = lane.now, cast("datetime | None", None)
+                while True:
+                    now = lane.now
+                    # A reset time is judged when it is new, not when the clock was changed.
+                    is_new, accepted = shared.resets_at != accepted, shared.resets_at
+                    too_long = is_new and accepted is not None and shared.remaining(now) > longest
+                    if too_long or not wait:
+                        raise error
+                    left = shared.remaining(now, margin=margin)
+                    if left < _MOMENT:
+                        break
+                    reset, message = shared.resets_at, shared.message
+                    yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
+                    yield from pause(min(every, left))
+                yield from emit(QuotaLifted(waited=max(0.0, (lane.now - began).total_seconds())))
+
+            def story() -> Flow[None]:
+                stream = source
+                if shared.remaining(lane.now, margin=margin if wait else 0.0) >= _MOMENT:
+                    detail = f": {shared.message}" if shared.message else ""
+                    text = f"a usage limit is in force{detail}"
+                    yield from waiting(QuotaExceeded(text, resets_at=shared.resets_at))
+                while True:
+                    try:
+                        yield from attempt(stream)
+                        return
+                    except Exception as error:
+                        limit = _limit_of(error)
+                        if limit is None or not shared.met(
+                            now=lane.now, resets_at=limit.resets_at, message=limit.message
+                        ):
+                            raise
+                        failure = error
+                    yield from waiting(failure)
+                    stream = again(limit) if again is not None else source
+
+            return flow(story).subscribe(observer, scheduler=lane)
+
+        return Observable(subscribe)
+
+    return operator
+
+
+def _limit_of(error: BaseException | None) -> QuotaExceeded | None:
+    while isinstance(error, LoopError):
+        error = error.cause
+    return error if isinstance(error, QuotaExceeded) else None

@@ -1,0 +1,107 @@
+"""`retry_session`: restart an agent after a transient failure."""
+
+from __future__ import annotations
+
+import itertools
+import random as chance
+from collections.abc import Callable
+from typing import TypeVar
+
+from reactivex import Observable
+
+from cuggino.domain.schedule import Schedule
+from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
+from cuggino.events import AgentRetry
+from cuggino.operators.flow import Flow, emit, flow, forward, pause
+
+T = TypeVar("T")
+
+RETRIES = Schedule.exponential("5s").jittered().capped("5m").times(3)
+"""The default schedule of `retry_session`."""
+
+_TRANSIENT: frozenset[AgentFailure] = frozenset(
+    {"connection", "crash", "overloaded", "rate_limit", "server", "unknown"}
+)
+_OUTAGES: frozenset[AgentFailure] = frozenset({"connection", "overloaded", "rate_limit", "server"})
+
+
+def is_transient(error: Exception) -> bool:
+    """Return True for a failure that may be gone when the agent is started again.
+
+    These are `AgentFailed` with the reasons `connection`, `overloaded`, `server` (5xx),
+    `rate_limit` (too many requests at once; a usage limit is `QuotaExceeded`), `crash` (the
+    program ended without a result) and `unknown` (no recognized reason: a few retries cost less
+    than a lost night). The cause of a `LoopError` decides for it.
+
+    Everything else is permanent (`auth`, `billing`, `bad_request`, `prompt_too_long`, no agent),
+    a decision (`aborted`, `max_turns`, a budget), or has an operator of its own
+    (`QuotaExceeded`, `AgentStalled`).
+    """
+    match error:
+        case AgentFailed(reason=reason):
+            return reason in _TRANSIENT
+        case LoopError(cause=CugginoError() as cause):
+            return is_transient(cause)
+        case _:
+            return False
+
+
+def is_outage(error: Exception) -> bool:
+    """Return True for a transient failure of the service or the network, not of the program."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, AgentFailed) and cause.reason in _OUTAGES
+
+
+def retry_session(
+    schedule: Schedule = RETRIES,
+    *,
+    transient: Callable[[Exception], bool] = is_transient,
+    again: Callable[[Exception], Observable[T]] | None = None,
+    random: Callable[[], float] = chance.random,
+) -> Callable[[Observable[T]], Observable[T | AgentRetry]]:
+    """Restart the source after a transient failure, with the delays of the schedule.
+
+    ::
+
+        source:             a--#                    # is transient
+        again(error):               -b|
+        retry_session:      a--R 4s -b|             R = AgentRetry(retry_in=5.0, ...)
+
+    The failed source is released, then `AgentRetry` is emitted, then `again(error)`, or the source
+    itself, is subscribed after the delay. `random` returns numbers from 0 to 1 for the jitter.
+
+    Errors: a failure that is not `transient`, at once and without an event; the last failure when
+    the schedule is exhausted; whatever `transient` or `again` raise. Each subscription counts its
+    own retries. (RxPY's `retry` neither waits nor asks which error it was.)
+    """
+
+    def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
+        def story() -> Flow[None]:
+            attempt = source
+            for retries in itertools.count():
+                try:
+                    yield from forward(attempt)
+                    return
+                except Exception as error:
+                    delay = schedule.delay(retries, random=random) if transient(error) else None
+                    if delay is None:
+                        raise
+                    failure = error
+                yield from emit(_announcement(failure, schedule, retries + 1, delay))
+                yield from pause(delay)
+                attempt = again(failure) if again is not None else source
+
+        return flow(story)
+
+    return operator
+
+
+def _announcement(error: Exception, schedule: Schedule, attempt: int, delay: float) -> AgentRetry:
+    cause = error.cause if isinstance(error, LoopError) and error.cause else error
+    return AgentRetry(
+        reason=cause.reason if isinstance(cause, AgentFailed) else type(cause).__name__,
+        message=str(cause),
+        attempt=attempt,
+        max_retries=schedule.count or 0,
+        retry_in=delay,
+    )

@@ -1,0 +1,225 @@
+"""Listing the runs of a project by their journals, with the state of each."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import reactivex
+from reactivex import Observable
+
+from cuggino.errors import RunNotFound, StorageError
+from cuggino.events import RunContinued, RunResumed, RunStarted, RunState
+from cuggino.storage import LockOwner, Workspace
+from cuggino.storage.journal import (
+    COUNTED,
+    DELIVERED,
+    Delivery,
+    JournalFile,
+    fold_delivery,
+    list_journals,
+    read_journal,
+    run_totals,
+)
+
+RunStatus: TypeAlias = RunState | Literal["running", "killed"]
+"""The state of a run: how it ended, or, without an end, `running` or `killed`."""
+
+_SHORTEST_ID = 8
+_NAMED = 5
+"""Runs that an error about an ambiguous id names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """A run read from its journal."""
+
+    path: Path
+    short_id: str
+    """The shortest unique prefix of its id."""
+    journal: JournalFile
+    """Only the entries that its totals, state and deliverables depend on."""
+    state: RunStatus
+
+    @property
+    def id(self) -> str:
+        """The run's full id."""
+        return self.path.stem
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a new process can resume the run; never while one is working on it.
+
+        A watch that ended is not resumed: a new watch picks up where it stopped.
+        """
+        if self.journal.started.kind == "watch":
+            return self.state == "killed"
+        return self.journal.resumable and self.state != "running"
+
+    @property
+    def resume_command(self) -> str | None:
+        """The command line that resumes the run; None if it cannot be resumed."""
+        started = self.journal.started
+        if not self.resumable:
+            return None
+        if started.kind == "watch" or started.item is not None:
+            return "cuggino watch"
+        return f"cuggino {started.kind} --resume {self.short_id}"
+
+    @property
+    def totals(self) -> RunResumed:
+        """Duration, cost and counts of the whole run."""
+        return run_totals(self.journal)
+
+    @property
+    def message(self) -> str:
+        """The error that ended the run, or ""."""
+        if self.journal.ended is not None and self.journal.ended.message:
+            return self.journal.ended.message
+        delivery = self.delivery
+        return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """Sessions and deliverables of a run of the deliver loop; None for other runs."""
+        if self.journal.started.kind != "deliver":
+            return None
+        return fold_delivery(self.journal.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableRun:
+    """A run whose journal cannot be read."""
+
+    path: Path
+    short_id: str
+    error: StorageError
+
+    @property
+    def id(self) -> str:
+        """The run's full id."""
+        return self.path.stem
+
+
+class Runs:
+    """The recorded runs of one project, as they were when this was created."""
+
+    def __init__(self, project: str | os.PathLike[str]) -> None:
+        workspace = Workspace(Path(project))
+        self._folder = workspace.journal
+        self._paths = list_journals(workspace.journal)
+        self._worker = _worker(workspace)
+        self._short = _short_ids([path.stem for path in self._paths])
+
+    def all(self) -> Iterator[RecordedRun | UnreadableRun]:
+        """Yield every run, newest first."""
+        for path in self._paths:
+            try:
+                yield self.read(path)
+            except StorageError as error:
+                yield UnreadableRun(path=path, short_id=self._short[path.stem], error=error)
+
+    def find(self, run_id: str | None = None) -> RecordedRun:
+        """Read the run with this id, unique prefix of an id, or journal path; default the latest.
+
+        Raises:
+            RunNotFound: no run matches, or several do.
+            StorageError: its journal cannot be read.
+        """
+        return self.read(self.path_of(run_id))
+
+    def path_of(self, run_id: str | None = None) -> Path:
+        """Return the journal of a run, found as in `find`."""
+        paths = {path.stem: path for path in self._paths}
+        if not paths:
+            raise RunNotFound(
+                f"there is no journal of a run in {self._folder}",
+                hint="`cuggino run` writes one, unless `journal` is false in the configuration",
+            )
+        if run_id is None:
+            return self._paths[0]
+        wanted = Path(run_id).name.removesuffix(".jsonl")
+        if wanted in paths:
+            return paths[wanted]
+        found = [name for name in paths if wanted and name.startswith(wanted)]
+        if not found:
+            raise RunNotFound(f"there is no run {run_id!r}", hint="`cuggino runs` lists all runs")
+        if len(found) > 1:
+            more = ", ..." if len(found) > _NAMED else ""
+            raise RunNotFound(
+                f"{len(found)} runs begin with {run_id!r}: {', '.join(found[:_NAMED])}{more}",
+                hint="give more characters of the id",
+            )
+        return paths[found[0]]
+
+    def read(self, path: Path) -> RecordedRun:
+        """Read the run of a journal.
+
+        Raises:
+            StorageError: the journal cannot be read.
+        """
+        journal = read_journal(path, only=COUNTED | DELIVERED)
+        return RecordedRun(
+            path=path,
+            short_id=self._short.get(path.stem, path.stem),
+            journal=journal,
+            state=self._state(journal),
+        )
+
+    def _state(self, journal: JournalFile) -> RunStatus:
+        if journal.ended is not None:
+            return journal.ended.state
+        started = max(
+            entry.at
+            for entry in journal.entries
+            if isinstance(entry.event, RunStarted | RunContinued)
+        )
+        worker = self._worker
+        # The live run started, or was resumed, after its process locked the workspace.
+        live = worker is not None and (worker.since is None or started >= worker.since)
+        return "running" if live else "killed"
+
+
+def list_runs(project: str | os.PathLike[str]) -> Observable[RecordedRun | UnreadableRun]:
+    """Emit the recorded runs of a project, newest first, reading one journal at a time."""
+    return reactivex.defer(lambda _scheduler: reactivex.from_iterable(Runs(project).all()))
+
+
+def _short_ids(ids: list[str]) -> dict[str, str]:
+    """Map each id to its shortest unique prefix of at least eight characters."""
+    names = sorted(ids)
+    neighbors = zip(names, ["", *names], [*names[1:], ""], strict=False)
+    return {
+        name: name[: max(_SHORTEST_ID, *(_common(name, other) + 1 for other in others))]
+        for name, *others in neighbors
+    }
+
+
+def _common(one: str, other: str) -> int:
+    """Return the length of the common prefix."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)
+
+
+def _worker(workspace: Workspace) -> LockOwner | None:
+    """Return the live process that holds the workspace; the owner file of a killed one is stale."""
+    owner = workspace.owner()
+    if owner is None:
+        return None
+    try:
+        lock = os.open(workspace.folder / "lock", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        # Not by process id: another process may have it by now, in a container most likely.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return owner
+    finally:
+        os.close(lock)
+    return None

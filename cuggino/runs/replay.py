@@ -1,0 +1,70 @@
+"""Replaying a recorded run from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from reactivex.scheduler import TimeoutScheduler
+
+from cuggino.errors import StorageError
+from cuggino.events import Event, RunContinued, is_journal_event
+from cuggino.storage.journal import Entry, iter_entries
+
+
+def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
+    """Emit the events of a recorded run again; cold.
+
+    With a `speed` above 0 the recorded pauses are kept, divided by `speed`; time in which no
+    process worked on the run is skipped. With 0 all events come at once. Timers run on the
+    scheduler passed to `subscribe`. One journal line is in memory at a time.
+
+    Errors: `StorageError` at the first line that cannot be read.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        lane = scheduler or TimeoutScheduler.singleton()
+        entries = iter_entries(journal)
+        events = _paced(entries, speed)
+        pending = SerialDisposable()
+
+        def prepare() -> None:
+            try:
+                following = next(events, None)
+            except StorageError as error:
+                observer.on_error(error)
+                return
+            if following is None:
+                observer.on_completed()
+                return
+            gap, event = following
+
+            def play(_scheduler: abc.SchedulerBase, _state: object = None) -> None:
+                observer.on_next(event)
+                if not pending.is_disposed:
+                    prepare()
+
+            pending.disposable = lane.schedule_relative(gap, play)
+
+        prepare()
+        return CompositeDisposable(pending, Disposable(entries.close))
+
+    return Observable(subscribe)
+
+
+def _paced(entries: Iterable[Entry], speed: float) -> Iterator[tuple[float, Event]]:
+    """Yield each emitted event with the seconds to wait before it."""
+    before, gap = None, 0.0
+    for entry in entries:
+        if isinstance(entry.event, RunContinued):
+            before = None
+        if speed and before is not None:
+            gap += max((entry.at - before).total_seconds(), 0.0) / speed
+        before = entry.at
+        if not is_journal_event(entry.event):
+            yield gap, entry.event
+            gap = 0.0

@@ -1,1 +1,0 @@
-"""A command line as bash reads it: text in, a tree of commands out, or a refusal."""

@@ -1,0 +1,138 @@
+"""The folder of journals: finding a run, and removing old journals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from cuggino.errors import RunNotResumable, StorageError
+from cuggino.events import RunEnded, RunStarted, is_resumable
+from cuggino.storage.journal.reader import (
+    JournalFile,
+    iter_entries,
+    last_entry,
+    list_journals,
+    read_journal,
+)
+
+
+def find_run(
+    folder: Path, run_id: str | None, *, kind: Literal["run", "deliver", "loop"] = "run"
+) -> JournalFile:
+    """Return the unfinished run whose id starts with `run_id`; without one, the latest.
+
+    `kind` is the loop that resumes it.
+
+    Raises:
+        RunNotResumable: no run or several match, or the run has ended or is resumed by a watch.
+    """
+    found = [path for path in list_journals(folder) if path.stem.startswith(run_id or "")]
+    if run_id is None:
+        for path in found:
+            started = started_of(path)
+            if started is None or started.kind != kind or started.item is not None:
+                continue
+            journal = read_journal(path)
+            if journal.resumable:
+                return journal
+        raise RunNotResumable(
+            "there is no unfinished run to resume", hint="see `cuggino runs` for all runs"
+        )
+    if not found:
+        raise RunNotResumable(f"there is no run {run_id}", hint="see `cuggino runs` for all runs")
+    if len(found) > 1:
+        raise RunNotResumable(
+            f"{len(found)} runs begin with {run_id}", hint="give more of the id: see `cuggino runs`"
+        )
+    journal = read_journal(found[0])
+    if journal.started.kind == "watch":
+        raise RunNotResumable(
+            f"{found[0].stem} is a watch", hint="start `cuggino watch`, which resumes it"
+        )
+    if journal.started.kind != kind:
+        command = f"cuggino {journal.started.kind}"
+        raise RunNotResumable(
+            f"{found[0].stem} is a run of `{command}`",
+            hint=f"resume it with `{command} --resume {found[0].stem[:13]}`",
+        )
+    if journal.started.item is not None:
+        item = journal.started.item.rpartition(" ")[0]
+        raise RunNotResumable(
+            f"run {found[0].stem} is for the backlog item {item}",
+            hint="`cuggino watch` resumes it with the item",
+        )
+    if not journal.resumable:
+        raise RunNotResumable(
+            f"run {found[0].stem} has ended ({journal.state.replace('_', ' ')})",
+            hint="start a new one with "
+            + ("`cuggino run --focus ...`" if kind == "run" else f"`cuggino {kind}`"),
+        )
+    return journal
+
+
+def started_of(path: Path) -> RunStarted | None:
+    """Return the first event of the journal, or None if it cannot be read."""
+    try:
+        first = next(iter_entries(path), None)
+    except StorageError:  # killed as it started, or a foreign file
+        return None
+    return first.event if first and isinstance(first.event, RunStarted) else None
+
+
+def prune(
+    folder: Path, *, now: datetime, days: int, runs: int, keep: Collection[str] = ()
+) -> list[Path]:
+    """Remove old journals; return the removed ones, newest first.
+
+    A journal is removed if its last entry is more than `days` old, or if its run has ended for good
+    and `runs` newer journals of such runs exist. A resumable run or an unreadable file is removed
+    only for its age. An empty file, of a process killed as it started, is removed at once; the
+    caller holds the lock of the workspace. Files that cannot be removed are left for the next time.
+
+    Args:
+        folder: the folder of the journals.
+        now: the time, in UTC if it has no zone.
+        days: how long a journal is kept.
+        runs: how many journals of ended runs are kept.
+        keep: ids of runs that are always kept.
+    """
+    oldest = (now.replace(tzinfo=UTC) if now.tzinfo is None else now) - timedelta(days=days)
+    removed: list[Path] = []
+    ended = 0
+    try:
+        journals = list_journals(folder)
+    except StorageError:
+        return removed
+    for path in journals:
+        try:
+            at, final = _end_of(path)
+            ended += final
+            wanted = at >= oldest and not (final and ended > runs) and path.stat().st_size > 0
+            if path.stem in keep or wanted:
+                continue
+            path.unlink()
+        except OSError:
+            continue
+        removed.append(path)
+    return removed
+
+
+def has_ended(path: Path) -> bool:
+    """Return whether the journal's run cannot be resumed; also if the file is missing."""
+    try:
+        return _end_of(path)[1]
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def _end_of(path: Path) -> tuple[datetime, bool]:
+    """Return the time of the last entry, and whether the run has ended for good."""
+    last = last_entry(path)
+    if last is None:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC), False
+    final = isinstance(last.event, RunEnded) and not is_resumable(last.event.state)
+    return last.at, final

@@ -1,0 +1,178 @@
+"""Writing the journal of a run."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from cuggino.events import Event, RunEnded, RunStarted, StageFinished
+from cuggino.events.wire import dump_event_bytes
+from cuggino.files import storage_error, storing
+from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
+
+_DECIDES = (RunStarted, StageFinished, RunEnded)
+"""Entries that must survive a crash of the machine."""
+
+
+class Journal:
+    """The writer of one run's journal; made by `create` and `open`.
+
+    `append` passes every entry to the system in one piece before it returns, so that it survives
+    the death of the process. With `sync`, the entries that decide (run started, stage finished, run
+    ended) and all before them also survive a crash of the machine. The only writer is the process
+    that holds the lock of the workspace.
+    """
+
+    def __init__(
+        self, path: Path, file: io.FileIO, *, run_id: str, seq: int, length: int, sync: bool
+    ) -> None:
+        self.path = path
+        self.run_id = run_id
+        self._file = file
+        self._sync = sync
+        self._good = (seq, length)
+        """The number and end of the last entry; one value, so that an interruption cannot split it.
+        """
+        self._uncertain = False
+        """True if a partial line may follow the good ones."""
+
+    @classmethod
+    def create(
+        cls, folder: Path, started: RunStarted, *, at: datetime, sync: bool = True
+    ) -> Journal:
+        """Create the journal `<run_id>.jsonl` with `started`; only the user may read it.
+
+        Raises:
+            StorageError: it cannot be written, or exists already.
+        """
+        path = folder / f"{started.run_id}{SUFFIX}"
+        with storing("write journal", path):
+            folder.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # the folder may belong to another user
+                folder.chmod(0o700)
+            file = io.FileIO(path, "xb", opener=_private)
+        journal = cls(path, file, run_id=started.run_id, seq=0, length=0, sync=sync)
+        try:
+            journal.append(started, at=at)
+        except BaseException:
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
+                path.unlink()
+            raise
+        if sync:
+            with suppress(OSError):  # not supported by every file system
+                _sync_folder(folder)
+        return journal
+
+    @classmethod
+    def open(cls, path: Path, *, sync: bool = True) -> Journal:
+        """Open an existing journal to append. A torn last line is cut off.
+
+        Raises:
+            StorageError: as `read_journal`, or it cannot be written; nothing was changed.
+        """
+        scan = Scan(path)
+        seq, run_id = 0, ""
+        for entry in scan:
+            seq = entry.seq
+            if isinstance(entry.event, RunStarted):
+                run_id = entry.event.run_id
+        with storing("write journal", path):
+            file = io.FileIO(path, "ab")
+        journal = cls(path, file, run_id=run_id, seq=seq, length=scan.length, sync=sync)
+        if scan.torn:
+            try:
+                with storing("write journal", path):
+                    journal._cut()
+            except BaseException:
+                with suppress(OSError):
+                    file.close()
+                raise
+        return journal
+
+    @property
+    def seq(self) -> int:
+        """Return the number of the last entry."""
+        return self._good[0]
+
+    def append(self, event: Event, *, at: datetime, stage: str | None = None) -> Entry:
+        """Write the event as the next entry; `at` without a zone is UTC.
+
+        Raises:
+            StorageError: it could not be written, for example because the disk is full. No part
+                of it is in the journal, and the next entry follows the previous one.
+        """
+        time = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        seq, length = self._good
+        entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
+        line = _line(entry)
+        try:
+            self._add(line, synced=self._sync and isinstance(event, _DECIDES))
+        except OSError as error:
+            raise storage_error("write journal", self.path, error) from error
+        self._good = (entry.seq, length + len(line))
+        self._uncertain = False
+        return entry
+
+    def close(self) -> None:
+        """Close the file; closing twice is allowed.
+
+        Raises:
+            StorageError: the system reports a write error only now.
+        """
+        with storing("write journal", self.path):
+            self._file.close()
+
+    def _add(self, line: bytes, *, synced: bool) -> None:
+        if self._uncertain:
+            self._cut()
+        self._uncertain = True
+        try:
+            self._write(line)
+            if synced:
+                os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):  # otherwise the next `append` or `open` cuts
+                self._cut()
+            raise
+
+    def _write(self, line: bytes) -> None:
+        """Write the line; after a partial write, repeat the call to get the error."""
+        rest = memoryview(line)
+        while rest:
+            rest = rest[self._file.write(rest) or 0 :]
+
+    def _cut(self) -> None:
+        self._file.truncate(self._good[1])
+        if self._sync:
+            os.fsync(self._file.fileno())
+        self._uncertain = False
+
+
+def _line(entry: Entry) -> bytes:
+    at = entry.at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    head = f'{{"v":{VERSION},"seq":{entry.seq},"at":"{at}","stage":{_quoted(entry.stage)},"event":'
+    return b"%b%b}\n" % (head.encode(), dump_event_bytes(entry.event))
+
+
+@lru_cache(maxsize=8)
+def _quoted(stage: str | None) -> str:
+    return json.dumps(stage)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_APPEND, 0o600)
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

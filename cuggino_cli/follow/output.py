@@ -1,0 +1,108 @@
+"""The output options of a command: how much of a stream is printed, and how."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+import click
+
+if TYPE_CHECKING:
+    from cuggino.events import Event
+    from cuggino_cli.screen.fragments import Verbosity
+    from cuggino_cli.screen.terminal import ColorMode, Terminal
+
+Command: TypeAlias = Callable[..., int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """The output options of one command."""
+
+    verbose: bool
+    quiet: bool
+    json: bool
+    color: ColorMode
+
+    @property
+    def verbosity(self) -> Verbosity:
+        """The verbosity of the lines."""
+        from cuggino_cli.screen.fragments import Verbosity
+
+        if self.quiet:
+            return Verbosity.QUIET
+        return Verbosity.VERBOSE if self.verbose else Verbosity.NORMAL
+
+    def write_json(self, event: Event) -> None:
+        """Print the event as a line of JSON; deltas only with `--verbose`."""
+        from cuggino import dump_event
+        from cuggino.events import MessageDelta
+
+        if self.verbose or not isinstance(event, MessageDelta):
+            sys.stdout.write(dump_event(event) + "\n")
+            sys.stdout.flush()
+
+
+def output_options(command: Command) -> Command:
+    """Add `--verbose`, `--quiet`, `--json` and `--color`, given as one `output` argument."""
+
+    @functools.wraps(command)
+    def collected(**kwargs: Any) -> int:
+        names = ("verbose", "quiet", "json", "color")
+        output = OutputOptions(**{name: kwargs.pop(name) for name in names})
+        if output.verbose and output.quiet:
+            raise click.UsageError("--verbose and --quiet exclude each other.")
+        return command(output=output, **kwargs)
+
+    decorated: Command = collected
+    for option in (
+        click.option(
+            "--verbose",
+            is_flag=True,
+            help="Show agent texts as they come, and tool results too.",
+        ),
+        click.option("--quiet", is_flag=True, help="Show phases and endings only."),
+        click.option(
+            "--json",
+            is_flag=True,
+            help="Print one event per line, nothing else; deltas only with --verbose.",
+        ),
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            show_default=True,
+            help="When to use colors; auto honors NO_COLOR.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal:
+    """Return the terminal of standard output; complaints go to standard error.
+
+    With `quietly`, nothing is drawn below the lines.
+    """
+    from cuggino_cli.screen.terminal import (
+        Terminal,
+        choose_color,
+        choose_interactive,
+        columns_of,
+        rows_of,
+    )
+
+    errors: TextIO | None = sys.stderr  # None when there is none
+    return Terminal(
+        sys.stdout,
+        color=choose_color(output.color, sys.stdout, os.environ),
+        interactive=choose_interactive(sys.stdout, os.environ) and not quietly,
+        columns=columns_of(sys.stdout),
+        height=rows_of(sys.stdout),
+        errors=errors,
+        error_color=errors is not None and choose_color(output.color, errors, os.environ),
+    )

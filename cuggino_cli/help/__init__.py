@@ -1,0 +1,35 @@
+"""Help pages, printed by `cuggino help TOPIC`: Markdown files, rendered as plain text.
+
+The pages about configuration, events, markers and operators are generated from the code
+(`python -m tests.documents`); the others are written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+
+TOPICS: Mapping[str, str] = MappingProxyType(
+    {
+        "loops": "each loop step by step, its options, limits, resuming, recording",
+        "config": "the keys of .cuggino.json, other files, environment variables",
+        "providers": "the agents that do the work, fallbacks, and agents of your own",
+        "safety": "the guard, the sandbox and containers",
+        "events": "what a run emits, with `--json` and in the library",
+        "markers": "how agents report progress with tags in their text",
+        "exit-codes": "the exit codes of the loops",
+        "library": "cuggino from Python: streams, loops and policies of your own",
+        "operators": "the operators of the library, with marble diagrams",
+        "testing": "tests of your own loops, policies and agents",
+        "performance": "what cuggino costs in time and memory, measured",
+        "comparison": "cuggino and other tools that run agents in a loop",
+        "contributing": "how to change cuggino: set-up, tests, conventions",
+    }
+)
+"""The pages, in reading order, with a short description of each."""
+
+
+def page(topic: str) -> str:
+    """Return the Markdown of a page."""
+    return files(__name__).joinpath(f"{topic}.md").read_text(encoding="utf-8")

@@ -1,0 +1,169 @@
+"""Options of `cuggino deliver`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cuggino_cli.help.manual import Sectioned
+
+COMPAT = "--compat-exit-codes"
+THINKING = "--thinking"
+USUAL_THINKING = 8192
+"""Tokens of a bare `--thinking`."""
+LEAST_THINKING = 1024
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+if TYPE_CHECKING:
+    from cuggino.config import Config
+
+Callback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def whole_number(text: str) -> int | None:
+    """Parse a whole number; return None for any other text (AUT-240)."""
+    return int(text) if _WHOLE.fullmatch(text.strip()) else None
+
+
+def max_iterations(text: str) -> int:
+    """Parse the maximum number of sessions.
+
+    Raises:
+        ValueError: not a whole number above zero.
+    """
+    number = whole_number(text)
+    if number is None:
+        raise ValueError(f"Max iterations must be a whole number, got {text}")
+    if number < 1:
+        raise ValueError(f"Max iterations must be positive, got {number}")
+    return number
+
+
+def max_retries(text: str) -> int:
+    """Parse the maximum number of failed sessions in a row.
+
+    Raises:
+        ValueError: not a whole number, or below zero.
+    """
+    number = whole_number(text)
+    if number is None:
+        raise ValueError(f"Max retries must be a whole number, got {text}")
+    if number < 0:
+        raise ValueError(f"Max retries must be non-negative, got {number}")
+    return number
+
+
+def thinking_tokens(text: str) -> int:
+    """Parse the thinking budget in tokens.
+
+    Raises:
+        ValueError: not a whole number, or too small.
+    """
+    number = whole_number(text)
+    if number is None:
+        raise ValueError(f"Invalid thinking budget: {text}")
+    if number < LEAST_THINKING:
+        least = f"Thinking budget must be at least {LEAST_THINKING} tokens"
+        raise ValueError(f"{least}, got {number}")
+    return number
+
+
+def project_folder(path: str) -> Path:
+    """Return the absolute path of the project folder.
+
+    Raises:
+        ValueError: there is no such directory.
+    """
+    folder = Path(path).absolute()
+    if not folder.is_dir():
+        raise ValueError(f"Project directory does not exist: {folder}")
+    return folder.resolve()
+
+
+def read_by(read: Callable[[str], object]) -> Callback:
+    """Return an option callback that parses the text; a `ValueError` is a usage error."""
+
+    def callback(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> object:
+        if text is None:
+            return None
+        try:
+            return read(text)
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from error
+
+    return callback
+
+
+def guarded(config: Config) -> Config:
+    """Return the configuration with the guard at `full`, unless it is off."""
+    return config if config.guard == "off" else config.model_copy(update={"guard": "full"})
+
+
+class DeliverCommand(Sectioned):
+    """A command with `--compat-exit-codes`, `--debug`, and a bare `--thinking` before a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; usage errors honor `--compat-exit-codes`."""
+        with _codes(compat=COMPAT in args):
+            return super().parse_args(ctx, list(_filled(args)))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors honor `--compat-exit-codes`."""
+        with _codes(compat=ctx.params["compat_exit_codes"]):
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                if not _is_unexpected(error):
+                    raise
+                return _complain_of(error, debug=ctx.params["debug"])
+
+
+def _filled(args: list[str]) -> Iterator[str]:
+    """Fill in the number of a bare `--thinking` before the name of the workflow."""
+    for place, arg in enumerate(args):
+        is_bare = arg == THINKING and args[place + 1 : place + 2] == ["sync"]
+        yield f"{THINKING}={USUAL_THINKING}" if is_bare else arg
+
+
+@contextlib.contextmanager
+def _codes(*, compat: bool) -> Iterator[None]:
+    """With `compat`, map every error to exit code 1 (AUT-244)."""
+    from cuggino.errors import CugginoError
+
+    try:
+        yield
+    except click.ClickException as error:
+        if not compat:
+            raise
+        error.show()
+        raise click.exceptions.Exit(1) from error
+    except CugginoError as error:
+        if not compat:
+            raise
+        from cuggino_cli.screen.console import complain
+
+        complain(error.message, error.hint)
+        raise click.exceptions.Exit(1) from error
+
+
+def _is_unexpected(error: Exception) -> bool:
+    from cuggino.errors import CugginoError
+
+    expected = (CugginoError, click.ClickException, click.Abort, click.exceptions.Exit)
+    return not isinstance(error, (*expected, BrokenPipeError))
+
+
+def _complain_of(error: Exception, *, debug: bool) -> int:
+    """Print the error, and with `debug` its traceback (AUT-245)."""
+    click.echo(f"Error: {error}", err=True)
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    return 1

@@ -1,0 +1,69 @@
+"""`--record` and `--speed`, which every loop command takes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[float]
+else:
+    _Type = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+AT_ONCE = "max"
+
+
+class Speed(_Type):
+    """A replay speed; `max`, without pauses, is 0."""
+
+    name = "speed"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the factor; any other text is a usage error."""
+        if value == AT_ONCE:
+            return 0.0
+        try:
+            speed = float(value)
+        except ValueError:
+            speed = math.nan
+        if not (math.isfinite(speed) and speed >= 0):
+            self.fail(f"{value!r} is no speed such as 1, 2.5 or {AT_ONCE}.", param, ctx)
+        return speed
+
+
+def recording_options(command: Command) -> Command:
+    """Add `--record` and `--speed`, given as one `recording` argument.
+
+    It has the keywords of `Runtime.live`.
+    """
+
+    @functools.wraps(command)
+    def collected(*, record: str | None, speed: float | None, **kwargs: Any) -> Any:
+        return command(recording={"record": record, "speed": speed}, **kwargs)
+
+    decorated: Any = collected
+    for option in (
+        click.option(
+            "--speed",
+            type=Speed(),
+            metavar="X",
+            help=f"With --agent replay:FILE: 1 is as recorded, 10 ten times as fast, {AT_ONCE}, "
+            "the default, without pauses.",
+        ),
+        click.option(
+            "--record",
+            metavar="FILE",
+            help="Record all sessions of agents to a new file, for --agent replay:FILE.",
+        ),
+    ):
+        decorated = option(decorated)
+    added: Command = decorated
+    return added

@@ -1,0 +1,178 @@
+"""Limits of a run, the sandbox, and warnings about unguarded agents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from cuggino.agents import Candidate, LlmAgent, Role
+    from cuggino.config import Config
+
+    _Type = click.ParamType[float]
+else:
+    _Type = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+AGENT_HELP = (
+    "A name of `cuggino agents`, scripted:FILE, replay:FILE or package.module:Class. Roles keep "
+    'the agent that "agents" in .cuggino.json names, but all are replayed.'
+)
+MODEL_HELP = (
+    'The model, in place of the configured one. Roles keep that of "agents" in .cuggino.json.'
+)
+CODING_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+"""The roles of the coding loop."""
+
+
+class Duration(_Type):
+    """A duration such as `8h`, `1h30m`, `90m` or `45s`, in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds; a text that is no duration is a usage error."""
+        from cuggino.operators import parse_duration
+
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+
+
+_BUDGET = (
+    click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="USD",
+        help="Maximum cost of the run, in US dollars.",
+    ),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Maximum number of tokens of the run.",
+    ),
+    click.option(
+        "--max-duration",
+        type=Duration(),
+        metavar="TIME",
+        help="Maximum duration of the run, such as 8h or 90m.",
+    ),
+    click.option(
+        "--wait-for-quota/--no-wait-for-quota",
+        default=None,
+        help="Wait until a usage limit is lifted, then continue.",
+    ),
+)
+_RETRIES = click.option(
+    "--max-retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Retries in a row after a transient failure (overload, a lost connection).",
+)
+_SANDBOX = click.option(
+    "--no-sandbox",
+    is_flag=True,
+    default=None,
+    help="Run the agents' commands unsandboxed.",
+)
+
+
+def policy_options(command: Command) -> Command:
+    """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
+
+    And `--no-sandbox`. Each is None unless given, so that the configuration applies
+    (`with_policies`).
+    """
+    return _with(command, *_BUDGET, _RETRIES, _SANDBOX)
+
+
+def policy_options_but_retries(command: Command) -> Command:
+    """Add the same options without `--max-retries`, for a loop that has its own."""
+    return _with(command, *_BUDGET, _SANDBOX)
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def with_policies(config: Config, given: dict[str, Any]) -> Config:
+    """Return the configuration with the given options.
+
+    `--no-sandbox` and its environment variable turn the sandbox off, with a warning on standard
+    error (AUT-151, AUT-152).
+
+    Raises:
+        ConfigError: a value is invalid.
+    """
+    from cuggino.config import changed_config
+    from cuggino.guard import sandbox_mode, start_warnings
+
+    changes = {name: value for name, value in given.items() if value is not None}
+    mode = sandbox_mode(no_sandbox=changes.pop("no_sandbox", False), env=os.environ)
+    if mode.is_disabled:
+        changes["sandbox"] = False
+    settled = changed_config(config, changes)
+    destructive = settled.guard == "full" and settled.allow_destructive
+    for line in start_warnings(mode, allow_destructive=destructive):
+        click.echo(line, err=True)
+    return settled
+
+
+def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> None:
+    """Print a warning for each agent that runs unguarded or unsandboxed.
+
+    Only agents of these roles are checked. Of several agents, missing ones are reported too.
+    """
+    from cuggino.agents import RoutedAgent
+    from cuggino.agents.cassettes import ReplayAgent
+
+    if isinstance(agent, ReplayAgent):
+        return  # a replay runs no tools
+    if config.guard == "off":
+        _warn("the guard is off: agents may do whatever you may")
+    if not isinstance(agent, RoutedAgent):
+        _warn_of(config, agent, agent.name)
+        return
+    for candidate in agent.candidates(roles):
+        chains = {role: agent.candidates_for(role) for role in roles}
+        if any(len(chain) > 1 and candidate in chain for chain in chains.values()):
+            _warn_if_missing(candidate)
+        its = [role for role, chain in chains.items() if candidate in chain]
+        _warn_of(config, candidate.agent, f"{candidate.name} ({', '.join(its)})")
+
+
+def _warn_of(config: Config, agent: LlmAgent, name: str) -> None:
+    if config.guard == "off":
+        return
+    if agent.capabilities.guard == "none":
+        _warn(f"{name} is unguarded: nothing limits it to its role")
+        return
+    if config.guard != "full" or not config.sandbox:
+        return
+    if not agent.capabilities.sandbox:
+        _warn(f"{name} has no sandbox: its commands run unsandboxed, checked by the guard alone")
+    elif why := agent.sandbox_unavailable():
+        _warn(f"no sandbox here, commands run unsandboxed, checked by the guard alone: {why}")
+
+
+def _warn_if_missing(candidate: Candidate) -> None:
+    from cuggino.errors import AgentNotFound
+
+    try:
+        candidate.agent.check()
+    except AgentNotFound as error:
+        _warn(f"{candidate.name} cannot work: {error.message}")
+
+
+def _warn(what: str) -> None:
+    click.echo(f"cuggino: {what}", err=True)

@@ -1,0 +1,115 @@
+"""The table of installed agents and their capabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cuggino.agents import Capabilities
+from cuggino.doctor import AgentReport
+from cuggino_cli.screen.fragments import Fragment, Label, joined
+from cuggino_cli.screen.text import cut, flat, padded, width
+
+_GAP = "  "
+_LEAST_NOTE = 20
+"""Columns for the note; with fewer, the table becomes a list."""
+_HEADS = ("AGENT", "VERSION", "GUARD", "MCP", "RESUME", "COST", "SANDBOX", "DELTAS")
+_LABELS: dict[str, Label] = {
+    "ready": "success",
+    "missing": "caution",
+    "old": "caution",
+    "broken": "failure",
+}
+_WORDS = {"missing": "not installed", "old": "too old", "broken": "broken"}
+_LONGEST_NAME = 30
+
+
+def agents_fragments(looks: Sequence[AgentReport], *, columns: int | None) -> list[Fragment]:
+    """Return a table with a row for each agent, or a list on a narrow terminal.
+
+    Nothing is wider than `columns`; None, for a file or a pipe, means no limit. A star marks the
+    agents of the project.
+    """
+    cells = [_cells(look) for look in looks]
+    widths = [max(width(line[at]) for line in (_HEADS, *cells)) for at in range(len(_HEADS))]
+    taken = sum(widths) + len(_GAP) * len(widths)
+    if columns is not None and columns - taken < _LEAST_NOTE:
+        return joined(line for look in looks for line in _block(look, columns))
+    room = None if columns is None else columns - taken
+    lines = [[Fragment("prose", _GAP.join((*map(padded, _HEADS, widths), "NOTE")))]]
+    for look, line in zip(looks, cells, strict=True):
+        name, version, *rest = map(padded, line, widths)
+        lines.append(
+            [
+                Fragment("plain", name + _GAP),
+                Fragment(_LABELS[look.state], version),
+                Fragment("plain", _GAP + _GAP.join((*rest, cut(_note(look), room))).rstrip()),
+            ]
+        )
+    return joined(lines)
+
+
+def _cells(look: AgentReport) -> tuple[str, ...]:
+    star = "*" if look.configured else ""
+    name = cut(flat(look.name), _LONGEST_NAME) + star
+    version = flat(look.version or "") or _WORDS.get(look.state, "")
+    if look.capabilities is None:
+        return (name, version, *["?"] * (len(_HEADS) - 2))
+    return (name, version, *(word for _, word in _claims(look.capabilities, look)))
+
+
+def _claims(claimed: Capabilities, look: AgentReport) -> Iterator[tuple[str, str]]:
+    """Yield each capability with its value."""
+
+    def yes(so: bool) -> str:
+        return "yes" if so else "no"
+
+    def level(word: str) -> str:
+        return "no" if word == "none" else word
+
+    yield "guard", level(claimed.guard)
+    yield "MCP", yes(claimed.mcp)
+    yield "resume", yes(claimed.resume)
+    yield "cost", level(claimed.cost)
+    here = "not here" if look.sandbox_unavailable else "yes"
+    yield "sandbox", here if claimed.sandbox else "no"
+    yield "deltas", yes(claimed.deltas)
+
+
+def _note(look: AgentReport) -> str:
+    """Return the problem and the advice, or the note; then the package of a foreign agent."""
+    notes: list[str] = []
+    if look.state in ("missing", "old"):
+        notes.append(look.hint or look.problem or "")
+    elif look.state == "broken":
+        notes += [look.problem or "", look.hint or ""]
+    elif look.capabilities is not None:
+        notes.append(look.capabilities.note)
+    if look.origin not in ("", "cuggino"):
+        notes.append(f"from {look.origin}")
+    return "; ".join(flat(text) for text in notes if text.strip())
+
+
+def _block(look: AgentReport, columns: int) -> Iterator[list[Fragment]]:
+    """Yield the lines of an agent for a narrow terminal."""
+    name, version, *_ = _cells(look)
+    room = columns - width(name + _GAP)
+    first = [Fragment("plain", cut(name, columns))]
+    if room > 1:
+        first += [Fragment("plain", _GAP), Fragment(_LABELS[look.state], cut(version, room))]
+    yield first
+    claimed = look.capabilities
+    words = [] if claimed is None else [f"{what} {word}" for what, word in _claims(claimed, look)]
+    yield from _wrapped([f"{word}," for word in words[:-1]] + words[-1:], columns)
+    yield from _wrapped(_note(look).split(" "), columns)
+
+
+def _wrapped(words: Sequence[str], columns: int) -> Iterator[list[Fragment]]:
+    """Wrap the words into indented lines; longer words are cut."""
+    line = ""
+    for word in filter(None, words):
+        if line and width(f"{_GAP}{line} {word}") >= columns:
+            yield [Fragment("prose", cut(_GAP + line, columns))]
+            line = ""
+        line += f" {word}" if line else word
+    if line:
+        yield [Fragment("prose", cut(_GAP + line, columns))]

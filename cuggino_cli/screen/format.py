@@ -1,0 +1,439 @@
+"""Events as labeled text."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from cuggino.events import (
+    AgentFellBack,
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    ApprovalBlocked,
+    Approved,
+    BudgetWarning,
+    CheckCommandOutput,
+    CommandOutputEvent,
+    CommitFailed,
+    CommitPerformed,
+    DeliverEvent,
+    Done,
+    Event,
+    GuardDenied,
+    ImplementingStart,
+    IterationStart,
+    LlmMarkerEvent,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    LoopStalled,
+    NoProgress,
+    NotificationFailed,
+    PlanBuildEvent,
+    PlanComplete,
+    PlanningStart,
+    Progress,
+    PushFailed,
+    PushPerformed,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    ReviewingStart,
+    RunResumed,
+    SessionEnded,
+    SetupCommandOutput,
+    SpecIssue,
+    StageCost,
+    SupervisionEvent,
+    SystemMessage,
+    TaskLimitReached,
+    Thinking,
+    ToBeDiscussed,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
+    WatchBacklogWaiting,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchItemSkipped,
+    WatchLoopEvent,
+    WatchPolling,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
+    WatchTbdItemFound,
+)
+from cuggino_cli.screen.deliver_text import deliver_shown
+from cuggino_cli.screen.fragments import (
+    Fragment,
+    Label,
+    Shown,
+    Verbosity,
+    always,
+    calling,
+    line_of,
+    normal,
+    verbose,
+)
+from cuggino_cli.screen.plan_build_text import plan_build_shown
+from cuggino_cli.screen.text import (
+    clip,
+    countdown,
+    format_duration,
+    format_pause,
+    format_tokens,
+    inert,
+)
+
+_OUTPUT_LIMIT = 500
+
+_MARKER_LABELS: dict[type[LlmMarkerEvent], Label] = {
+    SpecIssue: "problem",
+    Progress: "progress",
+    Done: "success",
+    Approved: "success",
+    PlanComplete: "success",
+    ToBeDiscussed: "discussion",
+}
+"""The others are `caution` (CUG-132)."""
+
+_VERBOSE_ONLY = (AgentMessage, SystemMessage, Thinking, ToolResult, UserMessage)
+"""Frequent events that only `--verbose` shows; skipped early."""
+
+_SESSION_ENDINGS = {
+    "failed": "Session failed",
+    "interrupted": "Session interrupted",
+    "max_turns": "Session ended: turn limit reached",
+    "budget": "Session ended: budget spent",
+    "quota": "Session ended: usage limit reached",
+}
+
+
+def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None:
+    """Return the event as fragments, without the final newline; None shows nothing (CUG-130).
+
+    `VERBOSE` is the wording of CUG-131 to CUG-133. `NORMAL` and `QUIET` leave out events and reduce
+    the output of commands to one line (CUG-136). Pings and unknown events show nothing.
+    """
+    shown = _show(event, verbosity)
+    return shown.fragments if shown is not None and verbosity >= shown.least else None
+
+
+def _show(event: Event, verbosity: Verbosity) -> Shown | None:
+    if verbosity < Verbosity.VERBOSE and isinstance(event, _VERBOSE_ONLY):
+        return None
+    match event:
+        # The agent
+        case SystemMessage(text=text):
+            return verbose("prose", f"[System] {text}")
+        case UserMessage(text=text):
+            return verbose("prose", f"[User] {text}")
+        case Thinking(text=text):
+            return verbose("prose", f"[Thinking] {text}")
+        case AgentMessage(text=text):
+            return verbose("prose", text)
+        case ToolCall(name=name, input=tool_input):
+            return normal("tool", tool_line(name, tool_input))
+        case GuardDenied(tool=tool, part=part, reason=reason):
+            return always("warning", denied_line(tool, part, reason))
+        case ToolResult(output=output):
+            return verbose("prose", numbered_lines(output))
+        case RateLimited():
+            return always("warning", _rate_limit(event))
+        case SessionEnded():
+            return _session_ended(event)
+        case LlmMarkerEvent():
+            return Shown(Verbosity.NORMAL, _marker(event))
+        # The coding loop
+        case IterationStart(iteration=n, max_iterations=last):
+            return always("round", f"[Loop] === Iteration {n}/{last} ===", above=True)
+        case PlanningStart():
+            return always("phase", "[Planning] Starting...", above=True)
+        case ImplementingStart():
+            return always("phase", "[Implementing] Starting...", above=True)
+        case ReviewingStart():
+            return always("phase", "[Reviewing] Starting...", above=True)
+        case SetupCommandOutput():
+            return _command("Setup", event, verbosity)
+        case CheckCommandOutput():
+            return _command("Check", event, verbosity)
+        case CommitPerformed(commit_hash=commit, message=message):
+            return normal("commit", f"[Commit] {commit}: {message}", above=True)
+        case CommitFailed(message=message):
+            return always("failure", f"[Commit] Failed: {message}", above=True)
+        case PushPerformed(commit_hash=commit, remote=remote):
+            return normal("commit", f"[Push] {commit} → {remote}", above=True)
+        case PushFailed(message=message):
+            return always("failure", f"[Push] Failed: {message}", above=True)
+        case TaskLimitReached(max_tasks=limit):
+            return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
+        case ApprovalBlocked(exit_code=code):
+            reason = "the check failed" if code is None else f"the check exited with {code}"
+            return always("warning", f"[Loop] Approval does not count: {reason}", above=True)
+        case LoopApproved():
+            return always("success", "[Loop] Implementation approved!", above=True)
+        case LoopMaxIterations(max_iterations=limit):
+            return always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
+        case LoopSpecIssue(content=content, filename=filename):
+            issue = always("problem", f"[Loop] Spec issue: {content}", above=True)
+            issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
+            return issue
+        case LoopStalled(message=message):
+            return always("problem", f"[Loop] Stalled: {message}", above=True)
+        case SupervisionEvent():
+            return supervision_shown(event)
+        # The other loops
+        case WatchLoopEvent():
+            return watch_shown(event)
+        case DeliverEvent():
+            return deliver_shown(event, verbosity)
+        case PlanBuildEvent():
+            return plan_build_shown(event)
+        case _:
+            return None
+
+
+def _marker(event: LlmMarkerEvent) -> list[Fragment]:
+    label = _MARKER_LABELS.get(type(event), "caution")
+    return [
+        Fragment("plain", "\n"),
+        Fragment(label, f"[{event.tag_name()}]"),
+        Fragment("plain", f" {event.content}\n"),
+    ]
+
+
+def _rate_limit(event: RateLimited) -> str:
+    state = "reached" if event.status == "rejected" else "near"
+    limit = f" ({event.limit})" if event.limit else ""
+    resets = f", resets {event.resets_at:%Y-%m-%d %H:%M %Z}".rstrip() if event.resets_at else ""
+    return f"[Agent] Usage limit {state}{limit}{resets}"
+
+
+def _session_ended(event: SessionEnded) -> Shown:
+    """Show failures always; `StageCost` covers the cost of a completed session."""
+    facts = _session_facts(event)
+    if event.outcome != "completed":
+        detail = f" ({facts})" if facts else ""
+        return always("warning", f"[Agent] {_SESSION_ENDINGS[event.outcome]}{detail}")
+    return verbose("prose", f"[Agent] {facts or 'Session completed'}")
+
+
+def _session_facts(event: SessionEnded) -> str:
+    """Return `$0.0123, 3 turns, 12s`, as far as known."""
+    parts = []
+    if event.cost_usd is not None:
+        parts.append(f"${event.cost_usd:.4f}")
+    if event.num_turns is not None:
+        parts.append("1 turn" if event.num_turns == 1 else f"{event.num_turns} turns")
+    if event.duration is not None:
+        parts.append(format_duration(event.duration))
+    return ", ".join(parts)
+
+
+def _command(name: str, event: CommandOutputEvent, verbosity: Verbosity) -> Shown:
+    if verbosity < Verbosity.VERBOSE:
+        return normal("command", _command_end(name, event.exit_code))
+    if event.output or (event.exit_code is None and event.file_path is None):
+        return _command_output(name, event)
+    if event.file_path is None:
+        return verbose("command", _command_end(name, event.exit_code))
+    exit_code = "" if event.exit_code is None else f" (exit {event.exit_code})"
+    return verbose("command", f"[{name}] Output: {event.file_path}{exit_code}")
+
+
+def _command_output(name: str, event: CommandOutputEvent) -> Shown:
+    shown = verbose("command", f"[{name}] Output:\n{clip(event.output, _OUTPUT_LIMIT)}")
+    if event.exit_code:
+        shown.fragments.extend(line_of("failure", _command_end(name, event.exit_code), above=True))
+    return shown
+
+
+def _command_end(name: str, exit_code: int | None) -> str:
+    if exit_code is None:
+        return f"[{name}] Completed"
+    return f"[{name}] {'Failed' if exit_code else 'Completed'} (exit {exit_code})"
+
+
+_PARAMETER_LIMIT = 100
+_PART_LIMIT = 100
+_REASON_LIMIT = 500
+_RESULT_LINES = 5
+
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Bash": ("command",),
+    "Read": ("file_path",),
+    "Write": ("file_path",),
+    "Edit": ("file_path",),
+    "Glob": ("pattern",),
+    "Grep": ("pattern",),
+    "WebFetch": ("url",),
+    "Task": ("description", "prompt"),
+}
+"""The most informative inputs by tool; the first one that is text is shown (CUG-131)."""
+
+
+def denied_line(tool: str, part: str, reason: str) -> str:
+    """Return the denied part and the first line of the reason."""
+    what = clip(" ".join(part.split()), _PART_LIMIT)
+    if not what.startswith(tool):
+        what = f"{tool}: {what}" if what else tool
+    why = reason.strip().split("\n")[0]
+    return f"[Guard] Denied {what} ({clip(why, _REASON_LIMIT)})"
+
+
+def tool_line(name: str, tool_input: JsonValue) -> str:
+    """Return `▶ Name: parameter`, or only the name if no input is text (CUG-131)."""
+    parameter = _parameter(name, tool_input)
+    return f"▶ {name}: {clip(parameter, _PARAMETER_LIMIT)}" if parameter else f"▶ {name}"
+
+
+def numbered_lines(output: str) -> str:
+    """Number the first five lines, and count the lines if there are more."""
+    lines = inert(output).split("\n")
+    shown = [f"{number:5}→{line}" for number, line in enumerate(lines[:_RESULT_LINES], start=1)]
+    if len(lines) > _RESULT_LINES:
+        shown += ["  ...", f"  (showing {_RESULT_LINES} of {len(lines)} lines)"]
+    return "\n".join(shown)
+
+
+def _parameter(name: str, tool_input: JsonValue) -> str:
+    if not isinstance(tool_input, dict):
+        return ""
+    keys = _PARAMETERS.get(name, tuple(tool_input))
+    values = (tool_input.get(key) for key in keys)
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def supervision_shown(event: SupervisionEvent) -> Shown | None:
+    """Return the line of the event; None for an unknown one."""
+    match event:
+        case AgentRetry():
+            again = f"again in {format_pause(event.retry_in)}"
+            of = f"retry {event.attempt} of {event.max_retries}"
+            text = f"[Agent] {event.reason.replace('_', ' ')} ({of}, {again}): {event.message}"
+            return always("warning", text)
+        case QuotaWaiting(resets_at=at, remaining=remaining):
+            until = f" until {at:%Y-%m-%d %H:%M %Z}".rstrip() if at else ""
+            waiting = f"[Agent] Waiting for the usage limit{until}, {countdown(remaining)}"
+            return always("warning", waiting)
+        case QuotaLifted(waited=waited):
+            return always("warning", f"[Agent] Resuming after {format_duration(waited)}")
+        case BudgetWarning():
+            share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
+            spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
+            return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
+        case StageCost():
+            return normal("prose", _cost(event))
+        case AgentNudged(idle=None):
+            return always("warning", "[Agent] Stage timeout: resuming its session")
+        case AgentNudged(idle=float(idle), tool=tool):
+            silent = f"silent for {format_duration(idle)}{_during(tool)}"
+            return always("warning", f"[Agent] {silent}: resuming its session")
+        case AgentReplaced(idle=None):
+            return always("warning", "[Agent] Stage timeout: starting a fresh agent")
+        case AgentReplaced(idle=float(idle), tool=tool):
+            silent = f"silent for {format_duration(idle)}{_during(tool)}"
+            return always("warning", f"[Agent] {silent}: starting a fresh agent")
+        case AgentFellBack():
+            return always("warning", _fallen_back(event))
+        case NoProgress():
+            return always("caution", _standstill(event))
+        case RunResumed():
+            return always("round", _resumed(event))
+        case _:
+            return None
+
+
+def _fallen_back(event: AgentFellBack) -> str:
+    until = f" until {event.until:%Y-%m-%d %H:%M %Z}".rstrip() if event.until else ""
+    what = f"Falling back from {event.from_agent} to {event.to_agent}"
+    role = f" as {event.role}" if event.role else ""
+    return f"[Agent] {what}{role} ({event.reason.replace('_', ' ')}{until}): {event.message}"
+
+
+def _cost(event: StageCost) -> str:
+    name = event.phase.capitalize()
+    spent = []
+    if event.cost_usd is not None:
+        spent.append(f"${event.cost_usd:.4f}")
+    if event.usage is not None:
+        spent.append(format_tokens(event.usage))
+    total = [] if event.total_cost is None else [f"${event.total_cost:.4f}"]
+    if event.total_usage is not None:
+        total.append(format_tokens(event.total_usage))
+    return f"[{name}] Cost {', '.join(spent)} (run total {', '.join(total)})"
+
+
+def _amount(budget: str, value: float) -> str:
+    match budget:
+        case "cost":
+            return f"${value:.4f}"
+        case "tokens":
+            return f"{value:.0f} tokens"
+        case _:
+            return format_duration(value)
+
+
+def _during(tool: str | None) -> str:
+    return f" while {tool} runs" if tool else ""
+
+
+def _standstill(event: NoProgress) -> str:
+    what = "changed nothing" if event.kind == "unchanged" else "returned to an earlier state"
+    then = "planning again" if event.action == "replan" else "stopping"
+    return f"[Loop] No progress: {event.agents} agents in a row {what}; {then}"
+
+
+def _resumed(event: RunResumed) -> str:
+    steps = "1 step" if event.stages == 1 else f"{event.stages} steps"
+    return f"[Loop] Resuming run {event.run_id}: {steps} already done"
+
+
+def watch_shown(event: WatchLoopEvent) -> Shown | None:
+    """Return the line of the event; None for an unknown one."""
+    match event:
+        case WatchBacklogWaiting():
+            return calling("[Watch] Backlog empty, waiting for new items...")
+        case WatchSpecIssueWaiting():
+            return calling("[Watch] Spec issue detected, waiting for resolution...")
+        case WatchProcessingItem(filename=filename):
+            return always("watch", f"[Watch] Processing: {filename}")
+        case WatchItemCompleted(filename=filename):
+            return always("watch", f"[Watch] Completed: {filename}")
+        case WatchItemRetained(filename=filename):
+            retained = f"[Watch] Retained: {filename} (content changed during loop)"
+            return always("watch", retained)
+        case WatchItemRetry():
+            return always("warning", _retry(event))
+        case WatchItemParked(filename=filename, reason=reason):
+            return calling(f"[Watch] Parked: {filename}: {reason}", "problem")
+        case WatchItemSkipped(filename=filename, reason=reason):
+            return always("warning", f"[Watch] Skipped: {filename}: {reason}")
+        case WatchPolling(folder=folder, reason=reason):
+            return always("warning", f"[Watch] Polling {folder}: {reason}")
+        case NotificationFailed(message=message):
+            return always("warning", f"[Watch] Notification failed: {message}")
+        case WatchAuditFailed(message=message):
+            return always("warning", f"[Watch] Audit agent failed: {message}")
+        case WatchAuditStarted():
+            return always("audit", "[Watch] Starting audit agent...")
+        case WatchAuditEnded():
+            return always("audit", "[Watch] Audit agent finished.")
+        case WatchAuditInterrupted():
+            return always("audit", "[Watch] Audit agent interrupted, work arrived.")
+        case WatchTbdItemFound(filename=filename):
+            return always("finding", f"[Watch] TBD item found: {filename}")
+        case _:
+            return None
+
+
+def _retry(event: WatchItemRetry) -> str:
+    attempt = f"attempt {event.attempt} of {event.max_attempts}"
+    again = f"again in {format_pause(event.retry_in)}"
+    return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"

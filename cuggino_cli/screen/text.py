@@ -1,0 +1,138 @@
+"""Text for a terminal: made inert, measured, cut; durations and amounts formatted."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wcwidth import wcswidth, wcwidth
+
+if TYPE_CHECKING:
+    from cuggino.events import Usage
+
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_SURROGATES = "\ud800-\udfff"
+_ACTIVE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_SURROGATES}]")
+
+
+def inert(text: str) -> str:
+    """Replace every control character with a visible one, so that foreign text cannot act.
+
+    Newline and tab stay, CRLF becomes a newline. Other C0 controls and DEL become their control
+    pictures (ESC is `␛`), C1 controls and directional marks become escapes (`\\u{202e}`), and lone
+    surrogates become U+FFFD. Idempotent.
+    """
+    return _ACTIVE.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return f"\\u{{{code:x}}}"
+
+
+def width(text: str) -> int:
+    """Return the columns of one line of inert text; unprintable characters count as zero."""
+    return max(wcswidth(text), 0)
+
+
+def fit(text: str, columns: int) -> str:
+    """Cut the line short of the last of `columns`, so that it never wraps."""
+    taken = 0
+    for place, char in enumerate(text):
+        taken += max(wcwidth(char), 0)
+        if taken >= columns:
+            text = text[:place]
+            break
+    while text and width(text) >= columns:
+        text = text[:-1]
+    return text
+
+
+def rows(text: str, columns: int) -> int:
+    """Return the rows of one line on a terminal that wraps at `columns`."""
+    count, column = 1, 0
+    for char in text:
+        wide = max(wcwidth(char), 0)
+        if column and column + wide > columns:
+            count, column = count + 1, 0
+        column += wide
+    return count
+
+
+def format_duration(seconds: float) -> str:
+    """Return `12s`, `1m 30s` or `2h 5m`: rounded down, the sign ignored."""
+    whole = int(abs(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s"
+    return f"{minutes // 60}h {minutes % 60}m"
+
+
+def format_pause(seconds: float) -> str:
+    """Return `1.5s` or `2s` below ten seconds, else as `format_duration`."""
+    tenths = round(abs(seconds), 1)
+    return f"{tenths:g}s" if tenths <= 10 else format_duration(seconds)
+
+
+def full_duration(seconds: float) -> str:
+    """Return `45s`, `2h 44m` or `1h 30s`: rounded down, without zero parts (AUT-250)."""
+    minutes, second = divmod(max(int(seconds), 0), 60)
+    hour, minute = divmod(minutes, 60)
+    parts = [f"{n}{unit}" for n, unit in ((hour, "h"), (minute, "m"), (second, "s")) if n]
+    return " ".join(parts) or "0s"
+
+
+def money(usd: float | None) -> str:
+    """Return `$1.2345`, or "" for an unknown amount."""
+    return "" if usd is None else f"${usd:.4f}"
+
+
+def first_line(text: str) -> str:
+    """Return the first line that is not blank."""
+    return text.strip().partition("\n")[0]
+
+
+def flat(text: str) -> str:
+    """Return the text on one line, inert."""
+    return inert(" ".join(text.split()))
+
+
+def padded(text: str, columns: int) -> str:
+    """Pad the text with spaces to a width."""
+    return text + " " * (columns - width(text))
+
+
+def cut(text: str, columns: int | None) -> str:
+    """Cut the inert text short of the last of `columns`, with `...` at its end."""
+    if columns is None or width(text) < columns:
+        return text
+    return fit(text, max(columns - 3, 1)) + "..."[: max(columns - 1, 0)]
+
+
+def clip(text: str, limit: int) -> str:
+    """Return the text, inert, cut after `limit` characters."""
+    shown = inert(text)
+    return f"{shown[:limit]}..." if len(shown) > limit else shown
+
+
+def countdown(seconds: float) -> str:
+    """Return `2h 5m left`."""
+    return f"{format_duration(seconds)} left"
+
+
+def format_tokens(usage: Usage) -> str:
+    """Return `12.3k tokens`: input, output and cache writes."""
+    total = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
+    if total < 1000:
+        return f"{total} tokens"
+    if total < 1_000_000:
+        return f"{total / 1000:.1f}k tokens"
+    return f"{total / 1_000_000:.2f}M tokens"

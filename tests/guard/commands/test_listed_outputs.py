@@ -1,0 +1,290 @@
+"""Every option that names an output file is checked as a write."""
+
+from __future__ import annotations
+
+from cuggino.guard.commands.wordlist import words
+from cuggino.guard.policy import Policy
+from tests.guard.commands.listed import allowed, denied
+
+LONG = words(
+    "--out --output --outfile --out-file --outdir --out-dir --output-file --output-dir "
+    "--output-path --output-directory --outputfile --distdir --dist-dir --dest --destination "
+    "--junitxml --junit-xml --logfile --log-file --report-file --report-dir --reportfile "
+    "--basetemp --target-dir --artifact-dir --build-path --workdir --work-dir --coverage-dir "
+    "--coverageDirectory --coverage-output --declarationDir --tsBuildInfoFile --coverprofile "
+    "-coverprofile --cpuprofile -memprofile -blockprofile -mutexprofile -outputdir --save "
+    "--write-to --cache-dir --cache-location --cache-file --baseline-file --generate-baseline "
+    "--log-junit --coverage-html --coverage-clover --coverage-xml --coverage-text --coverage-php"
+)
+SHORT = (
+    *(f"{program} -o ../x/x" for program in words("go gcc cc g++ clang clang++ c++ rustc eslint")),
+    *(f"{program} -o ../x/x" for program in words("webpack rollup deno biome pandoc dot ld")),
+    *(f"{program} --prefix ../x x" for program in words("npm pnpm yarn poetry pdm")),
+    *(f"{program} --cwd ../x x" for program in words("bun yarn uv mvn")),
+    *(f"{program} --directory ../x x" for program in words("uv make gmake cmake composer")),
+    *(f"{program} --project-dir=../x x" for program in words("poetry ninja go cargo")),
+    *(f"{program} -C ../x x" for program in words("make gmake ninja pnpm go cargo")),
+    *(f"{program} -C../x x" for program in words("make gmake ninja pnpm go cargo")),
+    *("composer --working-dir=../x x", "npm --dir ../x x"),
+)
+SHORT_IN_ROLES = (
+    *(f"{program} -o /etc/x a" for program in words("nvcc tcc icc icx emcc em++ ghc ocamlc")),
+    *(f"{program} -o /etc/x a" for program in words("ocamlopt swiftc nasm yasm bison flex swig")),
+    *(f"{program} -o /etc/x a" for program in words("ldc2 gnatmake fpc iconv xmllint ruff")),
+    *(f"{program} -o/etc/x a" for program in words("rustc pandoc dot bison nasm swiftc")),
+    *(f"{program} -d /etc/x a" for program in words("javac kotlinc scalac groovyc")),
+    *("coverage html -d /etc/x", "clang-format -i /etc/x", "shfmt -w /etc/x", "shfmt --write /x"),
+    *("yq -i .a=1 /etc/x", "yq --inplace .a=1 /etc/x", "yq -P --in-place .a=1 /etc/x"),
+)
+PROTECTED = (
+    *(f"anything {option} .git/x a" for option in words("-o -O -o.git/x -O.git/x --any=.git/x")),
+    *(f"anything --any-{noun} .git/x" for noun in words("output dir directory dest destination")),
+    *(f"anything --any-{noun} .git/x" for noun in words("path file folder root prefix blob store")),
+    *(f"anything --{noun} .git/x" for noun in words("section report trace emit")),
+    *("objcopy --dump-section .text=.git/x a", "pytest --cov-report=xml:.git/x", "mypy -any=.git"),
+    *("pytest --cov-report html:.git/x", "npm pack --pack-destination .git", "npm --cache=.git i"),
+    *("rustc --emit dep-info=.git/x a.rs", "go test -trace .git/x", "node --cpu-prof-dir=.git a"),
+)
+NOT_WRITTEN = (
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("exclude ignore skip omit prune config")),
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("input filter msg message edit git-dir")),
+    *(
+        f"anything --any-{verb}-x=.git/x"
+        for verb in words("gitdir from read pattern match include")
+    ),
+    *(f"anything --any-{verb}-x=.git/x" for verb in words("hidden watch source")),
+    *(f"{program} -o .git/x" for program in words("od ag ack hexdump stat nl strings ssh mount")),
+    *("anything --ignore-file .git/info/exclude", "npx commitlint --edit .git/COMMIT_EDITMSG"),
+    *("bat -n .git/config", "anything .git/x", "eslint --cache .claude/x.js", "anything --output"),
+    *("clang-format .git/x.c", "yq .a .cuggino.json", "shfmt -d .git/hooks/x", "du -o=.gitignore"),
+    *("yq -i '/etc/x' src/b", "go build -overlay x", "rustc -o src/b a.rs", "javac -d src a.java"),
+)
+REWRITERS = (
+    *("rustfmt .git/x", "black .git/x", "phpcbf .git/x", "isort .git/x", "cargo-fmt .git/x"),
+    *("gofmt -w .git/x", "gofmt -sw .git/x", "goimports -w .git/x", "prettier --write .git/x"),
+    *("prettier -w .git/x", "eslint --fix .git/x", "standard --fix .git/x", "ruff format .git/x"),
+    *("biome check --write .git/x", "biome check --apply .git/x", "biome lint --fix .git/x"),
+    *(
+        "rubocop -a .git/x",
+        "rubocop -A .git/x",
+        "rubocop -x .git/x",
+        "rubocop --autocorrect .git/x",
+    ),
+    *(
+        "rubocop --auto-correct-all .git/x",
+        "rubocop --fix-layout .git/x",
+        "ruff check --fix .git/x",
+    ),
+    *("autopep8 -i .git/x", "autopep8 --in-place .git/x", "php-cs-fixer fix .git/x"),
+    *("stylelint --fix .git/x",),
+)
+WRITERS = (
+    *("link a .git/x", "link .git/x a", "mknod .git/x p", "mknod -m 600 .git/x p"),
+    *("rename 's/a/b/' .git/x", "rename -e 's/a/b/' a .git/x", "prename s/a/b/ .git/x"),
+    *("gpg -o .git/x a", "gpg --output .git/x a", "gpg2 --output .git/x a", "gpg --homedir .git a"),
+    *("gpg --status-file .git/x a", "gpg --logger-file .git/x a", "gpg --attribute-file .git/x a"),
+    *("gpg -r x -o .git/x a", "gpg -u x -o .git/x a", "gpg --recipient x -o .git/x -e a"),
+    *("xxd a .git/x", "xxd -r a .git/x", "xxd -c 9 a .git/x", "xxd -l 9 -s 3 a .git/x"),
+    *("base64 -o .git/x a", "base64 --output .git/x a", "base32 -o .git/x a"),
+    *("objcopy a .git/x", "objcopy .git/x", "objcopy -I binary -O elf a .git/x", "strip .git/x"),
+    *("strip -o .git/x a", "gcc a.c -o .git/x", "gcc --output .git/x a.c", "ld -o .git/x a"),
+    *("pip install -t .git x", "pip install --target .git x", "pip install --prefix .git x"),
+    *("pip install --root .git x", "pip install --src .git x", "pip download -d .git x"),
+    *("pip download --dest .git x", "pip install --report .git/x x", "pip install --log .git/x x"),
+    *("pip install --cache-dir .git x", "pip wheel -w .git x", "pip wheel --wheel-dir .git x"),
+    *("pip3 install -t .git x", "pip2 install -t .git x", "pip install -b .git x"),
+    *("pip install --build .git x", "7z a .git/x a", "7z x a -o.git", "7za e a -o.git"),
+    *("7z d .git/x a", "7z u .git/x a", "7z a x a -sdel", "7zr rn .git/x a b", "7zz x a -o../x"),
+    *(
+        "sqlite3 .git/x 'create table a(b)'",
+        "sqlite3 a '.output .git/x'",
+        "sqlite3 a '.once .git/x'",
+    ),
+    *("sqlite3 a '.save .git/x'", "sqlite3 a '.backup .git/x'", "sqlite3 a '.clone .git/x'"),
+    *("sqlite3 a '.log .git/x'", "sqlite3 a \"attach database '.git/x' as b\"", "sqlite3 .git/x"),
+    *("sqlite3 a '.shell id'", "sqlite3 a '.system id'", "sqlite3 a '.read |id'"),
+    *("sqlite3 a \"select load_extension('x')\"", "sqlite3 a 'select edit(a)'"),
+    *("sort -o .git/x a", "sort a -o .git/x", "sort --output=.git/x a", "sort -T .git a"),
+    *("sort --temporary-directory .git a", "sort -k 2 -o .git/x a", "sort -t : -o .git/x a"),
+    *("sort --compress-program=id a", "uniq a .git/x", "uniq -f 2 a .git/x", "uniq -s 2 a .git/x"),
+    *("uniq -w 2 a .git/x", "uniq --skip-fields 2 a .git/x", "tree -o .git/x", "tree -R"),
+    *("tree -L 2 -o .git/x", "date -s x", "date --set x", "date 010203042020"),
+    *("awk '{print > \".git/x\"}' a", "awk 'BEGIN{system(\"id\")}'", "awk '{print | \"sh\"}' a"),
+    *("awk '\"id\" | getline'", "awk -v a=b '{print >> \".git/x\"}' a", "awk '@load \"x\"'"),
+    *("awk '@include \"x\"'", "awk '{print |& \"sh\"}'", "gawk -e '{print > \".git/x\"}' a"),
+    *("gawk --source '{print > \".git/x\"}' a", "jq --output=.git/x . a", "rg --pre id x"),
+    *("rg --pre=id x", "rg --hostname-bin id x", "fd -x rm -rf .git", "fd -X rm -rf .git"),
+    *("fd --exec rm -rf .git", "fd --exec-batch rm -rf .git", "sed -i s/a/b/ .git/x"),
+    *("sed --in-place s/a/b/ .git/x", "sed -n -i.bak p .git/x", "sed -e p -i .git/x"),
+    *("sed -f a -i .git/x", "sed 's/a/b/w .git/x' a", "sed 'w .git/x' a", "sed '1e id' a"),
+    *("sed --expression 'w .git/x' a", "sed -l 9 'w .git/x' a", "sed '/a/Iw .git/x' a"),
+    *("sed '/a/Mw .git/x' a", "sed '/a/I,/b/Mw .git/x' a", "gsed -i s/a/b/ .git/x"),
+)
+TRANSFERS = (
+    *(
+        "tar -xf a -C .git",
+        "tar xf a -C .git",
+        "tar -cf .git/x a",
+        "tar cf .git/x a",
+        "tar rf .git/x a",
+    ),
+    *(
+        "tar -uf .git/x a",
+        "tar -Af .git/x a",
+        "tar --create --file .git/x a",
+        "tar --append -f .git/x a",
+    ),
+    *(
+        "tar --update -f .git/x a",
+        "tar --delete -f .git/x a",
+        "tar --extract -f a --directory .git",
+    ),
+    *(
+        "tar --get -f a -C .git",
+        "tar -xPf a",
+        "tar --absolute-names -xf a",
+        "tar -cf a --remove-files b",
+    ),
+    *("tar -xf a --to-command=id", "tar -xf a --use-compress-program=id", "tar -xf a -I 'id x'"),
+    *("tar -cf a b --checkpoint-action=exec=id", "tar -xf a --rsh-command=id", "tar -xf a -F id"),
+    *(
+        "tar -xf a --info-script=id",
+        "tar -xf a --new-volume-script=id",
+        "tar -xf a --rmt-command=id",
+    ),
+    *("tar -cf a --index-file=.git/x b", "tar -cf a -g .git/x b", "tar -X x -cf .git/x a"),
+    *("tar -cf a --listed-incremental=.git/x b", "tar -T x -cf .git/x", "tar -b 9 -cf .git/x a"),
+    *("unzip a -d .git", "unzip -d.git a", "unzip -o a -d ../x", "unzip -P x a -d .git"),
+    *("zip .git/x a", "zip -r .git/x a", "zip -T a b", "zip a b -TT id", "zip -m a b"),
+    *("zip a b --unzip-command=id", "zip --move a b", "zip -b x .git/x a", "patch .git/x a"),
+    *("patch -o .git/x a b", "patch --output .git/x a", "patch -r .git/x a", "patch -d .git"),
+    *(
+        "patch --reject-file=.git/x a",
+        "patch --directory .git",
+        "patch -B .git/ a",
+        "patch -i a .git/x",
+    ),
+    *(
+        "patch --prefix=.git/ a",
+        "patch --basename-prefix=.git/ a",
+        "patch -z /x a",
+        "patch -p 1 .git/x",
+    ),
+    *(
+        "patch --suffix=/x a",
+        "curl -o .git/x u",
+        "curl --output .git/x u",
+        "curl -O --output-dir .git u",
+    ),
+    *(
+        "curl -D .git/x u",
+        "curl --dump-header .git/x u",
+        "curl -c .git/x u",
+        "curl --cookie-jar .git/x u",
+    ),
+    *(
+        "curl --trace .git/x u",
+        "curl --trace-ascii .git/x u",
+        "curl --stderr .git/x u",
+        "curl -sSLo .git/x u",
+    ),
+    *("curl --libcurl .git/x u", "curl --etag-save .git/x u", "curl --hsts .git/x u"),
+    *(
+        "curl --alt-svc .git/x u",
+        "curl -X GET -o .git/x u",
+        "curl -H x -o .git/x u",
+        "wget -O .git/x u",
+    ),
+    *("wget --output-document .git/x u", "wget -o .git/x u", "wget --output-file .git/x u"),
+    *("wget -a .git/x u", "wget --append-output .git/x u", "wget -P .git u"),
+    *(
+        "wget --directory-prefix .git u",
+        "wget --save-cookies .git/x u",
+        "wget --warc-file .git/x u",
+    ),
+    *("wget --use-askpass=id u", "wget -e use_askpass=id u", "wget --execute use_askpass=id u"),
+    *("cp a .git/x", "cp -t .git a", "cp --target-directory .git a", "cp -r src .git", "cp -s a b"),
+    *("cp --symbolic-link a b", "cp -l a b", "cp --link a b", "cp -S /x a b", "cp --suffix=/x a b"),
+    *("mv a .git/x", "mv .git/x a", "mv -t .git a", "ln -s a .git/x", "ln .git/x a", "ln a .git/x"),
+    *("ln -t .git a", "install a .git/x", "install -d .git/x", "install --directory .git/x"),
+    *("install --strip-program=id a b", "install -m 755 a .git/x", "install -o x -g y a .git/x"),
+    *("rsync a .git/x", "rsync -e id a b", "rsync --rsh=id a b", "rsync --rsync-path=id a b"),
+    *("rsync -M x a b", "rsync --remote-option=x a b", "rsync --backup-dir=.git a b"),
+    *("rsync --temp-dir .git a b", "rsync -T .git a b", "rsync --log-file .git/x a b"),
+    *("rsync --partial-dir .git a b", "rsync -f x a .git/x", "rsync --exclude x a .git/x"),
+    *("rsync -B 9 a .git/x", "rm .git/x", "rm -rf .git", "rmdir .git/hooks", "unlink .git/x"),
+    *("shred .git/x", "shred -n 3 .git/x", "mkdir .git/x", "mkdir -m 700 .git/x", "mkfifo .git/x"),
+    *(
+        "touch .git/x",
+        "touch -r a .git/x",
+        "touch -d x .git/x",
+        "truncate -s 0 .git/x",
+        "tee .git/x",
+    ),
+    *(
+        "tee -a .git/x",
+        "chown x .git/x",
+        "chgrp x .git/x",
+        "chown -R x .git",
+        "chown --reference a .git/x",
+    ),
+    *("chmod -x .git/x", "chmod 644 .git/x", "setfacl -m u:x:r .git/x", "chattr +i .git/x"),
+    *("dd if=a of=.git/x", "split a .git/x", "split -b 9 a .git/x", "split --filter=id a"),
+    *("csplit -f .git/x a 3", "csplit --prefix .git/x a 3", "gzip .git/x", "gunzip .git/x"),
+    *("bzip2 .git/x", "xz .git/x", "zstd .git/x", "zstd a -o .git/x", "compress .git/x"),
+    *("find . -fprint .git/x", "find . -fprint0 .git/x", "find . -fls .git/x", "find .git -delete"),
+    *("find . -fprintf .git/x %p", "find . -exec rm -rf .git ;", "find . -execdir rm -rf .git \\;"),
+    *(
+        "find . -exec rm -rf .git \\;",
+        "find . -ok rm -rf .git \\;",
+        "find . -okdir rm -rf .git \\;",
+    ),
+    *("find -L src -delete", "find src -follow -delete"),
+)
+SILENT = (
+    *("gofmt -l .git/x", "prettier --check .git/x", "black --check .git/x", "eslint .git/x"),
+    *("black --diff .git/x", "rustfmt --check .git/x", "tar -tf .git/x", "tar -xOf .git/x"),
+    *("unzip -l .git/x", "unzip -p .git/x", "gzip -c .git/x", "gzip -l .git/x", "xz -t .git/x"),
+    *("curl -o - u", "wget -O - u", "sort .git/x", "uniq .git/x", "7z l .git/x", "7z t .git/x"),
+    *(
+        "patch --dry-run .git/x",
+        "xxd .git/x",
+        "base64 .git/x",
+        "sqlite3 -readonly .git/x 'select 1'",
+    ),
+)
+
+
+def test_output_options_of_any_tool_are_checked(project: str) -> None:
+    """The file may be a separate word or follow `=`."""
+    forms = [f"sometool {option} /etc/x" for option in LONG]
+    forms += [f"sometool {option}=/etc/x" for option in LONG]
+    assert [] == allowed(forms, Policy(project, level="roles"))
+
+
+def test_program_specific_short_options_are_checked(project: str) -> None:
+    """The same letter differs between programs, so each program has a list."""
+    assert [] == allowed((*SHORT, *SHORT_IN_ROLES), Policy(project, level="roles"))
+
+
+def test_protected_values_of_output_options_are_denied(project: str) -> None:
+    """For any program: `-o`, `-O`, values after `=`, and options named like a place."""
+    policy = Policy(project, level="roles")
+    assert [] == allowed(PROTECTED, policy)
+    assert [] == denied((command.replace(".git", "src/b") for command in PROTECTED), policy)
+    assert [] == denied(NOT_WRITTEN, policy)
+
+
+def test_rewritten_files_are_checked(project: str) -> None:
+    """Formatters and fixers write their files, unless they only check."""
+    assert [] == allowed(REWRITERS, Policy(project, level="roles"))
+
+
+def test_writing_programs_are_checked_with_any_options(project: str) -> None:
+    """The value of a preceding option is not mistaken for the file."""
+    assert [] == allowed((*WRITERS, *TRANSFERS), Policy(project, level="roles"))
+
+
+def test_reading_is_allowed(project: str) -> None:
+    """The same programs may read files that they must not write."""
+    assert [] == denied(SILENT, Policy(project, level="roles"))

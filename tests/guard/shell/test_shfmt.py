@@ -1,0 +1,121 @@
+"""The parser program: found, fed, and always ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cuggino.errors import ConfigError
+from cuggino.guard.shell import shfmt
+from cuggino.guard.shell.parser import parse
+from cuggino.guard.shell.shfmt import find_shfmt, run_shfmt
+from cuggino.guard.shell.tree import Refused
+from tests.guard.shell.parsed import SHFMT, refusal
+
+
+def program(folder: Path, body: str) -> str:
+    path = folder / "shfmt"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def held() -> tuple[int, int]:
+    """Return the number of descriptors and children of this process."""
+    return psutil.Process().num_fds(), len(psutil.Process().children())
+
+
+def test_the_program_is_found() -> None:
+    """The path is absolute and executable."""
+    assert Path(SHFMT).is_absolute()
+    assert os.access(SHFMT, os.X_OK)
+
+
+def test_the_path_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one next to Python, the first on PATH is used; relative folders never."""
+    monkeypatch.setattr("sys.executable", str(tmp_path / "no" / "python"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "no"))
+    monkeypatch.setattr(shfmt, "__file__", str(tmp_path / "a/b/c/d/e/f/g/shfmt.py"))
+    expected = program(tmp_path, "exit 0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:{tmp_path}")
+    assert expected == find_shfmt()
+    monkeypatch.setenv("PATH", ".:")
+    with pytest.raises(ConfigError) as raised:
+        find_shfmt()
+    assert "shfmt-py" in str(raised.value.hint)
+
+
+def test_it_returns_the_tree() -> None:
+    """The result is shfmt's syntax tree."""
+    assert "File" == run_shfmt(SHFMT, "a b")["Type"]
+
+
+def test_it_gets_no_environment(tmp_path: Path) -> None:
+    """Nothing of the environment reaches the program."""
+    path = program(tmp_path, '[ "$HOME$USER$CUGGINO" = "" ] && echo "{}"; exit 0')
+    os.environ["CUGGINO"] = "x"
+    try:
+        assert {} == run_shfmt(path, "a")
+    finally:
+        del os.environ["CUGGINO"]
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("exit 1", "cannot be parsed"),
+        ("echo no; exit 0", "cannot be read"),
+        ("echo '[1]'", "cannot be read"),
+        ('echo \'{"Stmts": [{"Cmd": {"Type": "New"}}]}\'', "not judged"),
+        ("echo '{\"Stmts\": [[1]]}'", "cannot be judged"),
+        ("kill -9 $$", "cannot be parsed"),
+    ],
+)
+def test_a_program_that_fails_refuses(tmp_path: Path, body: str, part: str) -> None:
+    """When the program fails, the text is refused and nothing stays open."""
+    before = held()
+    with pytest.raises(Refused, match=part):
+        parse("a", shfmt=program(tmp_path, body))
+    assert before == held()
+
+
+@pytest.mark.parametrize(
+    "body", ["exec sleep 30", "cat >/dev/null; exec sleep 30", "exec >&- 2>&-; exec sleep 30"]
+)
+def test_a_program_that_hangs_is_ended(
+    tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that times out is killed, and the text is refused."""
+    monkeypatch.setattr(shfmt, "TIMEOUT_SECONDS", 0.2)
+    before, start = held(), time.monotonic()
+    with pytest.raises(Refused, match="too long"):
+        parse("a", shfmt=program(tmp_path, body))
+    assert before == held()
+    assert 10 > time.monotonic() - start
+
+
+def test_endless_output_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that prints too much is killed."""
+    monkeypatch.setattr(shfmt, "_LARGEST_ANSWER", 100_000)
+    before = held()
+    with pytest.raises(Refused, match="too long"):
+        parse("a", shfmt=program(tmp_path, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaa; done"))
+    assert before == held()
+
+
+def test_a_program_that_reads_nothing_does_not_block(tmp_path: Path) -> None:
+    """Writing a long text to a program that has ended does not block."""
+    with pytest.raises(Refused, match="cannot be parsed"):
+        parse("a " + "b" * 65000, shfmt=program(tmp_path, "exit 3"))
+
+
+def test_long_text_and_a_longer_answer_do_not_block() -> None:
+    """The longest text with a much longer answer is exchanged without blocking."""
+    before = held()
+    assert "" == refusal("git add " + "file " * 8000)
+    assert before == held()

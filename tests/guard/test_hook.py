@@ -1,0 +1,197 @@
+"""The hook program, run as an agent runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.guard import hook, tools
+from cuggino.guard.policy import Policy
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.verdict import Part, Verdict
+
+TOKEN = "0123abcd"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    return Policy(project=str(tmp_path.resolve()), level="roles")
+
+
+def run(
+    policy: str, text: bytes, *, manner: str = "allow", program: tuple[str, ...] = (hook.__file__,)
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", *program, policy, find_shfmt(), TOKEN, manner],
+        input=text,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def asked(policy: Policy, command: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_use_id": "t1",
+        "cwd": policy.project,
+        **fields,
+    }
+
+
+def answer(policy: Policy, data: dict[str, Any], manner: hook.Manner = "allow") -> dict[str, Any]:
+    return hook.answer(data, policy, shfmt=find_shfmt(), token=TOKEN, manner=manner)
+
+
+def test_the_program(policy: Policy) -> None:
+    """It reads a call from its input and prints one line of ASCII JSON."""
+    for command, decision in (("echo é > a.txt", "allow"), ("echo é > .git/é", "deny")):
+        done = run(policy.to_json(), json.dumps(asked(policy, command)).encode())
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert done.stdout.isascii()
+        assert 1 == done.stdout.count(b"\n")
+        said = json.loads(done.stdout)
+        assert said == answer(policy, asked(policy, command))
+        assert decision == said["hookSpecificOutput"]["permissionDecision"]
+        assert (TOKEN, "t1", "Bash", decision) == tuple(said["cuggino"].values())[:4]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"null", b"\xff", b'{"hook_event_name": "Stop"}', b"{}"],
+)
+def test_unusable_input(policy: Policy, text: bytes) -> None:
+    """On unusable input it prints nothing and exits with an error."""
+    done = run(policy.to_json(), text)
+    assert (b"", True) == (done.stdout, done.returncode != 0)
+
+
+@pytest.mark.parametrize("broken", ["", "{", "{}", '{"project": 3}'])
+def test_a_broken_policy(policy: Policy, broken: str) -> None:
+    """A policy of another version is an error."""
+    done = run(broken, json.dumps(asked(policy, "true")).encode())
+    assert (b"", True) == (done.stdout, done.returncode != 0)
+
+
+def test_it_ends_itself(policy: Policy) -> None:
+    """It exits without an answer before the agent times out."""
+    code = "import sys; sys.path.append(sys.argv.pop(1)); sys.argv[0] = 'hook'; "
+    code += "from cuggino.guard import hook; hook.ALARM_SECONDS = 1; hook.main()"
+    began = time.monotonic()
+    words = [str(Path(hook.__file__).parents[2]), policy.to_json(), find_shfmt(), TOKEN, "allow"]
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert b"" == process.stdout.read()
+        assert 0 != process.wait()
+    assert time.monotonic() - began < 30
+    assert 0 < hook.ALARM_SECONDS < 10
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tool_name": None},
+        {"tool_input": "echo"},
+        {"tool_input": None},
+        {"cwd": None},
+        {"tool_input": {"command": ["echo"]}},
+    ],
+)
+def test_incomplete_calls(policy: Policy, fields: dict[str, Any]) -> None:
+    """An incomplete call is denied."""
+    said = answer(policy, asked(policy, "true", **fields))
+    assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
+    assert said["hookSpecificOutput"]["permissionDecisionReason"]
+
+
+def test_an_internal_error_denies(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error while judging denies the call, with a reason, for each event."""
+
+    def fail(*args: object, **options: object) -> Verdict:
+        raise RecursionError
+
+    monkeypatch.setattr(tools, "judge", fail)
+    said = answer(policy, asked(policy, "true"))["hookSpecificOutput"]
+    assert "deny" == said["permissionDecision"]
+    assert "The guard failed over this call (RecursionError)" in said["permissionDecisionReason"]
+    request = asked(policy, "true", hook_event_name="PermissionRequest")
+    decision = answer(policy, request)["hookSpecificOutput"]["decision"]
+    assert ("deny", True) == (decision["behavior"], "RecursionError" in decision["message"])
+    canary = answer(policy, {"hook_event_name": "SessionStart"})["cuggino"]["canary"]
+    assert "it answers deny to `echo ready`" in canary
+
+
+def test_reasons(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent gets each reason once, at most five, and no more text than fits a message."""
+    parts = [Part("ok"), *(Part(f"p{n % 7}", f"No p{n % 7}.") for n in range(14))]
+    monkeypatch.setattr(tools, "judge", lambda *args, **options: Verdict(tuple(parts)))
+    said = answer(policy, asked(policy, "true"))
+    reason = said["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "No p0.\nNo p1.\nNo p2.\nNo p3.\nNo p4." == reason
+    assert ("p0", reason) == (said["cuggino"]["part"], said["cuggino"]["reason"])
+    parts[:] = [Part("x" * 9000, "y" * 9000)]
+    own = answer(policy, asked(policy, "true"))["cuggino"]
+    assert (500, 2000) == (len(own["part"]), len(own["reason"]))
+
+
+def test_leave(policy: Policy) -> None:
+    """With `leave`, an allowed call is left to the agent's own rules."""
+    yes = answer(policy, asked(policy, "echo a > a.txt"), "leave")
+    assert "hookSpecificOutput" not in yes
+    assert "allow" == yes["cuggino"]["decision"]
+    no = answer(policy, asked(policy, "echo a > .git/a"), "leave")
+    assert "deny" == no["hookSpecificOutput"]["permissionDecision"]
+
+
+@pytest.mark.parametrize("level", ["roles", "full"])
+@pytest.mark.parametrize("mode", ["run", "sync"])
+def test_the_canary(policy: Policy, level: Any, mode: Any) -> None:
+    """The canary works at both levels and in both modes, without text for the model."""
+    policy = policy._replace(level=level, mode=mode, writable=() if mode == "sync" else None)
+    said = answer(policy, {"hook_event_name": "SessionStart"})
+    assert {"suppressOutput": True, "cuggino": {"token": TOKEN, "canary": "live"}} == said
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "PermissionRequest"])
+def test_refusals(event: str) -> None:
+    """When no verdict can be made, the answer is a denial with a reason."""
+    said = hook.refusal(event, "It is broken.", token=TOKEN)
+    assert TOKEN == said["cuggino"]["token"]
+    assert "It is broken." in json.dumps(said)
+    assert '"allow"' not in json.dumps(said)
+    assert hook.LIVE != said["cuggino"].get("canary")
+
+
+@pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "LS", "NotebookRead"])
+def test_scoped_reads(tool: str, policy: Policy) -> None:
+    """Reads of file tools are left to the agent's rules; calls that these ask about are denied."""
+    scoped = policy._replace(scoped_reads=True)
+    call = asked(scoped, "", tool_name=tool, tool_input={"file_path": "/etc/passwd"})
+    said = answer(scoped, call)
+    assert "hookSpecificOutput" not in said
+    assert "allow" == said["cuggino"]["decision"]
+    request = {**call, "hook_event_name": "PermissionRequest"}
+    decision = answer(scoped, request)["hookSpecificOutput"]["decision"]
+    assert "deny" == decision["behavior"]
+    assert "outside of the project" in decision["message"]
+    for data in (call, request):
+        assert "deny" not in json.dumps(answer(policy, data))
+
+
+def test_other_calls_of_a_scoped_policy(policy: Policy) -> None:
+    """Commands and writes are judged as without the scope."""
+    scoped = policy._replace(scoped_reads=True)
+    said = answer(scoped, asked(scoped, "echo a > a.txt"))
+    assert "allow" == said["hookSpecificOutput"]["permissionDecision"]

@@ -1,0 +1,262 @@
+"""The contract that `cuggino.operators` states, for every operator."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable, operators as ops
+from reactivex.disposable import Disposable
+
+from cuggino import operators
+from cuggino.domain.spending import Budget
+from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import AgentMessage
+from cuggino.operators import (
+    RETRIES,
+    Scope,
+    acquire_release,
+    alongside,
+    catch_tag,
+    extract_markers,
+    flow,
+    forward,
+    idle_timeout,
+    interrupt_when,
+    managed,
+    mapcat,
+    merge_now,
+    on_loop,
+    pause,
+    retry_session,
+    scoped,
+    stage_timeout,
+    until_terminal,
+    wait_for_quota,
+    within_budget,
+)
+from cuggino.sources import watch_file_count
+from cuggino.testing import Marbles, VirtualClock
+
+Operator = Callable[[Observable[Any]], Observable[Any]]
+
+
+def _within_a_flow(source: Observable[Any]) -> Observable[Any]:
+    def story() -> Any:
+        with Scope() as scope:
+            scope.defer(lambda: None)
+            yield from forward(source)
+
+    return flow(story)
+
+
+def _counted(source: Observable[Any]) -> Observable[Any]:
+    return watch_file_count(Path("x"), changes=lambda _: source, count=lambda _: 1)
+
+
+SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
+    {
+        "acquire_release": lambda source: acquire_release(int, lambda _: source, lambda _: None),
+        "alongside": lambda source: source.pipe(alongside(rx.never())),
+        "alongside, other": lambda source: rx.never().pipe(alongside(source)),
+        "catch_tag": lambda source: source.pipe(catch_tag(AgentFailed, lambda _: rx.empty())),
+        "catch_tag, handled": lambda source: rx.throw(AgentFailed("x", reason="crash")).pipe(
+            catch_tag(AgentFailed, lambda _: source)
+        ),
+        "extract_markers": lambda source: source.pipe(extract_markers({})),
+        "flow": _within_a_flow,
+        "interrupt_when": lambda source: source.pipe(interrupt_when(rx.never())),
+        "interrupt_when, notifier": lambda source: rx.never().pipe(interrupt_when(source, "X")),
+        "managed": lambda source: managed(lambda o, s: source.subscribe(o, scheduler=s)),
+        "mapcat": lambda source: source.pipe(mapcat(lambda event: [event])),
+        "merge_now": lambda source: merge_now(source, source),
+        "retry_session": lambda source: source.pipe(
+            retry_session(RETRIES, transient=lambda _: True)
+        ),
+        "scoped": lambda source: scoped(lambda _: source),
+        "until_terminal": lambda source: source.pipe(until_terminal(lambda _: False, linger=1)),
+        "until_terminal, terminal": lambda source: source.pipe(
+            until_terminal(lambda _: True, linger=1)
+        ),
+        "within_budget": lambda source: source.pipe(within_budget(Budget(cost_usd=1.0))),
+    }
+)
+ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
+    {
+        "idle_timeout": lambda source: source.pipe(idle_timeout(idle=500)),
+        "on_loop": on_loop,
+        "stage_timeout": lambda source: source.pipe(stage_timeout(500)),
+        "wait_for_quota": lambda source: source.pipe(wait_for_quota()),
+    }
+)
+EVERY = SYNCHRONOUS | ON_A_LANE
+
+
+def test_every_operator_is_in_the_table() -> None:
+    """A new operator is added to the table, and with it to every law below."""
+    functions = [getattr(operators, name) for name in operators.__all__]
+    streams = {
+        function.__name__
+        for function in functions
+        if inspect.isfunction(function)
+        and "Observable" in str(inspect.signature(function).return_annotation)
+    }
+    assert streams - {"within_loop"} == {name.partition(",")[0] for name in EVERY}
+
+
+@pytest.mark.parametrize("name", [*EVERY, "watch_file_count"])
+@pytest.mark.parametrize("ending", ["a-a|", "a-a"])
+def test_a_subscribers_exception_reaches_on_error(name: str, ending: str) -> None:
+    """It releases everything first, and is neither raised, retried, handled nor waited for.
+
+    The exceptions look like failures of an agent, so that an operator may mistake them.
+    """
+    for failure in (AgentFailed("mine", reason="overloaded"), QuotaExceeded("mine")):
+        t = Marbles(a=AgentMessage(text="a"))
+        source = t.cold(ending)
+        errors: list[tuple[Exception, bool]] = []
+
+        def fail(_: Any, failure: Exception = failure) -> None:
+            raise failure
+
+        def on_error(
+            error: Exception,
+            errors: list[tuple[Exception, bool]] = errors,
+            source: Any = source,
+        ) -> None:
+            errors.append((error, all(end is not None for _, end in source.subscriptions)))
+
+        stream = _counted(source) if name == "watch_file_count" else EVERY[name](source)
+        stream.subscribe(fail, on_error, scheduler=t.scheduler)
+        t.scheduler.advance_to(1000.0)
+        assert [(failure, True)] == errors
+        assert 1 >= sum(end is None or end >= 0 for _, end in source.subscriptions) or (
+            name == "merge_now"
+        )
+        assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+
+
+@pytest.mark.parametrize("name", SYNCHRONOUS)
+def test_a_subscribers_exception_within_subscribe(name: str) -> None:
+    """The same holds for an event that is emitted within `subscribe`."""
+    released: list[bool] = []
+    errors: list[Exception] = []
+    failure = QuotaExceeded("mine")
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Disposable:
+        observer.on_next(AgentMessage(text="a"))
+        return Disposable(lambda: released.append(True))
+
+    def fail(_: Any) -> None:
+        raise failure
+
+    clock = VirtualClock()
+    EVERY[name](Observable(subscribe)).subscribe(fail, errors.append, scheduler=clock)
+    clock.advance_to(clock.at(100))
+    assert [failure] == errors
+    assert released
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("ending", ["-a-|", "-a-#"])
+def test_everything_is_released_before_the_end(name: str, ending: str) -> None:
+    """When `on_completed` or `on_error` is called, the source has been released."""
+    t = Marbles(a=AgentMessage(text="a"))
+    order: list[str] = []
+    source = t.cold(ending).pipe(ops.finally_action(lambda: order.append("released")))
+    t.scheduler.advance_to(1.0)
+    transient = {"retry_session": source.pipe(retry_session(transient=lambda _: False))}
+    stream = transient.get(name) or EVERY[name](source)
+
+    def end(_: Any = None) -> None:
+        order.append("ended")
+
+    stream.subscribe(on_error=end, on_completed=end, scheduler=t.scheduler)
+    t.scheduler.advance_to(1000.0)
+    if "ended" in order:
+        assert order.index("released") < order.index("ended")
+    else:
+        assert name == "alongside, other", "it waits for its source"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_disposal_releases_everything(name: str) -> None:
+    """When `dispose` returns, no source is subscribed and no timer is pending."""
+    t = Marbles(a=AgentMessage(text="a"))
+    source = t.cold("-a---a---")
+    stream = EVERY[name](source)
+    held = stream.subscribe(scheduler=t.scheduler)
+    t.scheduler.advance_to(2.5)
+    held.dispose()
+    assert source.subscriptions
+    assert None not in [end for _, end in source.subscriptions]
+    assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_scheduler_is_passed_on(name: str) -> None:
+    """The sources of an operator get the scheduler of its subscriber."""
+    given: list[object] = []
+
+    def subscribe(_observer: Any, scheduler: Any = None) -> Disposable:
+        given.append(scheduler)
+        return Disposable()
+
+    clock = VirtualClock()
+    held = EVERY[name](Observable(subscribe)).subscribe(scheduler=clock)
+    clock.advance_to(clock.at(1))
+    held.dispose()
+    assert {clock} == set(given)
+
+
+@pytest.mark.parametrize("name", ON_A_LANE)
+def test_without_a_scheduler_events_come_on_the_default_lane(name: str) -> None:
+    """An operator that needs a lane uses the default one without a scheduler."""
+    seen: list[object] = []
+    ended = threading.Event()
+    event = AgentMessage(text="hi")
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Disposable:
+        observer.on_next(event)
+        observer.on_completed()
+        return Disposable()
+
+    ON_A_LANE[name](Observable(subscribe)).subscribe(seen.append, seen.append, ended.set)
+    assert ended.wait(10)
+    assert [event] == seen
+
+
+def test_a_pause_needs_no_scheduler() -> None:
+    """A flow subscribed without a scheduler waits on the default lane."""
+    ended = threading.Event()
+    flow(lambda: pause(0)).subscribe(on_completed=ended.set)
+    assert ended.wait(10)
+
+
+@pytest.mark.parametrize("name", ["merge_now", "alongside"])
+def test_an_immediate_failure_starts_nothing_else(name: str) -> None:
+    """After a source that fails within its subscription no other one is subscribed."""
+    t = Marbles(a="a")
+
+    def at_once(observer: Any, _scheduler: Any = None) -> Disposable:
+        observer.on_error(t.error)
+        return Disposable()
+
+    last = t.cold("a|")
+    sources = (t.cold("a|"), Observable(at_once), last)
+    together = merge_now(*sources) if name == "merge_now" else last.pipe(alongside(*sources))
+    t.check(together, "#")
+    assert [] == last.subscriptions
+
+
+def test_operators_give_a_reason() -> None:
+    """An operator whose RxPY relative exists names it, and why that one does not serve."""
+    without = {"extract_markers", "flow", "managed", "on_loop", "wait_for_quota", "within_budget"}
+    for name in {name.partition(",")[0] for name in EVERY} - without:
+        assert "RxPY" in (inspect.getdoc(getattr(operators, name)) or ""), name

@@ -1,0 +1,139 @@
+"""Sample events: one of each class, built from its declared fields."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from cuggino.events import (
+    BudgetWarning,
+    BuildVerified,
+    DeliverablesListed,
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    Event,
+    JobBlocked,
+    JobsCounted,
+    JobVerified,
+    LoopStalled,
+    NoProgress,
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SupervisionEvent,
+    UsageUpdate,
+    VerificationEnded,
+    WatchItemRetry,
+    event_types,
+)
+
+_VALUES: dict[str, Any] = {
+    "iteration": 1,
+    "max_iterations": 3,
+    "max_tasks": 50,
+    "exit_code": 2,
+    "timestamp": 0.0,
+    "status": "rejected",
+    "resets_at": datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+    "limit": "five_hour",
+    "outcome": "completed",
+    "usage": None,
+    "cost_usd": None,
+    "num_turns": None,
+    "duration": None,
+    "is_error": False,
+    "truncated": False,
+    "attempt": 1,
+    "max_retries": 3,
+    "max_attempts": 3,
+    "retry_in": 60.0,
+    "input": {"command": "ls"},
+}
+
+
+_WITH_NUMBERS = (SupervisionEvent, UsageUpdate)
+_USAGE = {"input_tokens": 1200, "output_tokens": 34}
+_OF_POLICIES: dict[str, Any] = {
+    "agents": 3,
+    "commits": [("abc1234", "subject")],
+    "cost_usd": 0.5,
+    "idle": 90.0,
+    "limit": 10.0,
+    "phase": "planning",
+    "remaining": 7500.0,
+    "retry_in": 5.0,
+    "rounds": 2,
+    "spent": 8.0,
+    "stages": 12,
+    "tasks": 3,
+    "total_cost": 1.5,
+    "total_usage": _USAGE,
+    "until": datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+    "usage": _USAGE,
+    "waited": 60.0,
+}
+_OF_ONE: dict[type[Event], dict[str, Any]] = {
+    BudgetWarning: {"budget": "cost"},
+    BuildVerified: {"passed": False, "issues": ["no test"]},
+    DeliverEnded: {
+        "reason": "all_passed",
+        "sessions": 3,
+        "passed": 2,
+        "total": 3,
+        "blocked": 1,
+        "verified": 0,
+        "to_verify": 0,
+        "cost_usd": 0.5,
+        "duration": 60.0,
+        "sync": False,
+    },
+    DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
+    DeliverSessionStarted: {"session": 1, "instruction": "coding"},
+    DeliverableStatusChanged: {"previous": "pending", "status": "passed"},
+    DeliverablesListed: {
+        "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
+    },
+    JobBlocked: {"failures": 3},
+    JobVerified: {"passed": False, "issues": ["no test"]},
+    JobsCounted: {"open": 2, "done": 1, "blocked": 1},
+    LoopStalled: {"reason": "same_findings", "filenames": ["x.md"]},
+    NoProgress: {"kind": "unchanged", "action": "replan"},
+    PlanBuildEnded: {
+        "reason": "complete",
+        "iterations": 3,
+        "open": 0,
+        "done": 2,
+        "blocked": 1,
+        "cost_usd": 0.5,
+        "duration": 60.0,
+    },
+    PlanBuildIterationEnded: {"cost_usd": 0.5, "duration": 60.0},
+    PlanBuildPhaseStarted: {"phase": "build"},
+    PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
+    RunEnded: {"state": "failed"},
+    RunResumed: {"duration": 60.0},
+    RunStarted: {"kind": "run", "options": {}},
+    VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
+    WatchItemRetry: {"counted": True},
+}
+
+
+def sample(cls: type[Event], **fields: Any) -> Event:
+    """Return an event of the class; a field without a default gets its name as text."""
+    values = {**_VALUES, **(_OF_POLICIES if issubclass(cls, _WITH_NUMBERS) else {})}
+    values |= _OF_ONE.get(cls, {})
+    defaults = {name: values.get(name, name) for name in cls.model_fields}
+    return cls.model_validate({**defaults, **fields})
+
+
+def all_event_types() -> list[type[Event]]:
+    """Return every event class of the package, sorted by name."""
+    types = event_types().values()
+    own = [cls for cls in types if cls.__module__.startswith("cuggino.")]
+    return sorted(own, key=lambda cls: cls.__name__)

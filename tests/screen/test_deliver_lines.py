@@ -1,0 +1,251 @@
+"""Lines of the deliverables loop: the recorded ones and cases without a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
+from cuggino.events import (
+    DeliverableStatusChanged,
+    DeliverEnded,
+    DeliverEvent,
+    DeliverExit,
+    DeliverSessionEnded,
+    DeliverSessionRetry,
+    DeliverSessionStarted,
+    DeliverWarning,
+    QuotaWaiting,
+)
+from cuggino.prompts.deliver import RUN, choose_instruction, is_planning, load_instruction
+from cuggino_cli.follow.views import autonoe_code
+from cuggino_cli.screen.deliver_screen import activity_line
+from cuggino_cli.screen.deliver_text import (
+    Line,
+    closing_line,
+    deliver_lines,
+    overall_line,
+    reason_line,
+    waiting_lines,
+)
+from cuggino_cli.screen.fragments import Verbosity, paint
+from cuggino_cli.screen.text import full_duration
+from tests.vectors import not_followed, rows
+
+Row = dict[str, Any]
+
+ROWS = {row["id"]: row for row in rows("autonoe_misc")}
+NOT_FOLLOWED = not_followed("autonoe_misc")
+_OUTCOMES = {"quota_exceeded": "quota", "budget_exceeded": "budget", "max_iterations": "max_turns"}
+
+
+def shown(event: DeliverEvent, verbosity: Verbosity = Verbosity.NORMAL) -> list[Line]:
+    return deliver_lines(event, verbosity)
+
+
+def changed(status: Any, name: str = "id", text: str = "text") -> list[Line]:
+    event = DeliverableStatusChanged(
+        deliverable_id=name, description=text, previous="pending", status=status
+    )
+    return shown(event)
+
+
+def ended(given: Row) -> DeliverEnded:
+    """Return the end event that a row describes."""
+    total: int = given.get("total", 0)
+    return DeliverEnded(
+        reason=given.get("exit_reason", "all_passed"),
+        sessions=given.get("iterations", 0),
+        passed=given.get("passed", 0),
+        total=total,
+        blocked=given.get("blocked", 0),
+        verified=given.get("verified"),
+        to_verify=given.get("verified_total", total),
+        cost_usd=given.get("cost", 0.0),
+        duration=given.get("duration_ms", 0) / 1000,
+        max_iterations=given.get("max_iterations"),
+        max_retries=given.get("max_retries", 3),
+        sync=given.get("command") == "sync" or "verified" in given,
+        error="{error}",
+    )
+
+
+def _session_end(given: Row) -> Row:
+    message = given.get("message", "\n".join(given.get("messages", ())))
+    outcome: Any = _OUTCOMES.get(given["outcome"], given["outcome"])
+    *lines, _took = shown(DeliverSessionEnded(session=1, outcome=outcome, message=message))
+    return {
+        "level": lines[0].level if lines else None,
+        "messages": [line.text for line in lines],
+    }
+
+
+def _answer(row: Row, folder: Path) -> Row:
+    given = row["input"]
+    match row["kind"]:
+        case "status_icon":
+            return {"icon": changed(given["status"])[0].text.split(" ")[0]}
+        case "status_change_line":
+            (line,) = changed(given["status"], given["id"], given["description"])
+            return {"level": line.level, "message": line.text}
+        case "result_line":
+            last = closing_line(ended(given))
+            return {
+                "level": last.level if last else None,
+                "message": last.text if last else None,
+                "exit_code": autonoe_code(ended(given)),
+            }
+        case "termination_line":
+            reason = reason_line(ended(given))
+            return {"level": reason.level, "message": reason.text}
+        case "session_line":
+            event = DeliverSessionEnded(
+                session=given["n"],
+                outcome="completed",
+                cost_usd=given["cost"],
+                duration=given["duration_ms"] / 1000,
+            )
+            return {"message": shown(event)[-1].text}
+        case "overall_line" | "overall_line_sync":
+            return {"message": overall_line(ended(given)).text}
+        case "quota_wait_line":
+            (wait,) = waiting_lines(QuotaWaiting(remaining=given["duration_ms"] / 1000))
+            return {"level": wait.level, "message": wait.text}
+        case "session_end_log":
+            return _session_end(given)
+        case "log_style":
+            styled = Line(given["level"], given["message"])
+            stream = "stderr" if styled.is_complaint else "stdout"
+            return {"stream": stream, "text": paint(styled.fragments, color=True)}
+        case "activity_line":
+            activity = f"Running {given['tool']}" if given["tool"] else given["activity"].title()
+            seconds = given["elapsed_ms"] / 1000
+            return {"line": activity_line(seconds, activity, given["tool_count"])}
+        case "instruction_run":
+            return {"name": choose_instruction(RUN, is_planned=given["status_exists"])}
+        case "instruction_override":
+            if given["exists"]:
+                (folder / ".autonoe").mkdir()
+                (folder / given["override_file"]).write_text(given["content"])
+            tools: dict[str, str] = {tool: tool for tool in TOOLS_OF[given["name"]]}
+            told = load_instruction(given["name"], folder, tools=tools)
+            return {"content": told.text if told.is_override else "<builtin>"}
+        case "tool_set":
+            names = TOOLS_OF.get(given["instruction"], TOOLS_OF["coding"])
+            return {"tools": list(names), "qualified": [agent_tool(name) for name in names]}
+        case "model_selection":
+            option = "plan_model" if is_planning(given["instruction"]) else "model"
+            return {"option": option, "default": None}
+        case kind:
+            raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_recorded_lines(name: str, tmp_path: Path) -> None:
+    """A recorded line is printed as recorded, unless the row is listed as not followed."""
+    row = ROWS[name]
+    assert (row["expected"] == _answer(row, tmp_path)) == (name not in NOT_FOLLOWED)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in rows("duration")])
+def test_recorded_durations(row: Row) -> None:
+    """A recorded duration is formatted as recorded, without its zero parts."""
+    assert row["expected"] == full_duration(row["ms"] / 1000)
+
+
+def test_duration_is_never_negative() -> None:
+    """A clock that was set back shows no negative duration."""
+    assert "0s" == full_duration(-90)
+
+
+@pytest.mark.parametrize(
+    ("expected", "event"),
+    [
+        ([Line("info", "Session 2 started")], DeliverSessionStarted(session=2, instruction="sync")),
+        (
+            [Line("warning", "Session error (1/3), starting new session...")],
+            DeliverSessionRetry(attempt=1, max_retries=3, message="broken"),
+        ),
+        ([Line("warning", "look out")], DeliverWarning(message="look out")),
+        (
+            [Line("error", "Stream error: lost")],
+            DeliverSessionEnded(session=1, outcome="error", message="lost"),
+        ),
+        (
+            [Line("error", "Unknown error"), Line("info", "Session 1: cost=$0.0000, duration=2s")],
+            DeliverSessionEnded(session=1, outcome="execution_error", duration=2.5),
+        ),
+        ([], DeliverSessionEnded(session=1, outcome="interrupted")),
+    ],
+)
+def test_session_lines_at_every_verbosity(expected: list[Line], event: DeliverEvent) -> None:
+    """Sessions are printed at every verbosity; an interrupted one has no known cost."""
+    assert [expected] * 3 == [shown(event, level) for level in Verbosity]
+
+
+def test_final_message_is_printed_once() -> None:
+    """The agent's final message follows its session, unless it was already printed."""
+    event = DeliverSessionEnded(session=1, outcome="completed", message="All done.", cost_usd=1)
+    took = Line("info", "Session 1: cost=$1.0000, duration=0s")
+    words = Line("info", "All done.")
+    assert [[took], [words, took], [took]] == [shown(event, level) for level in Verbosity]
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "expected"),
+    [
+        (
+            "budget_exceeded",
+            "the budget of $1.00 is spent",
+            ["Budget exceeded", "Session stopped: the budget of $1.00 is spent"],
+        ),
+        ("budget_exceeded", "", ["Budget exceeded", "Session stopped: budget exceeded"]),
+        (
+            "stalled",
+            "3 sessions in a row changed nothing",
+            [
+                "No progress: 3 sessions in a row changed nothing",
+                "Session stopped: no progress",
+            ],
+        ),
+        (
+            "failed",
+            "claude is not installed",
+            ["Another session cannot succeed", "Session stopped: claude is not installed"],
+        ),
+        ("all_verified", "", ["All 2 deliverables verified", "Session completed successfully"]),
+    ],
+)
+def test_ends_without_a_recording(reason: DeliverExit, error: str, expected: list[str]) -> None:
+    """Ends that Autonoe does not have are printed in the same style."""
+    event = DeliverEnded(reason=reason, error=error, to_verify=2)
+    first, overall, empty, last = shown(event)
+    assert expected == [first.text, last.text]
+    assert [overall_line(event), Line("info", "")] == [overall, empty]
+    is_good = reason == "all_verified"
+    assert [not is_good] * 2 == [line.is_complaint for line in (first, last)]
+
+
+def test_fully_verified_sync_has_one_line() -> None:
+    """A sync that verified everything prints only the overall line."""
+    lines = shown(DeliverEnded(reason="all_verified", sync=True, verified=2, to_verify=2))
+    assert [
+        "All 2 deliverables verified",
+        "Overall: 0 session(s), 2/2 verified, cost=$0.0000, duration=0s",
+    ] == [line.text for line in lines]
+
+
+def test_wait_quotes_the_agent() -> None:
+    """A wait prints the agent's own limit message, then its length."""
+    lines = waiting_lines(QuotaWaiting(remaining=3661, message="You've hit your limit"))
+    assert [
+        Line("warning", "Quota exceeded: You've hit your limit"),
+        Line("info", "Quota exceeded, waiting 1h 1m 1s until reset..."),
+    ] == list(lines)
+
+
+def test_every_row_is_read() -> None:
+    """The data has the recorded number of rows."""
+    assert (53, 24) == (len(ROWS), len(rows("duration")))

@@ -1,0 +1,295 @@
+"""A run of the deliverables loop on a screen: its lines, the live list, and the final state."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from reactivex import Subject
+from reactivex.testing import TestScheduler
+
+from cuggino.events import (
+    AgentMessage,
+    DeliverablesListed,
+    DeliverableState,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    DeliverStreamEvent,
+    DeliverWarning,
+    NoProgress,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    SessionEnded,
+    ToolCall,
+)
+from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
+from cuggino_cli.screen.deliver_text import Line
+from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.terminal import Terminal
+
+from .screen import Screen
+
+STARTED = DeliverSessionStarted(session=1, instruction="coding")
+WARNING = DeliverWarning(message="look out")
+CALL = ToolCall(name="Bash", input={"command": "ls"})
+
+
+def listed(*descriptions: str) -> DeliverablesListed:
+    items = [
+        DeliverableState(id=f"D{n}", description=text, status="pending")
+        for n, text in enumerate(descriptions, start=1)
+    ]
+    return DeliverablesListed(deliverables=tuple(items))
+
+
+TWO = listed("a login", "a logout")
+
+
+class Bench:
+    """One subscription on a screen of 60 columns and 24 rows, in virtual seconds."""
+
+    def __init__(
+        self,
+        *,
+        interactive: bool = True,
+        verbosity: Verbosity = Verbosity.NORMAL,
+        errors: io.StringIO | None = None,
+        **wording: Any,
+    ) -> None:
+        self.clock = TestScheduler()
+        self.screen = Screen(60)
+        self.source: Subject[DeliverStreamEvent] = Subject()
+        self.ends: list[Exception | None] = []
+        self.terminal = Terminal(
+            self.screen,
+            color=False,
+            interactive=interactive,
+            columns=lambda: self.screen.columns,
+            height=lambda: 24,
+            errors=self.screen if errors is None else errors,
+        )
+        output = with_deliver_output(self.terminal, Wording(verbosity, **wording))
+        self.subscription = self.source.pipe(output).subscribe(
+            on_error=self.ends.append,
+            on_completed=lambda: self.ends.append(None),
+            scheduler=self.clock,
+        )
+
+    def say(self, *events: DeliverStreamEvent) -> None:
+        for event in events:
+            self.source.on_next(event)
+
+    def seen_at(self, second: float) -> list[str]:
+        """Return the visible lines at that time."""
+        self.clock.advance_to(second)
+        return self.screen.visible()
+
+    def scheduled(self) -> int:
+        """Return the number of pending actions."""
+        return sum(not item.is_cancelled() for item, _ in self.clock._queue.items)
+
+
+def test_list_stays_below_the_lines() -> None:
+    """Lines stay, and the list and activity are always below them, without flicker."""
+    bench = Bench()
+    bench.say(TWO, STARTED)
+    below = ["Deliverables: 0/2 passed", "  ○ D1 a login", "  ○ D2 a logout"]
+    assert ["Session 1 started", *below, "⚡ 0s Thinking..."] == bench.screen.visible()
+    assert [*below, "⚡ 5s Thinking..."] == bench.seen_at(5.15)[1:]
+    bench.say(CALL)
+    expected = ["Session 1 started", "▶ Bash: ls", *below, "⚡ 5s Running Bash... (1 tool)"]
+    assert expected == bench.screen.visible()
+
+
+def test_tick_rewrites_only_the_last_line() -> None:
+    """Unchanged lines are not rewritten, so nothing flickers."""
+    bench = Bench()
+    bench.say(TWO, STARTED)
+    bench.clock.advance_to(1.05)
+    before = len(bench.screen.getvalue())
+    bench.clock.advance_to(1.15)
+    assert "\x1b[2K\r⚡ 1s Thinking..." == bench.screen.getvalue()[before:]
+
+
+@pytest.mark.parametrize("end", ["complete", "error", "dispose"])
+def test_list_is_erased_at_the_end(end: str) -> None:
+    """However the run ends, only its lines are left and nothing stays scheduled."""
+    bench = Bench()
+    bench.say(TWO, STARTED)
+    assert "⚡ 3s Thinking..." == bench.seen_at(3.15)[-1]
+    error = RuntimeError("broken")
+    match end:
+        case "complete":
+            bench.source.on_completed()
+        case "error":
+            bench.source.on_error(error)
+        case _:
+            bench.subscription.dispose()
+    assert ["Session 1 started"] == bench.seen_at(60)
+    assert (0, []) == (bench.scheduled(), bench.source.observers)
+    assert {"complete": [None], "error": [error], "dispose": []}[end] == bench.ends
+
+
+def test_shrunk_terminal_is_redrawn() -> None:
+    """Lines wrapped by a narrower terminal are erased with all their rows and redrawn."""
+    bench = Bench()
+    long = "  ○ D1 a long description of a login, 漢字漢字漢字漢字漢字"
+    bench.say(listed(long[7:]), STARTED)
+    assert long == bench.seen_at(1)[2]
+    bench.screen.resize(17)
+    bench.clock.advance_to(1.15)
+    bench.screen.resize(60)
+    assert [
+        "Session 1 started",
+        "Deliverables: 0/",
+        "  ○ D1 a long de",
+        "⚡ 1s Thinking..",
+    ] == bench.screen.visible()
+    assert 2 == bench.seen_at(1.25).index(
+        "  ○ D1 a long description of a login, 漢字漢字漢字漢字漢字"
+    )
+    bench.source.on_completed()
+    assert ["Session 1 started"] == bench.screen.visible()
+
+
+def test_hostile_description_is_one_inert_line() -> None:
+    """A description cannot control the terminal and takes one line."""
+    bench = Bench()
+    bench.say(listed("a\nb\t\x1b[31m\r\u202ec"))
+    assert "  ○ D1 a b ␛[31m␍\\u{202e}c" == bench.seen_at(0.15)[1]
+
+
+def test_warnings_are_printed_above_the_list() -> None:
+    """On one terminal, warnings and errors appear in order with the other lines, above the list."""
+    bench = Bench()
+    bench.say(STARTED, TWO, WARNING, CALL)
+    bench.clock.advance_to(0.35)
+    assert ["Session 1 started", "look out", "▶ Bash: ls"] == bench.screen.visible()[:3]
+    assert "Deliverables: 0/2 passed" == bench.screen.visible()[3]
+    assert 7 == len(bench.screen.visible())
+
+
+def test_warnings_go_to_standard_error() -> None:
+    """Warnings, errors and policy violations do not go to standard output."""
+    errors = io.StringIO()
+    bench = Bench(interactive=False, errors=errors)
+    limit = RateLimited(status="allowed_warning")
+    failed = DeliverSessionEnded(session=1, outcome="error", message="lost")
+    bench.say(STARTED, WARNING, limit, failed, DeliverEnded(reason="quota_exceeded"))
+    assert [
+        "look out",
+        "[Agent] Usage limit near",
+        "Stream error: lost",
+        "Quota exceeded",
+        "Session stopped: quota exceeded",
+    ] == errors.getvalue().splitlines()
+    assert [
+        "Session 1 started",
+        "Overall: 0 session(s), 0/0 deliverables passed, cost=$0.0000, duration=0s",
+        "",
+    ] == bench.screen.getvalue().splitlines()
+
+
+def test_pipe_gets_only_lines() -> None:
+    """A pipe gets only lines, and nothing is scheduled."""
+    bench = Bench(interactive=False)
+    bench.say(TWO, STARTED, CALL)
+    assert (0, "Session 1 started\n▶ Bash: ls\n") == (bench.scheduled(), bench.screen.getvalue())
+
+
+def test_list_does_not_return_after_an_interrupt() -> None:
+    """After Ctrl-C lines are still printed, but the list does not come back."""
+    bench = Bench()
+    bench.say(TWO, STARTED)
+    bench.terminal.be_still()
+    assert ["Session 1 started"] == bench.seen_at(3)
+    bench.say(WARNING)
+    assert ["Session 1 started", "look out"] == bench.seen_at(6)
+
+
+def test_wait_counts_down_below_the_lines() -> None:
+    """A wait is printed once, with the agent's message, and counts down below the lines."""
+    bench = Bench()
+    bench.say(STARTED, QuotaWaiting(remaining=3600, message="You've hit your limit"))
+    lines = [
+        "Session 1 started",
+        "Quota exceeded: You've hit your limit",
+        "Quota exceeded, waiting 1h until reset...",
+    ]
+    assert [*lines, "⏳ Waiting... 59m 50s remaining"] == bench.seen_at(10)
+    bench.clock.advance_to(60)
+    bench.say(QuotaWaiting(remaining=3540, message="You've hit your limit"))
+    assert [*lines, "⏳ Waiting... 58m 59s remaining"] == bench.seen_at(60.95)
+    bench.say(QuotaLifted(waited=61))
+    assert [*lines, "[Agent] Resuming after 1m 1s", "⚡ 1m Thinking..."] == bench.seen_at(60.99)
+
+
+def test_loop_lines_are_not_repeated() -> None:
+    """Session ends, limits and stalls appear only in the loop's own lines."""
+    bench = Bench(interactive=False)
+    bench.say(
+        SessionEnded(outcome="quota"),
+        RateLimited(status="rejected"),
+        NoProgress(kind="unchanged", agents=3, action="stop"),
+    )
+    assert "" == bench.screen.getvalue()
+
+
+def test_verbose_prints_each_change_of_deliverables() -> None:
+    """With `--verbose` each change of the deliverables is printed, also without a live list."""
+    bench = Bench(interactive=False, verbosity=Verbosity.VERBOSE)
+    bench.say(TWO, STARTED, TWO, listed("a login"))
+    assert [
+        "Deliverables: 0/2 passed",
+        "Session 1 started",
+        "Deliverables: 0/1 passed",
+    ] == bench.screen.getvalue().splitlines()
+
+
+def test_opening_lines_come_with_the_first_event() -> None:
+    """The opening lines are printed once, when the run has started."""
+    bench = Bench(interactive=False, opening=[Line("info", "cuggino deliver")])
+    assert "" == bench.screen.getvalue()
+    bench.say(STARTED, CALL)
+    assert ["cuggino deliver", "Session 1 started"] == bench.screen.getvalue().splitlines()[:2]
+
+
+def test_debug_lines_are_placed_by_session() -> None:
+    """Sent messages follow the start of their session; received ones precede their own line."""
+    bench = Bench(interactive=False, instruction=lambda name: f"Do the {name}.")
+    bench.say(STARTED, CALL, AgentMessage(text="hm"))
+    assert [
+        "Session 1 started",
+        "[debug] [Send] Do the coding.",
+        '[debug] [Recv] stream_tool_invocation: [tool: Bash] {"command":"ls"}',
+        "▶ Bash: ls",
+        "[debug] [Recv] stream_text: hm",
+    ] == bench.screen.getvalue().splitlines()
+
+
+def _steps() -> st.SearchStrategy[list[Any]]:
+    events = st.sampled_from([TWO, listed(), listed(*("漢字 x" * n for n in range(20))), CALL])
+    return st.lists(st.one_of(events, st.integers(20, 60), st.just("tick")), max_size=30)
+
+
+@given(_steps())
+def test_any_sequence_leaves_only_the_lines(steps: list[Any]) -> None:
+    """Any sequence of lists, lines and resizes leaves only the lines."""
+    bench = Bench()
+    now, printed = 0.0, 0
+    for step in steps:
+        if isinstance(step, int):
+            bench.screen.resize(step)
+        elif step == "tick":
+            now += 1
+            bench.clock.advance_to(now)
+        else:
+            bench.say(step)
+            printed += step is CALL
+    bench.source.on_completed()
+    bench.screen.resize(60)
+    assert "\n".join(["▶ Bash: ls"] * printed) == "\n".join(bench.screen.visible())

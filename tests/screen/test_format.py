@@ -1,0 +1,266 @@
+"""Which events show at which verbosity, and texts without a recorded case."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cuggino.events import (
+    AgentMessage,
+    AgentRetry,
+    ApprovalBlocked,
+    CheckCommandOutput,
+    CommitPerformed,
+    CommitSeen,
+    DeliverablesListed,
+    Event,
+    FileTouched,
+    GuardDenied,
+    JobsCounted,
+    JournalEvent,
+    LlmMarkerEvent,
+    MessageDelta,
+    PingEvent,
+    PlanBuildSessionEnded,
+    Progress,
+    PushPerformed,
+    RateLimited,
+    SessionEnded,
+    SessionOutcome,
+    SetupCommandOutput,
+    StageCost,
+    SubAgentEnded,
+    SubAgentStarted,
+    SystemMessage,
+    TaskLimitReached,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UsageUpdate,
+    UserMessage,
+    VerificationEnded,
+    WatchBacklogWaiting,
+    WatchItemRetry,
+)
+from cuggino_cli.screen.format import format_event
+from cuggino_cli.screen.fragments import Fragment, Verbosity, paint
+
+from .samples import all_event_types, sample
+
+VERBOSE_ONLY = (
+    *(AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded),
+    *(DeliverablesListed, VerificationEnded),
+)
+FROM_NORMAL = (
+    ToolCall,
+    LlmMarkerEvent,
+    CheckCommandOutput,
+    SetupCommandOutput,
+    CommitPerformed,
+    PushPerformed,
+    StageCost,
+    *(JobsCounted, PlanBuildSessionEnded, SubAgentStarted, SubAgentEnded, FileTouched, CommitSeen),
+)
+NEVER = (PingEvent, MessageDelta, UsageUpdate, JournalEvent)
+
+
+def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:
+    fragments = format_event(event, verbosity=verbosity)
+    return None if fragments is None else paint(fragments, color=False)
+
+
+@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+def test_every_event_is_handled(cls: type[Event]) -> None:
+    """At full verbosity every event shows, except heartbeats and journal events."""
+    assert (not issubclass(cls, NEVER)) == bool(plain(sample(cls)))
+
+
+@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+def test_least_verbosity(cls: type[Event]) -> None:
+    """An event shows from its level on: prose last, tool calls and results by default."""
+    least = Verbosity.QUIET
+    if issubclass(cls, VERBOSE_ONLY):
+        least = Verbosity.VERBOSE
+    elif issubclass(cls, FROM_NORMAL):
+        least = Verbosity.NORMAL
+    levels = [level for level in Verbosity if plain(sample(cls), level) is not None]
+    assert ([] if issubclass(cls, NEVER) else [v for v in Verbosity if v >= least]) == levels
+
+
+def test_unknown_event_shows_nothing() -> None:
+    """An event of a newer version shows nothing."""
+    assert plain(UnknownEvent(raw={"_tag": "Later"})) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "exit_code"),
+    [
+        ("[Setup] Completed (exit 0)", 0),
+        ("[Setup] Failed (exit 7)", 7),
+        ("[Setup] Completed", None),
+    ],
+)
+def test_command_summary(expected: str, exit_code: int | None) -> None:
+    """By default a command shows as one line with its result."""
+    event = SetupCommandOutput(iteration=1, output="much", exit_code=exit_code)
+    assert expected == plain(event, Verbosity.NORMAL)
+
+
+def test_failed_check_shows_below_its_output() -> None:
+    """A failed command reports it below its output, in the failure color."""
+    event = CheckCommandOutput(iteration=1, output="boom", exit_code=2)
+    expected = [
+        Fragment("command", "[Check] Output:\nboom"),
+        Fragment("plain", "\n"),
+        Fragment("failure", "[Check] Failed (exit 2)"),
+    ]
+    assert expected == format_event(event, verbosity=Verbosity.VERBOSE)
+
+
+def test_passed_check_shows_its_output_alone() -> None:
+    """A successful command adds nothing to its output."""
+    event = CheckCommandOutput(iteration=1, output="fine", exit_code=0, file_path="/w/c.txt")
+    assert plain(event) == "[Check] Output:\nfine"
+
+
+@pytest.mark.parametrize(
+    ("expected", "exit_code", "file_path"),
+    [
+        ("[Check] Output: /w/c.txt", None, "/w/c.txt"),
+        ("[Check] Output: /w/c.txt (exit 1)", 1, "/w/c.txt"),
+        ("[Check] Failed (exit 1)", 1, None),
+        ("[Check] Output:\n", None, None),
+    ],
+)
+def test_command_without_output(
+    expected: str, exit_code: int | None, file_path: str | None
+) -> None:
+    """Without output, the file and the exit code are shown if known."""
+    event = CheckCommandOutput(iteration=1, exit_code=exit_code, file_path=file_path)
+    assert expected == plain(event)
+
+
+def test_approval_blocked() -> None:
+    """A blocked approval shows the exit code of the check, if there is one."""
+    assert [plain(ApprovalBlocked(iteration=1, exit_code=code)) for code in (2, None)] == [
+        "\n[Loop] Approval does not count: the check exited with 2",
+        "\n[Loop] Approval does not count: the check failed",
+    ]
+
+
+def test_task_limit() -> None:
+    """The task limit is shown with its number."""
+    assert plain(TaskLimitReached(iteration=1, max_tasks=50)) == "\n[Loop] Task limit (50) reached"
+
+
+def test_thinking_is_dim() -> None:
+    """Thinking is shown like prose."""
+    shown = format_event(Thinking(text="hm"), verbosity=Verbosity.VERBOSE)
+    assert [Fragment("prose", "[Thinking] hm")] == shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "event"),
+    [
+        (
+            "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
+            RateLimited(
+                status="rejected",
+                limit="five_hour",
+                resets_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+            ),
+        ),
+        ("[Agent] Usage limit near", RateLimited(status="allowed_warning")),
+    ],
+)
+def test_rate_limit(expected: str, event: RateLimited) -> None:
+    """A rate limit is always shown, with its reset time if known."""
+    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
+
+
+def test_denied_call_always_shows() -> None:
+    """A denied call is always shown, with the first line of the reason."""
+    bash = GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore.")
+    write = GuardDenied(tool="Write", tool_use_id="t", part="Write /a", reason="Not there.")
+    expected = ["[Guard] Denied Bash: rm -r x (No `rm`.)", "[Guard] Denied Write /a (Not there.)"]
+    for level in Verbosity:
+        assert expected == [plain(bash, level), plain(write, level)]
+
+
+def test_session_cost() -> None:
+    """A session's cost shows in full output; its stage's cost shows by default."""
+    full = SessionEnded(outcome="completed", cost_usd=0.01234, num_turns=3, duration=12.7)
+    free = SessionEnded(outcome="completed", cost_usd=0.0, num_turns=1)
+    expected = ["[Agent] $0.0123, 3 turns, 12s", "[Agent] $0.0000, 1 turn"]
+    assert expected == [plain(event, Verbosity.VERBOSE) for event in (full, free)]
+    assert [plain(event, Verbosity.NORMAL) for event in (full, free)] == [None, None]
+    cost = StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5)
+    assert "[Planning] Cost $0.0123 (run total $0.5000)" == plain(cost, Verbosity.NORMAL)
+
+
+def test_session_without_cost() -> None:
+    """A successful session of unknown cost shows only in full output."""
+    timed = SessionEnded(outcome="completed", duration=90)
+    bare = SessionEnded(outcome="completed")
+    assert [plain(timed), plain(bare)] == ["[Agent] 1m 30s", "[Agent] Session completed"]
+    assert plain(timed, Verbosity.NORMAL) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        ("[Agent] Session failed ($0.5000)", "failed"),
+        ("[Agent] Session interrupted ($0.5000)", "interrupted"),
+        ("[Agent] Session ended: turn limit reached ($0.5000)", "max_turns"),
+        ("[Agent] Session ended: budget spent ($0.5000)", "budget"),
+        ("[Agent] Session ended: usage limit reached ($0.5000)", "quota"),
+    ],
+)
+def test_failed_session_always_shows(expected: str, outcome: SessionOutcome) -> None:
+    """A failed session shows its outcome at every verbosity."""
+    event = SessionEnded(outcome=outcome, cost_usd=0.5)
+    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
+
+
+def test_output_is_cut_after_it_is_made_inert() -> None:
+    """A cut never splits a line ending: CRLF counts as one newline."""
+    event = CheckCommandOutput(iteration=1, output="a\r\n" * 250 + "b")
+    assert plain(event) == "[Check] Output:\n" + "a\n" * 250 + "..."
+
+
+def test_tool_result_with_crlf() -> None:
+    """Lines that end with CRLF are numbered like any others."""
+    assert plain(ToolResult(name="t", output="a\r\nb")) == "    1→a\n    2→b"
+
+
+def test_marker_stands_between_empty_lines() -> None:
+    """A marker is surrounded by blank lines, and only its tag is colored."""
+    fragments = format_event(Progress(content="one"), verbosity=Verbosity.NORMAL)
+    expected = [
+        Fragment("plain", "\n"),
+        Fragment("progress", "[PROGRESS]"),
+        Fragment("plain", " one\n"),
+    ]
+    assert expected == fragments
+
+
+def test_bell_follows_the_colors_unless_set() -> None:
+    """The bell follows the colors unless it is switched on or off explicitly."""
+    fragments = format_event(WatchBacklogWaiting(), verbosity=Verbosity.QUIET)
+    assert fragments is not None
+    text = "[Watch] Backlog empty, waiting for new items..."
+    colored = f"\x1b[2m{text}\x1b[0m"
+    assert f"{colored}\x07" == paint(fragments, color=True)
+    assert colored == paint(fragments, color=True, bell=False)
+    assert text == paint(fragments, color=False)
+    assert f"{text}\x07" == paint(fragments, color=False, bell=True)
+
+
+def test_retry_shows_its_delay() -> None:
+    """Retries of agents and backlog items show a short delay to the tenth of a second."""
+    retry = sample(AgentRetry).model_copy(update={"retry_in": 1.5})
+    item = sample(WatchItemRetry).model_copy(update={"retry_in": 1.5})
+    for event in (retry, item):
+        assert "again in 1.5s" in (plain(event) or "")

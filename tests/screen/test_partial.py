@@ -1,0 +1,229 @@
+"""Messages that are printed line by line while they are written."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given, strategies as st
+from reactivex import Observable, Subject
+from reactivex.testing import TestScheduler
+
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    MessageDelta,
+    Note,
+    SessionEnded,
+    SystemMessage,
+    ToolCall,
+)
+from cuggino.operators import extract_markers, marker_tags
+from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
+from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.plan_build_screen import LoopView, with_loop_output
+from cuggino_cli.screen.render import Partial, with_cli_output
+from cuggino_cli.screen.terminal import Terminal
+
+from .screen import Screen
+
+CALL = ToolCall(name="Bash", input={"command": "ls"})
+OVER = SessionEnded(outcome="completed")
+
+Shown = Callable[[Observable[Any]], Observable[Any]]
+SCREENS: dict[str, Callable[[Terminal, Verbosity], Shown]] = {
+    "run": lambda terminal, verbosity: with_cli_output(terminal, verbosity=verbosity),
+    "deliver": lambda terminal, verbosity: with_deliver_output(terminal, Wording(verbosity)),
+    "loop": lambda terminal, verbosity: with_loop_output(terminal, LoopView(verbosity=verbosity)),
+}
+"""The screen of each loop."""
+
+
+def delta(text: str, message_id: str = "m", parent: str | None = None) -> MessageDelta:
+    return MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)
+
+
+def message(text: str, message_id: str = "m", parent: str | None = None) -> AgentMessage:
+    return AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)
+
+
+class Bench:
+    """One subscription on a screen, in virtual seconds."""
+
+    def __init__(
+        self,
+        kind: str = "run",
+        *,
+        verbosity: Verbosity = Verbosity.VERBOSE,
+        interactive: bool = False,
+        columns: int = 60,
+        color: bool = False,
+    ) -> None:
+        self.clock = TestScheduler()
+        self.screen = Screen(columns)
+        self.source: Subject[Any] = Subject()
+        terminal = Terminal(
+            self.screen, color=color, interactive=interactive, columns=lambda: columns
+        )
+        self.source.pipe(SCREENS[kind](terminal, verbosity)).subscribe(scheduler=self.clock)
+
+    def say(self, *events: Event) -> str:
+        """Emit the events and return everything written so far."""
+        for event in events:
+            self.source.on_next(event)
+        return self.screen.getvalue()
+
+    def seen_at(self, second: float) -> list[str]:
+        self.clock.advance_to(second)
+        return self.screen.visible()
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+def test_lines_are_shown_as_they_are_written(kind: str) -> None:
+    """A line is printed at its newline, the last one with the message, and none twice."""
+    bench = Bench(kind)
+    assert "" == bench.say(delta("Fir"))
+    assert "First\n" == bench.say(delta("st\nSec"))
+    assert "First\nSecond\n\n" == bench.say(delta("ond\n\nLa"))
+    bench.say(message("First\nSecond\n\nLast"), CALL)
+    assert ["First", "Second", "", "Last", "▶ Bash: ls"] == bench.screen.visible()
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+@pytest.mark.parametrize("verbosity", [Verbosity.QUIET, Verbosity.NORMAL])
+def test_without_verbose_deltas_show_nothing(kind: str, verbosity: Verbosity) -> None:
+    """At other levels a message is printed only when complete."""
+    bench, without = Bench(kind, verbosity=verbosity), Bench(kind, verbosity=verbosity)
+    assert "" == bench.say(delta("a\nb\n"), delta("c"))
+    assert without.say(message("a\nb\nc"), CALL) == bench.say(message("a\nb\nc"), CALL)
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+@given(
+    st.lists(st.text(alphabet="ab \n\r\t\x1b\u202e\x9b漢👍🏽", max_size=5), max_size=8),
+    st.sampled_from([20, 40]),
+)
+@example(["\r\r\n"], 20)
+@example(["a\r", "\n"], 20)
+def test_deltas_add_up_to_the_message(kind: str, pieces: list[str], columns: int) -> None:
+    """Any split of a text gives the same output, and nothing in it is active."""
+    text = "".join(pieces) + "."
+    whole, split = Bench(kind, columns=columns), Bench(kind, columns=columns)
+    whole.say(message(text), OVER)
+    written = split.say(*map(delta, pieces), delta("."), message(text), OVER)
+    assert whole.screen.visible() == split.screen.visible()
+    assert not {"\x1b", "\u202e", "\x9b", "\r"} & set(written)
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+def test_deltas_have_the_message_colors(kind: str) -> None:
+    """Each piece has the style of the whole message and resets it at its end."""
+    bench = Bench(kind, color=True)
+    text = bench.say(delta("a\nb"), message("a\nb"), OVER)
+    expected = "a\nb\n" if kind == "loop" else "\x1b[2ma\x1b[0m\n\x1b[2mb\x1b[0m\n"
+    assert text.startswith(expected)
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+def test_drawing_stays_below_the_deltas(kind: str) -> None:
+    """On a terminal the spinner or the list stays below the lines, and its time advances."""
+    bench = Bench(kind, interactive=True, columns=40)
+    bench.say(delta("漢字 " * 15 + "\nhalf"))
+    lines = bench.seen_at(3.15)
+    assert "漢字 " * 15 == "".join(lines[:-1]).replace("  ", " ").rstrip() + " "
+    assert "3s" in lines[-1]
+    assert not any("half" in line for line in lines)
+    bench.say(message("漢字 " * 15 + "\nhalf"))
+    assert "half" in bench.seen_at(4.15)
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+def test_agents_and_tools_interleave_by_line(kind: str) -> None:
+    """Lines of several agents and their tools interleave as whole lines."""
+    bench = Bench(kind)
+    bench.say(delta("main 1\nmai"), delta("sub 1\nsu", "s", "t"), CALL)
+    bench.say(delta("n 2\nmain"), delta("b 2\nsub", "s", "t"))
+    bench.say(message("sub 1\nsub 2\nsub 3", "s", "t"), message("main 1\nmain 2\nmain 3"))
+    lines = bench.screen.getvalue().splitlines()
+    expected = ["main 1", "sub 1", "▶ Bash: ls", "main 2", "sub 2", "sub 3", "main 3"]
+    assert expected == lines
+
+
+@pytest.mark.parametrize("kind", SCREENS)
+def test_retracted_message_is_replaced(kind: str) -> None:
+    """Its complete lines stay, the partial one is removed, and the replacement is shown whole."""
+    bench = Bench(kind)
+    bench.say(delta("old 1\nold"), SystemMessage(text="Retrying"), delta("new 1\nne", "m2"))
+    bench.say(message("new 1\nnew 2", "m2"), delta("x\n", "m3"), message("y\nz", "m4"))
+    expected = ["old 1", "[System] Retrying", "new 1", "new 2", "x", "y", "z"]
+    assert expected == bench.screen.getvalue().splitlines()
+
+
+def test_message_that_differs_from_its_deltas() -> None:
+    """A message that differs from its deltas is shown whole."""
+    bench = Bench()
+    assert "a\nA\nb\n" == bench.say(delta("a\nb"), message("A\nb"))
+    assert "a\nA\nb\nc\n" == bench.say(message("c", "other"))
+
+
+def test_answer_at_the_end_hides_deltas() -> None:
+    """When the answer is printed at the end, its deltas show nothing."""
+    screen = io.StringIO()
+    terminal = Terminal(screen, color=False, interactive=False, columns=lambda: 40)
+    source: Subject[Any] = Subject()
+    view = LoopView(verbosity=Verbosity.VERBOSE, stream=False)
+    source.pipe(with_loop_output(terminal, view)).subscribe()
+    for event in (delta("a\nb"), message("a\nb"), CALL):
+        source.on_next(event)
+    assert "▶ Bash: ls\n" == screen.getvalue()
+    source.on_next(OVER)
+    assert screen.getvalue().startswith("▶ Bash: ls\na\nb\n")
+
+
+def test_markers_keep_their_place() -> None:
+    """After `extract_markers`, a marker shows in its place and its tags are hidden."""
+    text = "One\ntwo <NOTE>a\nb</NOTE> three\nfour"
+    screen = io.StringIO()
+    terminal = Terminal(screen, color=False, interactive=False, columns=lambda: 40)
+    source: Subject[Event] = Subject()
+    shown = cast("Shown", with_cli_output(terminal, verbosity=Verbosity.VERBOSE))
+    source.pipe(extract_markers(marker_tags(Note)), shown).subscribe()
+    for char in text:
+        source.on_next(delta(char))
+    assert "One\ntwo\n\n[NOTE] a\nb\n\nthree\n" == screen.getvalue()
+    source.on_next(message(text))
+    assert "One\ntwo\n\n[NOTE] a\nb\n\nthree\nfour\n" == screen.getvalue()
+
+
+FENCED = st.lists(st.sampled_from(["a", "\n", " ", "```\n", "<NOTE>", "</NOTE>"]), max_size=12)
+
+
+@given(FENCED.map("".join), st.lists(st.integers(0, 40), max_size=12))
+def test_no_line_is_shown_twice_or_lost(text: str, places: Sequence[int]) -> None:
+    """For any split after `extract_markers`, each line is printed once, in order."""
+    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
+    deltas = [delta(text[a:b]) for a, b in pairwise(ends)]
+
+    def lines(events: Sequence[Event]) -> list[str]:
+        source: Subject[Event] = Subject()
+        partial, given = Partial(), list[str]()
+
+        def keep(event: Event) -> None:
+            match partial.read(event):
+                case AgentMessage(text=shown):
+                    given.extend(line.strip() for line in shown.split("\n") if line.strip())
+                case Note(content=content):
+                    given.append(f"[{content}]")
+                case _:
+                    pass
+
+        source.pipe(extract_markers(marker_tags(Note))).subscribe(keep)
+        for event in events:
+            source.on_next(event)
+        source.on_completed()
+        return given
+
+    assert lines([message(text)]) == lines([*deltas, message(text)])

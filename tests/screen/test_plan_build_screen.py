@@ -1,0 +1,294 @@
+"""A run of the plan/build loop on a screen: streamed text, lines, and the final state."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from reactivex import Subject
+from reactivex.testing import TestScheduler
+
+from cuggino.events import (
+    AgentMessage,
+    BuildVerified,
+    CommitSeen,
+    DoneFileRejected,
+    FileTouched,
+    GuardDenied,
+    JobBlocked,
+    JobsCounted,
+    JobVerified,
+    NoProgress,
+    PlanBuildEnded,
+    PlanBuildIterationEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionRetry,
+    PlanBuildStreamEvent,
+    PlanBuildWarning,
+    QuotaWaiting,
+    RateLimited,
+    SessionEnded,
+    SubAgentEnded,
+    SubAgentStarted,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.plan_build_screen import LoopView, with_loop_output
+from cuggino_cli.screen.terminal import Terminal
+
+from .screen import Screen
+
+BUILD = PlanBuildPhaseStarted(phase="build", iteration=2)
+VERIFY = PlanBuildPhaseStarted(phase="verify", iteration=2)
+CALL = ToolCall(name="Bash", input={"command": "ls"})
+OVER = SessionEnded(outcome="completed")
+HEADER = ["------------", "Mode: BUILD", "------------"]
+
+
+def chunk(text: str, message: str | None = "m1", **fields: Any) -> AgentMessage:
+    return AgentMessage(text=text, message_id=message, **fields)
+
+
+class Bench:
+    """One subscription on a screen of the given width, in virtual seconds."""
+
+    def __init__(
+        self,
+        *,
+        interactive: bool = False,
+        verbosity: Verbosity = Verbosity.NORMAL,
+        columns: int = 60,
+        errors: io.StringIO | None = None,
+        color: bool = False,
+        **view: Any,
+    ) -> None:
+        self.clock = TestScheduler()
+        self.screen = Screen(columns)
+        self.source: Subject[PlanBuildStreamEvent] = Subject()
+        self.terminal = Terminal(
+            self.screen,
+            color=color,
+            interactive=interactive,
+            columns=lambda: self.screen.columns,
+            height=lambda: 24,
+            errors=self.screen if errors is None else errors,
+        )
+        output = with_loop_output(self.terminal, LoopView(verbosity=verbosity, **view))
+        self.subscription = self.source.pipe(output).subscribe(
+            on_error=lambda _error: None, scheduler=self.clock
+        )
+
+    def say(self, *events: PlanBuildStreamEvent) -> str:
+        """Emit the events and return everything written so far."""
+        for event in events:
+            self.source.on_next(event)
+        return self.screen.getvalue()
+
+    def seen_at(self, second: float) -> list[str]:
+        self.clock.advance_to(second)
+        return self.screen.visible()
+
+    def scheduled(self) -> int:
+        """Return the number of pending actions."""
+        return sum(not item.is_cancelled() for item, _ in self.clock._queue.items)
+
+
+def test_chunks_are_written_as_they_come() -> None:
+    """Each chunk is written at once, without added newlines (LOP-081)."""
+    bench = Bench()
+    assert "first " == bench.say(chunk("first "))
+    assert "first second\n[b]third" == bench.say(chunk("second\n[b]th"), chunk("ird"))
+    assert "first second\n[b]third\n" == bench.say(OVER)
+    assert "first second\n[b]third\n" == bench.say(OVER)
+
+
+def test_each_message_begins_a_line() -> None:
+    """Parts of one message continue its line; other messages and our lines start a new one."""
+    bench = Bench()
+    bench.say(chunk("a"), chunk("b", "m2"), chunk("c", None), chunk("d\n", None))
+    bench.say(chunk("e"), CALL, chunk("f"), BUILD)
+    expected = ["a", "b", "c", "d", "e", "▶ Bash: ls", "f", *HEADER]
+    assert expected == bench.screen.getvalue().splitlines()
+
+
+@given(st.lists(st.text(alphabet="ab\r\n\x1b\u202e\x9b[", max_size=4), max_size=8))
+def test_parts_add_up_to_the_message(parts: list[str]) -> None:
+    """Any split of a message gives the same output, and nothing in it is active."""
+    whole, cut = Bench(), Bench()
+    whole.say(chunk("".join(parts)), OVER)
+    cut.say(*map(chunk, parts), OVER)
+    text = cut.screen.getvalue()
+    assert whole.screen.getvalue() == text
+    assert not {"\x1b", "\u202e", "\x9b", "\r"} & set(text)
+    assert text == "" or text.endswith("\n")
+
+
+def test_unstreamed_answer_comes_at_the_end() -> None:
+    """Without streaming the whole answer is printed when the session has ended."""
+    bench = Bench(stream=False)
+    assert "▶ Bash: ls\n" == bench.say(chunk("a"), CALL, chunk("b"), chunk("c", "m2"))
+    assert "▶ Bash: ls\nab\nc\n" == bench.say(OVER)
+    bench.say(chunk("cut off"), PlanBuildEnded(reason="interrupted"))
+    assert "cut off" in bench.screen.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("verbosity", list(Verbosity))
+def test_subagent_text_needs_verbose(verbosity: Verbosity) -> None:
+    """Text of subagents and verifiers needs `--verbose`; `--quiet` hides all text."""
+    bench = Bench(verbosity=verbosity)
+    bench.say(chunk("own"), chunk("part", "m2", parent_tool_use_id="t"), OVER)
+    text = bench.say(VERIFY, chunk("judged", "m3"), OVER, BUILD, chunk("again", "m4"), OVER)
+    shown = [word for word in ("own", "part", "judged", "again") if word in text.splitlines()]
+    expected = {
+        Verbosity.QUIET: [],
+        Verbosity.NORMAL: ["own", "again"],
+        Verbosity.VERBOSE: ["own", "part", "judged", "again"],
+    }
+    assert expected[verbosity] == shown
+
+
+def test_iteration_output() -> None:
+    """The work is shown between the blocks, in the required wording."""
+    bench = Bench()
+    bench.say(BUILD, JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
+    bench.say(ToolCall(name="Task", input={}), SubAgentStarted(name="tester", description="try"))
+    bench.say(SubAgentEnded(name="tester"), ToolCall(name="Write"), FileTouched(path="a.py"))
+    bench.say(CommitSeen(commit_hash="abc1234", subject="feat: bread"))
+    bench.say(VERIFY, BuildVerified(passed=True), VERIFY)
+    bench.say(JobVerified(job_id="J2", description="bake", passed=True))
+    bench.say(JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
+    bench.say(PlanBuildIterationEnded(iteration=2))
+    assert [
+        *HEADER,
+        "Jobs: 3 open (1 blocked), 1 done",
+        "Next: J2: bake",
+        "[sub-agent] tester: try",
+        "[sub-agent] done",
+        "[file] a.py",
+        "[commit] abc1234 feat: bread",
+        *("------------", "Mode: VERIFY", "------------"),
+        "Build verified",
+        "Job verified: J2: bake",
+        *("-" * 30, "Completed iteration 2", "-" * 30),
+    ] == bench.screen.getvalue().splitlines()
+
+
+def test_warnings_go_to_standard_error() -> None:
+    """Failures do not go to standard output, but end its partial line."""
+    errors = io.StringIO()
+    bench = Bench(errors=errors)
+    bench.say(chunk("half"), PlanBuildWarning(message="look out"))
+    bench.say(PlanBuildSessionRetry(attempt=1, max_retries=3, message="broken"))
+    bench.say(BuildVerified(passed=False, issues=("no test", "two\nlines")))
+    bench.say(JobVerified(job_id="J", description="d", passed=False, issues=("no test",)))
+    bench.say(JobBlocked(job_id="J", description="d", failures=3))
+    bench.say(DoneFileRejected(reason="1 job is not done"))
+    bench.say(GuardDenied(tool="Bash", tool_use_id="t", part="rm x", reason="No."))
+    bench.say(PlanBuildEnded(reason="interrupted"))
+    assert [
+        "look out",
+        "broken",
+        "Session error (1/3), starting new session...",
+        "Build verification failed",
+        "  - no test",
+        "  - two",
+        "    lines",
+        "Job verification failed: J: d",
+        "  - no test",
+        "Job blocked: J: d (its verification failed 3 times)",
+        "lopen.loop.done removed: 1 job is not done",
+        "[Guard] Denied Bash: rm x (No.)",
+        "Loop cancelled by user.",
+    ] == errors.getvalue().splitlines()
+    assert "half\nOverall: 0 iteration(s). " in bench.screen.getvalue()
+
+
+def test_loop_lines_are_not_repeated() -> None:
+    """Failed sessions, limits and stalls appear only in the loop's own lines."""
+    bench = Bench()
+    bench.say(*(SessionEnded(outcome=o) for o in ("failed", "quota", "budget", "interrupted")))
+    bench.say(RateLimited(status="rejected"), NoProgress(kind="unchanged", agents=3, action="stop"))
+    assert "" == bench.screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ("all", ["hm", "▶ Read", "[file] a", "look out", "lost"]),
+        ("info", ["▶ Read", "[file] a", "look out", "lost"]),
+        ("error", ["lost"]),
+    ],
+)
+def test_log_levels(level: str, expected: list[str]) -> None:
+    """A level hides less important lines; progress and agent text stay (LOP-032)."""
+    bench = Bench(verbosity=Verbosity.VERBOSE, log_level=level)
+    bench.say(BUILD, Thinking(text="hm"), ToolCall(name="Read"), FileTouched(path="a"))
+    bench.say(PlanBuildWarning(message="look out"), chunk("words"), OVER)
+    bench.say(PlanBuildEnded(reason="failed", error="lost"))
+    text = bench.screen.getvalue()
+    wanted = ("hm", "▶ Read", "[file] a", "look out", "lost")
+    assert expected == [word for word in wanted if word in text]
+    assert all(word in text for word in ("Mode: BUILD", "words", "Overall: "))
+
+
+def test_spinner_turns_below_the_lines() -> None:
+    """The spinner turns while the agent is silent and never touches a partial line."""
+    bench = Bench(interactive=True)
+    bench.say(BUILD)
+    assert "Working..." in bench.seen_at(2.15)[-1]
+    bench.say(chunk("half a "))
+    assert [*HEADER, "half a "] == bench.seen_at(5)
+    bench.say(chunk("line"))
+    assert [*HEADER, "half a line"] == bench.seen_at(8)
+    bench.say(ToolResult(name="t", output=""), CALL)
+    assert [*HEADER, "half a line", "▶ Bash: ls"] == bench.seen_at(10)[:-1]
+    assert "Working..." in bench.seen_at(11)[-1]
+
+
+def test_wait_counts_down_below_the_lines() -> None:
+    """A wait is printed once and counts down below the lines."""
+    bench = Bench(interactive=True)
+    wait = QuotaWaiting(remaining=3600)
+    bench.say(wait, wait)
+    lines = bench.seen_at(10)
+    assert ("[Agent] Waiting for the usage limit, 1h 0m left", 2) == (lines[0], len(lines))
+    assert "Waiting... (59m 50s left)" in lines[1]
+
+
+@pytest.mark.parametrize("end", ["complete", "error", "dispose"])
+def test_no_partial_line_is_left(end: str) -> None:
+    """However the run ends, the last line is complete and nothing is drawn or scheduled."""
+    bench = Bench(interactive=True)
+    bench.say(BUILD, chunk("half a line"))
+    bench.clock.advance_to(3)
+    match end:
+        case "complete":
+            bench.source.on_completed()
+        case "error":
+            bench.source.on_error(RuntimeError("broken"))
+        case _:
+            bench.subscription.dispose()
+    assert bench.screen.getvalue().endswith("half a line\n")
+    assert [*HEADER, "half a line"] == bench.seen_at(60)
+    assert (0, []) == (bench.scheduled(), bench.source.observers)
+
+
+def test_forty_columns() -> None:
+    """On 40 columns the blocks and the spinner keep to their lines."""
+    bench = Bench(interactive=True, columns=40)
+    bench.say(BUILD, chunk("words " * 20), OVER, PlanBuildIterationEnded(iteration=2))
+    lines = bench.seen_at(1.05)
+    block = ["-" * 30, "Completed iteration 2", "-" * 30]
+    assert (HEADER, block) == (lines[:3], lines[-4:-1])
+    assert "Working..." in lines[-1]
+
+
+def test_colors() -> None:
+    """With colors the blocks stand out and agent text is unchanged."""
+    bench = Bench(color=True)
+    text = bench.say(BUILD, chunk("words"), OVER)
+    assert "\x1b[1m------------\nMode: BUILD\n------------\x1b[0m\nwords\n" == text

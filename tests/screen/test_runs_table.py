@@ -1,0 +1,75 @@
+"""The table of recorded runs at any width, and the outcomes of stages."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.runs import Row, outcome_text, runs_fragments
+from cuggino_cli.screen.text import width
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (None, ""),
+        ({"value": None}, ""),
+        ({"value": " a\nb"}, "a"),
+        ({"value": [1, "ä"]}, '[1, "ä"]'),
+        ({"time": "2026"}, "2026"),
+        ({"_tag": "Progress", "content": " "}, "Progress"),
+        ({"_tag": "CommitFailed", "message": "no\nroom"}, "CommitFailed: no"),
+        (
+            {"_tag": "CheckCommandOutput", "exit_code": 1, "output": "x"},
+            "CheckCommandOutput: exit code 1",
+        ),
+        ({"_tag": "Other"}, "Other"),
+        ([1], "[1]"),
+    ],
+)
+def test_outcomes_in_words(outcome: Any, text: str) -> None:
+    """An outcome shows its tag and its main detail."""
+    assert text == outcome_text(outcome)
+
+
+ROWS = [
+    Row(
+        id="0193b2c1",
+        state="max_iterations",
+        started=AT,
+        seconds=7265,
+        iterations=12,
+        cost_usd=12.3456,
+        agent="scripted:some/folder/with/a/file.toml",
+        focus="登录 with a very long description of what there is to be done here and there " * 2,
+    ),
+    Row(id="0193b2c2", state="unreadable", focus="x" * 200),
+]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 100, 120, 200])
+def test_table_at_any_width(columns: int) -> None:
+    """No line reaches the last column, and colors change only the colors."""
+    plain = paint(runs_fragments(ROWS, columns=columns), color=False)
+    assert all(width(line) < max(columns, 26) for line in plain.splitlines())
+    painted = paint(runs_fragments(ROWS, columns=columns), color=True)
+    assert plain != painted
+    assert plain == re.sub(r"\x1b\[[0-9;]*m", "", painted)
+
+
+def test_table_at_40_columns() -> None:
+    """On 40 columns a run takes several lines."""
+    assert [
+        "0193b2c1  max iterations",
+        f"  {AT.astimezone():%m-%d %H:%M}  2h 1m  12 iterations",
+        "  $12.3456  scripted:some/fol...",
+        "  登录 with a very long description ...",
+        "0193b2c2  unreadable",
+        f"  {'x' * 34}...",
+    ] == paint(runs_fragments(ROWS, columns=40), color=False).splitlines()

@@ -1,0 +1,106 @@
+"""The summary at the end of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.domain.run_summary import Commit, RunSummary
+from cuggino.domain.spending import Spending
+from cuggino.events import RunOutcome
+from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.summary import summary_fragments
+
+
+def lines(summary: RunSummary, *, hint: str | None = None) -> list[str]:
+    text = paint(summary_fragments(summary, duration_s=90, hint=hint), color=False)
+    return [line.rstrip() for line in text.split("\n")]
+
+
+def test_approved() -> None:
+    """A full summary has outcome, counts, commits, cost, duration and the next step."""
+    summary = RunSummary(
+        outcome="approved",
+        rounds=2,
+        tasks=3,
+        agents=7,
+        commits=(Commit("a1b2c3d", "Add a"), Commit("b2c3d4e", "Add b")),
+        failed_commits=("git commit exited with code 1",),
+        spent=Spending(1.25),
+    )
+    assert lines(summary) == [
+        "",
+        "[Summary] Approved",
+        "  Iterations 2",
+        "  Tasks      3",
+        "  Agents     7",
+        "  Commits    2",
+        "             a1b2c3d Add a",
+        "             b2c3d4e Add b",
+        "             failed: git commit exited with code 1",
+        "  Cost       $1.2500",
+        "  Duration   1m 30s",
+        "  Next       review the commits: git log -p -2",
+    ]
+
+
+def test_unknown_cost_is_not_shown() -> None:
+    """An unknown cost is left out; a cost of zero is not."""
+    assert not any("Cost" in line for line in lines(RunSummary()))
+    assert "  Cost       $0.0000" in lines(RunSummary(spent=Spending(0.0)))
+
+
+def test_items_of_a_watch() -> None:
+    """Backlog items are shown if there are any."""
+    assert "  Items      2" in lines(RunSummary(items=2))
+    assert not any("Items" in line for line in lines(RunSummary()))
+
+
+GO_ON = "             `cuggino run --resume` continues where it stopped"
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome", "hint"),
+    [
+        (["  Next       review the changes: git status, git diff"], "approved", None),
+        (
+            [
+                "  Next       read .cuggino/spec-issues/x.md and clarify the specs",
+                "             delete the file, then run again",
+            ],
+            "spec_issue",
+            None,
+        ),
+        (
+            ["  Next       raise maxIterations, or refine the specs, then run again"],
+            "max_iterations",
+            None,
+        ),
+        (["  Next       see the error", f"{'':13}go on by this"], "failed", "go on by this"),
+        (["  Next       see the error", GO_ON], "failed", None),
+        (["  Next       " + GO_ON.strip()], "interrupted", None),
+        (["  Next       go on by this"], "interrupted", "go on by this"),
+        ([], None, None),
+    ],
+)
+def test_next_step(expected: list[str], outcome: RunOutcome | None, hint: str | None) -> None:
+    """Each outcome has a next step; a hint on resuming replaces the general advice."""
+    shown = lines(RunSummary(outcome=outcome, spec_issue_file="x.md"), hint=hint)
+    start = shown.index("  Duration   1m 30s") + 1
+    assert expected == shown[start:]
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        ("\x1b[1m\x1b[32m[Summary] Approved\x1b[0m", "approved"),
+        ("\x1b[1m\x1b[31m[Summary] Stopped at a spec issue\x1b[0m", "spec_issue"),
+        ("\x1b[1m\x1b[33m[Summary] Max iterations reached\x1b[0m", "max_iterations"),
+        ("\x1b[1;31m[Summary] Failed\x1b[0m", "failed"),
+        ("\x1b[33m[Summary] Interrupted\x1b[0m", "interrupted"),
+        ("\x1b[1m[Summary] Ended\x1b[0m", None),
+    ],
+)
+def test_outcome_has_its_color(expected: str, outcome: RunOutcome | None) -> None:
+    """The outcome has the text and color of its events."""
+    summary = RunSummary(outcome=outcome, spec_issue_file="x.md")
+    assert expected == paint(summary_fragments(summary, duration_s=0), color=True).split("\n")[1]

@@ -1,0 +1,40 @@
+"""Type stubs of the packages whose public names are imported on first use.
+
+`python -m tests.stubs` writes them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+PACKAGES = ("cuggino", "cuggino.guard", "cuggino.sources")
+
+
+def stub_file(package: str) -> Path:
+    """Return the path of a package's stub."""
+    return Path(str(importlib.import_module(package).__file__)).with_suffix(".pyi")
+
+
+def ruff_sorted(names: Iterable[str]) -> list[str]:
+    """Return the names as ruff sorts them: constants, classes, functions."""
+    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def stub_text(package: str) -> str:
+    """Return the stub that a package's table of names stands for."""
+    door = importlib.import_module(package)
+    lines = [f'"""Public names of `{package}`; written by `python -m tests.stubs`."""', ""]
+    for module, names in sorted(door.NAMES.items()):
+        lines.append(f"from {package}.{module} import (")
+        lines += [f"    {name}," for name in ruff_sorted(names.split())]
+        lines.append(")")
+    lines += ["", "__all__ = ["]
+    lines += [f'    "{name}",' for name in ruff_sorted(door.__all__)]
+    return "\n".join([*lines, "]", ""])
+
+
+if __name__ == "__main__":
+    for name in PACKAGES:
+        stub_file(name).write_text(stub_text(name), encoding="utf-8")

@@ -1,0 +1,331 @@
+"""Every marble diagram in a docstring of `cuggino` is executed.
+
+The rows of a drawing are played as cold streams; the last row is the expected result. Each drawing
+has an entry in `EXAMPLES`: a function that builds the stream, and the events of its letters.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import pytest
+from reactivex import Observable, operators as ops
+
+import cuggino
+from cuggino.domain.schedule import Schedule
+from cuggino.domain.spending import Budget
+from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, QuotaExceeded
+from cuggino.events import (
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    BudgetWarning,
+    Done,
+    MessageDelta,
+    Note,
+    NotificationFailed,
+    QuotaLifted,
+    QuotaWaiting,
+    SessionEnded,
+    Usage,
+    UsageUpdate,
+    WatchAuditInterrupted,
+    WatchBacklogWaiting,
+    WatchItemParked,
+)
+from cuggino.loops.watch.waiting import Situation, waiting_phase
+from cuggino.notify import with_notifications
+from cuggino.operators import (
+    Flow,
+    Ledger,
+    Recorder,
+    acquire_release,
+    alongside,
+    catch_tag,
+    emit,
+    extract_markers,
+    flow,
+    forward,
+    idle_timeout,
+    interrupt_when,
+    mapcat,
+    marker_tags,
+    merge_now,
+    retry_session,
+    scoped,
+    stage_timeout,
+    until_terminal,
+    wait_for_quota,
+    within_budget,
+)
+from cuggino.operators.catalog import operator_help
+from cuggino.sources import watch_file_count
+from cuggino.testing import Marbles
+from cuggino.testing.drawings import Drawing, drawings
+from tests.operators.durable import MemoryRecorder
+
+ROOT = Path(cuggino.__file__).parent
+
+Build = Callable[[list[Observable[Any]]], Observable[Any]]
+Example = Callable[[Drawing], None]
+
+LETTERS: dict[str, Any] = {letter: letter for letter in string.ascii_lowercase + "XT"}
+"""Default events: each letter is itself."""
+
+
+def plays(
+    build: Build,
+    events: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    source_error: Exception | None = None,
+    error: Any = None,
+) -> Example:
+    """Return an example that plays all rows but the last and compares the built stream with it."""
+
+    def play(drawing: Drawing) -> None:
+        t = Marbles(error=source_error, **(LETTERS | dict(events)))
+        sources: list[Observable[Any]] = [t.cold(row.diagram) for row in drawing[:-1]]
+        stream = build(sources)
+        if error is not None:
+            t.error = error
+        t.check(stream, drawing[-1].diagram)
+
+    return play
+
+
+def texts(**said: str) -> dict[str, AgentMessage]:
+    return {letter: AgentMessage(text=text, message_id="1") for letter, text in said.items()}
+
+
+def deltas(**said: str) -> dict[str, Any]:
+    return {letter: MessageDelta(text=text, message_id="1") for letter, text in said.items()}
+
+
+OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
+WHOLE = "Look. <NOTE>n</NOTE> On."
+PIECES: dict[str, Any] = {**texts(m=WHOLE, l="Look.", o="On."), "N": Note(content="n")}
+SPENT: dict[str, Any] = {
+    "u": UsageUpdate(usage=Usage(), cost_usd=9),
+    "v": UsageUpdate(usage=Usage(), cost_usd=11),
+    "e": SessionEnded(outcome="completed", cost_usd=11),
+    "d": Done(content="d"),
+    "W": BudgetWarning,
+    "a": AgentMessage(text="a"),
+}
+DOLLARS = Budget(cost_usd=10)
+
+
+def quota() -> QuotaExceeded:
+    return QuotaExceeded("limit", resets_at=Marbles().scheduler.to_datetime(62))
+
+
+def story(a: Observable[Any], b: Observable[Any]) -> Flow[None]:
+    last = yield from forward(a)
+    yield from emit(last)
+    yield from forward(b)
+
+
+def told(recorder: Recorder | None = None) -> tuple[Marbles, Observable[Any]]:
+    t = Marbles(**LETTERS)
+    a, b = t.cold("-x-y|"), t.cold("--z|")
+    return t, flow(lambda: story(a, b), recorder=recorder)
+
+
+def killed_and_resumed(drawing: Drawing) -> None:
+    killed, resumed = drawing
+    recorder = MemoryRecorder()
+    t, stream = told(recorder)
+    played = killed.diagram.replace("(y)", "y")
+    t.check(stream, killed.diagram, dispose_at=len(played) - 0.5)
+    t, stream = told(MemoryRecorder(recorder.log))
+    t.check(stream, resumed.diagram)
+
+
+def an_overdrawn_session(drawing: Drawing) -> None:
+    source, result, following = drawing
+    ledger = Ledger()
+    t = Marbles(**SPENT)
+    t.check(t.cold(source.diagram).pipe(within_budget(DOLLARS, ledger=ledger)), result.diagram)
+    t = Marbles(**SPENT)
+    t.error = cast("Any", BudgetExceeded)
+    stream = t.cold("a|")
+    t.check(stream.pipe(within_budget(DOLLARS, ledger=ledger)), following.diagram)
+    t.check_subscriptions(stream)
+
+
+def waiting(sources: list[Observable[Any]]) -> Observable[Any]:
+    spec_issues, backlog, audit = sources
+    seen = {"issues": 0, "ready": 0}
+
+    def noting(name: str) -> Callable[[Observable[Any]], Observable[Any]]:
+        return ops.do_action(lambda n: seen.update({name: n}))
+
+    return waiting_phase(
+        spec_issues=spec_issues.pipe(noting("issues")),
+        backlog=backlog.pipe(noting("ready")),
+        look=lambda _now: Situation(**seen),
+        audit=audit,
+    )
+
+
+def counting(sources: list[Observable[Any]]) -> Observable[Any]:
+    counts = iter([2, 3, 3])
+    return watch_file_count(
+        Path("x"), settle=5, changes=lambda _: sources[0], count=lambda _: next(counts)
+    )
+
+
+DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
+
+
+class Calls:
+    """A notifier whose notifications are these streams."""
+
+    def __init__(self, *streams: Observable[Any]) -> None:
+        self._streams = iter(streams)
+
+    def notify(self, title: str, body: str) -> Observable[Any]:
+        return next(self._streams)
+
+
+EXAMPLES: dict[str, list[Example]] = {
+    "loops.watch.waiting:waiting_phase": [
+        plays(waiting, DIGITS | {"b": WatchBacklogWaiting(), "i": WatchAuditInterrupted})
+    ],
+    "notify.operator:with_notifications": [
+        plays(
+            lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),
+            {
+                "W": WatchItemParked(filename="a.md", reason="it failed"),
+                "P": WatchItemParked(filename="b.md", reason="it failed"),
+                "X": NotificationFailed,
+            },
+        )
+    ],
+    "operators.acquire_release:acquire_release": [
+        plays(lambda s: acquire_release(int, lambda _: s[0], lambda _: None))
+    ],
+    "operators.acquire_release:scoped": [plays(lambda s: scoped(lambda _: s[0]))],
+    "operators.alongside:alongside": [plays(lambda s: s[0].pipe(alongside(s[1])))],
+    "operators.catch_tag:catch_tag": [
+        plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[1])), source_error=quota()),
+        plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[0]))),
+    ],
+    "operators.flow:flow": [
+        plays(lambda s: flow(lambda: story(*s))),
+        killed_and_resumed,
+        killed_and_resumed,
+    ],
+    "operators.interrupt_when:interrupt_when": [
+        plays(lambda s: s[0].pipe(interrupt_when(s[1], "X")))
+    ],
+    "operators.mapcat:mapcat": [plays(lambda s: s[0].pipe(mapcat(range)), DIGITS)],
+    "operators.markers.extract_markers:extract_markers": [
+        plays(lambda s: s[0].pipe(extract_markers(marker_tags(Note))), PIECES),
+        plays(
+            lambda s: s[0].pipe(extract_markers(marker_tags(Note))),
+            PIECES | deltas(d=WHOLE[:9], e=WHOLE[9:], p="Look.", q="On."),
+        ),
+    ],
+    "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
+    "operators.supervision.budget:within_budget": [
+        plays(lambda s: s[0].pipe(within_budget(DOLLARS)), SPENT, error=BudgetExceeded),
+        an_overdrawn_session,
+    ],
+    "operators.supervision.liveness:idle_timeout": [
+        plays(
+            lambda s: s[0].pipe(idle_timeout(idle=5, nudge=lambda _: s[1], replace=lambda _: s[2])),
+            {"N": AgentNudged, "R": AgentReplaced},
+            error=AgentStalled,
+        )
+    ],
+    "operators.supervision.liveness:stage_timeout": [
+        plays(
+            lambda s: s[0].pipe(stage_timeout(5, replace=lambda _: s[1])),
+            {"R": AgentReplaced},
+            error=AgentStalled,
+        )
+    ],
+    "operators.supervision.quota:wait_for_quota": [
+        plays(
+            lambda s: s[0].pipe(wait_for_quota(again=lambda _: s[1])),
+            {"W": QuotaWaiting, "L": QuotaLifted},
+            source_error=quota(),
+        )
+    ],
+    "operators.supervision.retry:retry_session": [
+        plays(
+            lambda s: s[0].pipe(
+                retry_session(Schedule.constant("5s").times(1), again=lambda _: s[1])
+            ),
+            {"R": AgentRetry},
+            source_error=OVERLOADED,
+        )
+    ],
+    "operators.until_terminal:until_terminal": [
+        plays(
+            lambda s: s[0].pipe(until_terminal(str.isupper, linger=5, settle=lambda e: e == "s"))
+        ),
+        plays(lambda s: s[0].pipe(until_terminal(str.isupper, linger=5))),
+    ],
+    "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
+    "testing.drawings:": [plays(lambda s: merge_now(*s))],
+}
+
+
+def drawn() -> Iterator[tuple[str, int, Drawing]]:
+    """Yield every drawing of the library with its place and its number there."""
+    for path in sorted(ROOT.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            place = f"{module}:{getattr(node, 'name', '')}"
+            for number, drawing in enumerate(drawings(ast.get_docstring(node) or "")):
+                yield place, number, drawing
+
+
+DRAWN = list(drawn())
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "drawing"), DRAWN, ids=[f"{place}-{number}" for place, number, _ in DRAWN]
+)
+def test_drawing(place: str, number: int, drawing: Drawing) -> None:
+    """The drawing matches the behavior."""
+    assert place in EXAMPLES, f"{place} has a drawing: add how to build it to EXAMPLES"
+    assert number < len(EXAMPLES[place]), f"{place} has a further drawing: add how to build it"
+    EXAMPLES[place][number](drawing)
+
+
+def test_every_example_has_a_drawing() -> None:
+    """Each example belongs to a drawing."""
+    assert {(place, number) for place, number, _ in DRAWN} == {
+        (place, number) for place, examples in EXAMPLES.items() for number in range(len(examples))
+    }
+
+
+def test_wrong_drawing_fails() -> None:
+    """A drawing that differs from the behavior is reported with both diagrams."""
+    (drawing,) = drawings("x::\n\n    a:      a-|\n    b:      -b|\n    both:   ab-|\n\nend")
+    with pytest.raises(AssertionError, match="but saw"):
+        plays(lambda s: merge_now(*s))(drawing)
+
+
+def test_every_operator_is_drawn() -> None:
+    """`cuggino help operators` shows exactly the drawn operators."""
+    shown = {operator.name for operator in operator_help()}
+    places = {place.partition(":")[2] for place, _, _ in DRAWN if place.startswith("operators.")}
+    assert places == shown
+    by_name = {operator.name: operator for operator in operator_help()}
+    assert "(*others)" == by_name["alongside"].signature
+    assert by_name["wait_for_quota"].signature.startswith("(*, gate=None, wait=True, margin=60.0")
+    assert "(schedule=..., *, transient=..., again=None" in by_name["retry_session"].signature
+    assert by_name["mapcat"].summary.startswith("Emit every item of `fn(value)`")

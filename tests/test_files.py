@@ -1,0 +1,125 @@
+"""Atomic writes, bounded reads, and JSON errors with their position."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from cuggino.files import read_json_object, read_regular, read_text, render_json, write_atomic
+
+
+def test_write_replaces_the_text(tmp_path: Path) -> None:
+    """The file contains the new text byte for byte, and no temporary file is left."""
+    file = tmp_path / "a" / "file.md"
+    for text in ("old", "è\r\n\n"):
+        write_atomic(file, text)
+    assert "è\r\n\n".encode() == file.read_bytes()
+    assert [file] == list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize("failing", ["pathlib.Path.replace", "os.fsync"])
+def test_failed_write_keeps_the_old_text(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failure to write or rename, the old text remains and no temporary file."""
+    file = tmp_path / "file.md"
+    write_atomic(file, "old")
+
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, fail)
+        with pytest.raises(OSError, match="No space left"):
+            write_atomic(file, "new")
+    assert "old" == file.read_text()
+    assert [file] == list(tmp_path.iterdir())
+
+
+def test_links_and_permissions_are_kept(tmp_path: Path) -> None:
+    """`follow_links` writes the target of a link, which keeps its permissions."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_atomic(link, "new", follow_links=True)
+    assert link.is_symlink()
+    assert ("new", 0o640) == (real.read_text(), stat.S_IMODE(real.stat().st_mode))
+
+
+def test_link_is_replaced_by_default(tmp_path: Path) -> None:
+    """Without `follow_links`, a link is replaced and its target is unchanged."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    link.symlink_to(real)
+    write_atomic(link, "new")
+    assert ("old", "new", False) == (real.read_text(), link.read_text(), link.is_symlink())
+
+
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_planted_temporary_file_is_not_followed(planted: str, tmp_path: Path) -> None:
+    """A link left as the temporary file by an agent or a killed process is removed."""
+    other, beside = tmp_path / "other", tmp_path / ".a.json.tmp"
+    other.write_text("unrelated")
+    if planted == "link":
+        beside.symlink_to(other)
+    else:
+        beside.hardlink_to(other)
+    write_atomic(tmp_path / "a.json", "ours")
+    assert "unrelated" == other.read_text()
+    assert ("ours", False) == (
+        (tmp_path / "a.json").read_text(),
+        (tmp_path / "a.json").is_symlink(),
+    )
+    assert not beside.exists()
+
+
+def test_folder_is_not_replaced(tmp_path: Path) -> None:
+    """Writing over a folder fails and leaves nothing."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        write_atomic(tmp_path / "a", "text")
+    assert ["a"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_only_regular_files_of_a_limited_size_are_read(tmp_path: Path) -> None:
+    """A pipe, a folder and a file above the limit are rejected without being read."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_bytes(b"abc")
+    for name in ("pipe", "."):
+        with pytest.raises(ValueError, match=r"^not a regular file$"):
+            read_regular(tmp_path / name)
+    with pytest.raises(ValueError, match=r"^larger than 2 bytes$"):
+        read_regular(tmp_path / "file", biggest=2)
+    assert b"abc" == read_regular(tmp_path / "file", biggest=3)
+
+
+def test_text_is_normalized_and_checked(tmp_path: Path) -> None:
+    """A byte order mark and carriage returns are removed; binary and blank files are rejected."""
+    file = tmp_path / "file.md"
+    file.write_bytes(b"\xef\xbb\xbfa\r\nb\rc")
+    assert "a\nb\nc" == read_text(file)
+    for content, why in ((b"a\0", "NUL"), (b" \n", "blank"), (b"a\xff", "byte 1: not UTF-8")):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=why):
+            read_text(file)
+
+
+def test_blank_file_is_an_empty_object_if_allowed(tmp_path: Path) -> None:
+    """A blank JSON file is invalid unless `may_be_blank`."""
+    file = tmp_path / "a.json"
+    file.write_text(" \n")
+    assert {} == read_json_object(file, may_be_blank=True)
+    with pytest.raises(ValueError, match="line 2 column 1: not valid JSON"):
+        read_json_object(file)
+
+
+def test_json_keeps_lone_surrogates(tmp_path: Path) -> None:
+    """A lone surrogate is written escaped and read back."""
+    file = tmp_path / "a.json"
+    write_atomic(file, render_json({"è": "\ud800"}))
+    assert '{\n  "è": "\\ud800"\n}' == file.read_text(encoding="utf-8")
+    assert {"è": "\ud800"} == read_json_object(file)
