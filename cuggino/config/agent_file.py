@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,17 +9,8 @@ from cuggino.config.model import GuardSettings
 from cuggino.errors import StorageError
 from cuggino.guard.agent_settings import AGENT_FILE, AgentFile, AgentSettings, agent_file
 from cuggino.guard.extensions import allowed_commands
-from cuggino.guard.roles import Role
 
 Settings = TypeVar("Settings", bound=GuardSettings)
-
-DELIVER_ROLES: Mapping[str, Role] = {
-    "initializer": "deliver",
-    "coding": "deliver",
-    "sync": "sync",
-    "verify": "verify",
-}
-"""The guard's role for each instruction."""
 
 
 def read_agent_file(project: Path) -> AgentFile:

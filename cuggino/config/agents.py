@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from pydantic.functional_serializers import model_serializer
 from pydantic.functional_validators import model_validator
 
-RoleName: TypeAlias = Literal[
-    "planning",
-    "implementing",
-    "reviewing",
-    "audit",
-    "initializer",
-    "coding",
-    "sync",
-    "verify",
-    "plan",
-    "build",
-    "judge",
-]
-"""The roles of agents, as in `cuggino.agents`."""
-
-ROLES: tuple[RoleName, ...] = get_args(RoleName)
+from cuggino.guard.roles import ROLES, Role
 
 
 class _Choice(BaseModel):
@@ -68,7 +53,7 @@ class RoleAgent(_Choice):
     """Fallback agents for this role, in order; default: those of the configuration."""
 
 
-RoleAgents: TypeAlias = dict[RoleName, RoleAgent]
+RoleAgents: TypeAlias = dict[Role, RoleAgent]
 
 
 def place_of(error: Mapping[str, Any]) -> str:

@@ -8,17 +8,17 @@ from typing import overload
 from cuggino.config.model import GuardSettings
 from cuggino.guard.extensions import allowed_commands, chosen_profiles
 from cuggino.guard.policy import Level, Mode, Policy
-from cuggino.guard.roles import Role, role_policy
+from cuggino.guard.roles import PermissionSet, role_policy
 from cuggino.guard.sandbox import Sandbox, sandbox_for
 
-_CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing", "audit")
-"""The roles that must not change the specifications."""
+_CODING: tuple[PermissionSet, ...] = ("planning", "implementing", "reviewing", "audit")
+"""Permissions without the specifications."""
 
 
 @overload
 def configured_policy(
     settings: GuardSettings,
-    role: Role | None,
+    permissions: PermissionSet | None,
     *,
     project: Path,
     level: Level,
@@ -30,7 +30,7 @@ def configured_policy(
 @overload
 def configured_policy(
     settings: GuardSettings,
-    role: Role | None,
+    permissions: PermissionSet | None,
     *,
     project: Path,
     level: None = None,
@@ -41,24 +41,24 @@ def configured_policy(
 
 def configured_policy(
     settings: GuardSettings,
-    role: Role | None,
+    permissions: PermissionSet | None,
     *,
     project: Path,
     level: Level | None = None,
     plan: Path | None = None,
     review: Path | None = None,
 ) -> Policy | None:
-    """Return the policy of a role, or None with `guard: "off"`.
+    """Return the policy of a session, or None with `guard: "off"`.
 
-    Without a role, it is the most permissive one. A `level` overrides the one in the settings.
+    Without permissions, it is the most permissive one. A `level` overrides the one in the settings.
     """
     if level is None:
         if settings.guard == "off":
             return None
         level = settings.guard
-    mode: Mode = "sync" if role in ("verify", "sync") else "run"
+    mode: Mode = "sync" if permissions in ("verify", "sync") else "run"
     policy = role_policy(
-        role or "deliver",
+        permissions or "deliver",
         project=project,
         level=level,
         specs=settings.specs_path,
@@ -69,7 +69,7 @@ def configured_policy(
         pkill_targets=settings.allow_pkill_targets,
         allow_destructive=settings.allow_destructive,
     )
-    return policy if role else policy._replace(role="")
+    return policy if permissions else policy._replace(role="")
 
 
 def configured_sandbox(settings: GuardSettings, policy: Policy | None) -> Sandbox | None:

@@ -8,7 +8,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "extensions": "AllowedCommands allowed_commands",
     "policy": "Level Mode Policy",
-    "roles": "ROLES Role",
+    "roles": "PERMISSION_SETS PermissionSet Role",
     "sandbox": "NO_SANDBOX SandboxMode sandbox_mode start_warnings",
     "shell.shfmt": "find_shfmt",
     "tools": "judge",

@@ -10,7 +10,8 @@ from cuggino.guard.policy import (
     Policy,
 )
 from cuggino.guard.roles import (
-    ROLES,
+    PERMISSION_SETS,
+    PermissionSet,
     Role,
 )
 from cuggino.guard.sandbox import (
@@ -32,11 +33,12 @@ from cuggino.guard.verdict import (
 
 __all__ = [
     "NO_SANDBOX",
-    "ROLES",
+    "PERMISSION_SETS",
     "AllowedCommands",
     "Level",
     "Mode",
     "Part",
+    "PermissionSet",
     "Policy",
     "Role",
     "SandboxMode",

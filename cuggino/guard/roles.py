@@ -1,9 +1,10 @@
-"""Write permissions of each role, as a policy (CUG-006, CUG-007, CUG-094)."""
+"""The roles of sessions, and their permissions as a policy (CUG-006, CUG-007, CUG-094)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from cuggino.guard.paths import NOTE
@@ -11,15 +12,51 @@ from cuggino.guard.places import fold
 from cuggino.guard.policy import PROTECTED, Level, Policy
 
 Role: TypeAlias = Literal[
+    "planning",
+    "implementing",
+    "reviewing",
+    "audit",
+    "initializer",
+    "coding",
+    "sync",
+    "verify",
+    "plan",
+    "build",
+    "judge",
+]
+"""The task of a session within its loop."""
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+PermissionSet: TypeAlias = Literal[
     "planning", "implementing", "reviewing", "audit", "pm", "deliver", "verify", "sync"
 ]
-ROLES: tuple[Role, ...] = get_args(Role)
+"""What a session may write; `pm` is for a person's session with the project manager."""
+
+PERMISSION_SETS: tuple[PermissionSet, ...] = get_args(PermissionSet)
+
+PERMISSIONS: Mapping[str, PermissionSet] = MappingProxyType(
+    {
+        "planning": "planning",
+        "implementing": "implementing",
+        "reviewing": "reviewing",
+        "audit": "audit",
+        "initializer": "deliver",
+        "coding": "deliver",
+        "sync": "sync",
+        "verify": "verify",
+        "plan": "implementing",
+        "build": "implementing",
+        "judge": "audit",
+    }
+)
+"""The permissions by role."""
 
 _PM_PLACES = ("spec-issues", "backlog", "tbd", "memory.md")
 
 
 def role_policy(
-    role: Role,
+    permissions: PermissionSet,
     *,
     project: Path,
     level: Level,
@@ -31,7 +68,7 @@ def role_policy(
     pkill_targets: Iterable[str] = (),
     allow_destructive: bool = False,
 ) -> Policy:
-    """Return the policy of a session in the role. Every role may write scratch files.
+    """Return the policy of a session with these permissions. Scratch files are always writable.
 
     - `planning`: only its `plan`. `reviewing`: only its `review`. `audit`: nothing.
     - `implementing`: the project except the `specs` and protected files.
@@ -48,13 +85,13 @@ def role_policy(
     common = Policy(
         project=str(root),
         level=level,
-        role=role,
+        role=permissions,
         profiles=None if profiles is None else tuple(profiles),
         extra_commands=tuple(extra_commands),
         pkill_targets=tuple(pkill_targets),
         allow_destructive=allow_destructive,
     )
-    match role:
+    match permissions:
         case "planning":
             return common._replace(writable=(), granted=_own(root, plan))
         case "reviewing":

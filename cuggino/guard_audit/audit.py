@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from reactivex import Observable
 
 from cuggino.config import Config, GuardSettings, configured_policy
-from cuggino.config.agent_file import DELIVER_ROLES, joined_settings, read_agent_file
+from cuggino.config.agent_file import joined_settings, read_agent_file
 from cuggino.errors import ConfigError
 from cuggino.events import RunStarted, ToolCall
 from cuggino.guard.policy import Level, Policy
-from cuggino.guard.roles import ROLES, Role
+from cuggino.guard.roles import PERMISSIONS, PermissionSet
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.tools import judge
 from cuggino.guard.verdict import Verdict, denied
@@ -34,7 +34,8 @@ class JudgedCall:
     """Its number in the journal."""
     at: datetime
     stage: str | None
-    role: Role
+    role: PermissionSet
+    """The permissions of its session."""
     call: ToolCall
     verdict: Verdict
 
@@ -76,9 +77,9 @@ class _Audit:
         self._settings: GuardSettings = config
         self._journal = journal
         self._level = level
-        self._default: Role = "implementing"
+        self._default: PermissionSet = "implementing"
         self._session = Session(journal.stem, Workspace(root).wip)
-        self._policies: dict[Role, Policy] = {}
+        self._policies: dict[PermissionSet, Policy] = {}
 
     def calls(self) -> Iterator[JudgedCall]:
         shfmt = find_shfmt()
@@ -119,15 +120,13 @@ class _Audit:
                 assert_never(never)
         self._level = self._level or level
 
-    def _role(self, stage: str | None) -> Role:
+    def _role(self, stage: str | None) -> PermissionSet:
         name = (stage or "").partition("#")[0]
-        if self._default == "deliver":
-            return DELIVER_ROLES.get(name, "deliver")
         if name.startswith("verify-"):  # verifiers of the plan/build loop
             return "audit"
-        return next((role for role in ROLES if role == name), self._default)
+        return PERMISSIONS.get(name, self._default)
 
-    def _judge(self, call: ToolCall, role: Role, shfmt: str) -> Verdict:
+    def _judge(self, call: ToolCall, role: PermissionSet, shfmt: str) -> Verdict:
         if role not in self._policies:
             self._policies[role] = configured_policy(
                 self._settings,

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuggino.config import Config, configured_policy
 from cuggino.guard.policy import Level
-from cuggino.guard.roles import Role
+from cuggino.guard.roles import PermissionSet
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.tools import judge
 from cuggino.guard.verdict import Verdict
@@ -20,7 +20,7 @@ def check_call(
     *,
     project: Path,
     config: Config,
-    role: Role | None = None,
+    role: PermissionSet | None = None,
     level: Level | None = None,
     cwd: Path | None = None,
 ) -> Verdict:

@@ -18,7 +18,7 @@ ReportState = RunState | Literal["running", "killed"]
 Ending = Literal["finished", "repeated", "unfinished", "running"]
 """The end of an attempt at a stage: finished, cut off and repeated later, cut off, or running."""
 
-Role = Literal[
+StageKind = Literal[
     "planning",
     "implementing",
     "reviewing",
@@ -33,7 +33,7 @@ Role = Literal[
     "verify",
     "other",
 ]
-"""The role of a stage by its name; `other` are small acts of the loop itself."""
+"""The kind of a stage by its name; `other` are small acts of the loop itself."""
 
 Tone = Literal["good", "bad", "warning", "neutral"]
 
@@ -63,7 +63,7 @@ class StageTry:
     stage: str
     """Name and ordinal, such as `planning#2`."""
     name: str
-    role: Role
+    kind: StageKind
     start: datetime
     end: datetime
     ending: Ending

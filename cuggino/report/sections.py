@@ -186,7 +186,7 @@ def stages(report: RunReport, times: Times) -> Html | None:
     heads = ["Stage", "Started", "Took", "Cost", "Outcome"]
     rows = [
         (
-            tag("span", tag("i", class_=f"dot {stage.role}"), stage.title, class_="id"),
+            tag("span", tag("i", class_=f"dot {stage.kind}"), stage.title, class_="id"),
             tag("span", times.short(stage.start), class_="id"),
             duration(stage.seconds),
             money(stage.cost_usd),

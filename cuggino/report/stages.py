@@ -17,16 +17,16 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
 )
-from cuggino.report.model import Ending, Process, ReportState, Role, StageTry
+from cuggino.report.model import Ending, Process, ReportState, StageKind, StageTry
 from cuggino.storage.journal import Entry
 
 _SESSIONS = frozenset(get_args(DeliverInstruction))
-_ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
+_KINDS: dict[str, StageKind] = {kind: kind for kind in get_args(StageKind)}
 
 
-def role_of(name: str) -> Role:
-    """Return the role of a stage by its name."""
-    return _ROLES.get(name, "other")
+def kind_of(name: str) -> StageKind:
+    """Return the kind of a stage by its name."""
+    return _KINDS.get(name, "other")
 
 
 class Processes:
@@ -118,7 +118,7 @@ class Stages:
             StageTry(
                 stage=stage,
                 name=name,
-                role=role_of(name),
+                kind=kind_of(name),
                 start=at,
                 end=at,
                 ending="running",

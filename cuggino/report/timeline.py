@@ -10,30 +10,16 @@ import html
 import textwrap
 from collections import defaultdict
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from cuggino.report.markup import visible
-from cuggino.report.model import Notice, Role, RunReport, Spent, StageTry
+from cuggino.report.model import Notice, RunReport, Spent, StageKind, StageTry
 from cuggino.report.times import Times
 from cuggino.report.wording import all_tokens, duration, money, number, outcome
 
 Figure: TypeAlias = dict[str, Any]
 
-LANES: Final[tuple[Role, ...]] = (
-    "planning",
-    "implementing",
-    "reviewing",
-    "audit",
-    "setup",
-    "check",
-    "commit",
-    "push",
-    "initializer",
-    "coding",
-    "sync",
-    "verify",
-    "other",
-)
+LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)
 """From the top down; a lane without a stage is left out."""
 
 _LANE_HEIGHT, _LINES_HEIGHT, _GAP, _MARGIN = 30, 130, 46, 46
@@ -85,8 +71,8 @@ def _axis(name: str, place: int) -> str:
 
 
 def _lanes(report: RunReport) -> list[str]:
-    there = {stage.role for stage in report.stages}
-    lanes: list[str] = [role for role in LANES if role in there]
+    there = {stage.kind for stage in report.stages}
+    lanes: list[str] = [kind for kind in LANES if kind in there]
     return [*lanes, NOTICES] if report.notices else lanes
 
 
@@ -236,13 +222,13 @@ _LONGEST_HOVER = 400
 
 
 def stage_bars(report: RunReport, times: Times) -> list[dict[str, Any]]:
-    """Return a trace per role and ending, because a pattern belongs to a trace."""
-    groups: defaultdict[tuple[Role, bool], list[StageTry]] = defaultdict(list)
+    """Return a trace per kind and ending, because a pattern belongs to a trace."""
+    groups: defaultdict[tuple[StageKind, bool], list[StageTry]] = defaultdict(list)
     for stage in report.stages:
-        groups[stage.role, stage.ending in ("repeated", "unfinished")].append(stage)
+        groups[stage.kind, stage.ending in ("repeated", "unfinished")].append(stage)
     traces = []
-    for (role, cut_off), stages in sorted(groups.items(), key=lambda group: group[0][1]):
-        color = f"var(--{role})"
+    for (kind, cut_off), stages in sorted(groups.items(), key=lambda group: group[0][1]):
+        color = f"var(--{kind})"
         marker: dict[str, Any] = {"color": color, "line": {"color": color, "width": 1}}
         if cut_off:
             marker["pattern"] = {
@@ -255,8 +241,8 @@ def stage_bars(report: RunReport, times: Times) -> list[dict[str, Any]]:
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": role,
-                "y": [role] * len(stages),
+                "name": kind,
+                "y": [kind] * len(stages),
                 "base": [times.chart(stage.start) for stage in stages],
                 "x": [stage.seconds * 1000 for stage in stages],
                 "customdata": [_hover_of_stage(stage, times) for stage in stages],

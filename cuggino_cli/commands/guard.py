@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino.guard import ROLES
+from cuggino.guard import PERMISSION_SETS
 from cuggino_cli.follow.output import OutputOptions, stdout_terminal
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
 
 if TYPE_CHECKING:
     from cuggino.config import Config
-    from cuggino.guard import Level, Role
+    from cuggino.guard import Level, PermissionSet
     from cuggino.guard_audit import JudgedCall
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.terminal import ColorMode, Terminal
@@ -82,7 +82,9 @@ def command() -> None:
 )
 @click.argument("command_line", metavar="[COMMAND]", required=False)
 @click.option("--profile", "profiles", metavar="NAME", multiple=True, help="Only these languages.")
-@click.option("--role", type=click.Choice(ROLES), help="The agent's role, which limits files.")
+@click.option(
+    "--role", type=click.Choice(PERMISSION_SETS), help="The agent's role, which limits files."
+)
 @_level_option
 @click.option("--tool", metavar="NAME", help="The tool, such as Write. [default: Bash]")
 @click.option("--path", metavar="FILE", help="The file that the tool writes.")
@@ -107,7 +109,7 @@ def command() -> None:
 def check(
     command_line: str | None,
     profiles: tuple[str, ...],
-    role: Role | None,
+    role: PermissionSet | None,
     level: Level | None,
     tool: str | None,
     path: str | None,
@@ -258,7 +260,7 @@ def _check_one(
     tool_input: dict[str, Any],
     *,
     config: Config,
-    role: Role | None,
+    role: PermissionSet | None,
     level: Level | None,
     cwd: Path | None,
     as_json: bool,

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 
 from cuggino.config import Config, configured_policy, save_config
-from cuggino.config.agent_file import DELIVER_ROLES
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
 from cuggino.guard.agent_settings import AGENT_FILE, agent_file
+from cuggino.guard.roles import PERMISSIONS
 from cuggino.guard_audit.audit import deliver_settings
 from cuggino.loops import DeliverRunOptions
 from cuggino.loops.deliver.setup import session_setup
@@ -136,7 +136,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
         )
         assert setup.guard == configured_policy(
             deliver_settings(started, project),
-            DELIVER_ROLES[instruction],
+            PERMISSIONS[instruction],
             project=project,
             level="full",
         )

@@ -18,7 +18,7 @@ from cuggino.config import (
     load_config,
     save_config,
 )
-from cuggino.config.agents import ROLES, RoleName
+from cuggino.guard.roles import ROLES, Role
 from tests.config.test_config import refused, write
 
 
@@ -116,7 +116,7 @@ fallbacks = st.lists(
     st.builds(FallbackAgent, agent=shown, model=st.none() | shown, path=st.none() | shown),
     max_size=3,
 )
-roles: st.SearchStrategy[dict[RoleName, RoleAgent]] = st.dictionaries(
+roles: st.SearchStrategy[dict[Role, RoleAgent]] = st.dictionaries(
     st.sampled_from(ROLES),
     st.builds(
         RoleAgent,
@@ -132,7 +132,7 @@ roles: st.SearchStrategy[dict[RoleName, RoleAgent]] = st.dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(roles, fallbacks)
 def test_settings_round_trip(
-    tmp_path: Path, agents: dict[RoleName, RoleAgent], fallback: list[FallbackAgent]
+    tmp_path: Path, agents: dict[Role, RoleAgent], fallback: list[FallbackAgent]
 ) -> None:
     """Settings survive saving and loading, and a change of another setting."""
     config = Config(agents=agents, fallback=fallback)
@@ -143,7 +143,7 @@ def test_settings_round_trip(
 
 def test_it_is_written_in_the_shortest_form(tmp_path: Path) -> None:
     """An agent with only a name is saved as that; defaults are left out."""
-    agents: dict[RoleName, RoleAgent] = {"audit": RoleAgent(agent="codex")}
+    agents: dict[Role, RoleAgent] = {"audit": RoleAgent(agent="codex")}
     save_config(tmp_path, Config(agents=agents, fallback=[FallbackAgent(agent="x", model="m")]))
     raw = json.loads(config_path(tmp_path).read_text())
     assert {"audit": "codex"} == raw["agents"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.guard.policy import Policy
-from cuggino.guard.roles import ROLES, role_policy
+from cuggino.guard.roles import PERMISSION_SETS, role_policy
 from cuggino.guard.tools import judge
 from tests.guard.judging import SHFMT, Case, listed_cases, make_project, policy_of, reason_of
 from tests.vectors import DATA
@@ -45,11 +45,13 @@ def test_cases(section: str, project: Path) -> None:
     assert [] == wrong
 
 
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"implementing", "deliver"}))
+@pytest.mark.parametrize("role", sorted(set(PERMISSION_SETS) - {"implementing", "deliver"}))
 def test_limited_roles_are_denied(role: str, project: Path) -> None:
     """No limited role may write to an unknown target."""
     policy = next(
-        role_policy(known, project=project, level="roles") for known in ROLES if known == role
+        role_policy(known, project=project, level="roles")
+        for known in PERMISSION_SETS
+        if known == role
     )
     assert reason_of('echo x > "$f"', policy)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cuggino.guard.policy import Level, Policy
-from cuggino.guard.roles import ROLES, role_policy
+from cuggino.guard.roles import PERMISSION_SETS, role_policy
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.tools import judge
 from cuggino.guard.verdict import Verdict
@@ -51,7 +51,7 @@ KEYS = st.sampled_from(["file_path", "command", "path", "notebook_path", "args",
 
 @slow
 @given(
-    role=st.sampled_from(ROLES),
+    role=st.sampled_from(PERMISSION_SETS),
     level=st.sampled_from(LEVELS),
     tool=TOOLS | st.text(max_size=10),
     data=st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=4) | JSON,

@@ -8,7 +8,7 @@ import pytest
 
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
-from cuggino.guard.roles import ROLES, Role, role_policy
+from cuggino.guard.roles import PERMISSION_SETS, PERMISSIONS, ROLES, PermissionSet, role_policy
 
 PLACES = (
     "src/a.py", "README.md", ".specs/a.md", ".cuggino/wip/x.plan.md", ".cuggino/wip/x.review.md",
@@ -19,7 +19,7 @@ PLACES = (
 """Every kind of place in the table."""
 
 SOURCES = {"src/a.py", "README.md", ".autonoe-note.md"}
-MAY: dict[Role, set[str]] = {
+MAY: dict[PermissionSet, set[str]] = {
     "planning": {".cuggino/wip/x.plan.md"},
     "implementing": SOURCES,
     "reviewing": {".cuggino/wip/x.review.md"},
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def made(role: Role, project: Path, *, specs: str = ".specs") -> Policy:
+def made(role: PermissionSet, project: Path, *, specs: str = ".specs") -> Policy:
     """Return the policy of a role in the project."""
     wip = project / ".cuggino" / "wip"
     return role_policy(
@@ -57,8 +57,8 @@ def made(role: Role, project: Path, *, specs: str = ".specs") -> Policy:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_writable_places_of_a_role(role: Role, project: Path) -> None:
+@pytest.mark.parametrize("role", PERMISSION_SETS)
+def test_writable_places_of_a_role(role: PermissionSet, project: Path) -> None:
     """Of all places, exactly those of the role's row may be written and removed."""
     guard = Paths(made(role, project), temporary=[])
     home = [str(project)]
@@ -66,8 +66,14 @@ def test_writable_places_of_a_role(role: Role, project: Path) -> None:
     assert MAY[role] == {place for place in PLACES if not guard.remove(place, home)}
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_policy_round_trip(role: Role, project: Path) -> None:
+def test_every_role_has_permissions() -> None:
+    """The permissions of every role are one of the sets."""
+    assert set(ROLES) == set(PERMISSIONS)
+    assert set(PERMISSIONS.values()) == set(PERMISSION_SETS) - {"pm"}
+
+
+@pytest.mark.parametrize("role", PERMISSION_SETS)
+def test_policy_round_trip(role: PermissionSet, project: Path) -> None:
     """A policy survives JSON, and names its role."""
     policy = made(role, project)
     assert policy == Policy.from_json(policy.to_json())
@@ -77,7 +83,7 @@ def test_policy_round_trip(role: Role, project: Path) -> None:
 
 def test_verifying_sessions_are_never_destructive(project: Path) -> None:
     """`verify` and `sync` allow nothing destructive, whatever the user allows (AUT-223)."""
-    for role in ROLES:
+    for role in PERMISSION_SETS:
         policy = made(role, project)
         assert (role in ("verify", "sync")) == (policy.mode == "sync")
         assert (policy.mode == "run") == policy.allow_destructive

@@ -10,7 +10,7 @@ import pytest
 from cuggino.guard import tools
 from cuggino.guard.paths import STATE_REASON, SYNC_REASON
 from cuggino.guard.policy import Policy
-from cuggino.guard.roles import Role, role_policy
+from cuggino.guard.roles import PermissionSet, role_policy
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.verdict import Verdict
 
@@ -33,7 +33,7 @@ def judge(project: Path, tool: str, data: Any, **rules: Any) -> Verdict:
     return tools.judge(policy, tool, data, str(project), shfmt=SHFMT)
 
 
-def of_role(project: Path, role: Role, tool: str, data: Any) -> Verdict:
+def of_role(project: Path, role: PermissionSet, tool: str, data: Any) -> Verdict:
     """Return the verdict for an agent in the role."""
     wip = project / ".cuggino" / "wip"
     policy = role_policy(
@@ -129,7 +129,9 @@ def test_powershell_and_worktrees_are_refused(project: Path, level: str) -> None
              "BashOutput", "KillShell", "ToolSearch", "Skill"],
 )  # fmt: skip
 @pytest.mark.parametrize("role", ["audit", "implementing", "sync"])
-def test_tools_that_write_nothing_are_allowed(project: Path, tool: str, role: Role) -> None:
+def test_tools_that_write_nothing_are_allowed(
+    project: Path, tool: str, role: PermissionSet
+) -> None:
     """Reading, planning and starting agents are allowed, with any text."""
     data = {"path": f"{project}/.autonoe", "prompt": "rm -rf .git", "file_path": ".git/config"}
     assert of_role(project, role, tool, data).is_allowed
@@ -203,7 +205,7 @@ def test_unknown_tools(project: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ["planning", "reviewing", "audit"])
-def test_limited_roles_may_not_write_source(project: Path, role: Role) -> None:
+def test_limited_roles_may_not_write_source(project: Path, role: PermissionSet) -> None:
     """Every tool denies it, naming the role and the files it may write."""
     for tool, data in (
         ("Write", {"file_path": f"{project}/src/a.py"}),

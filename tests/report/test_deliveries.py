@@ -68,8 +68,8 @@ def test_sessions_are_bars(tmp_path: Path) -> None:
         ("session 3: coding", "coding", 0.0, None),
         ("session 4: coding", "coding", 5.0, 0.5),
         ("session 5: verify", "verify", 5.0, 0.25),
-    ] == [(bar.title, bar.role, bar.seconds, bar.cost_usd) for bar in bars]
-    assert {"other"} == {stage.role for stage in report.stages if stage.session is None}
+    ] == [(bar.title, bar.kind, bar.seconds, bar.cost_usd) for bar in bars]
+    assert {"other"} == {stage.kind for stage in report.stages if stage.session is None}
     figure = Page(rendered(report)).island("figure")
     order = ["initializer", "coding", "verify", "other", "notices"]
     assert order[::-1] == figure["layout"]["yaxis"]["categoryarray"]

@@ -47,11 +47,11 @@ def rows_of(report: RunReport, **options: Any) -> list[list[Any]]:
 
 
 def test_bars() -> None:
-    """Each attempt of a stage is a bar of its duration in the lane of its role."""
+    """Each attempt of a stage is a bar of its duration in the lane of its kind."""
     report = report_of("resumed")
     bars = [t for t in figure_of(report)["data"] if t["type"] == "bar" and "notices" not in t["y"]]
     drawn = [(lane, ms) for bar in bars for lane, ms in zip(bar["y"], bar["x"], strict=True)]
-    assert sorted((s.role, s.seconds * 1000) for s in report.stages) == sorted(drawn)
+    assert sorted((s.kind, s.seconds * 1000) for s in report.stages) == sorted(drawn)
     (hatched,) = (bar for bar in bars if "pattern" in bar["marker"])
     assert ["implementing"] == hatched["y"]
     assert "cut off, done again later" in hatched["customdata"][0]
@@ -62,7 +62,7 @@ def test_bars() -> None:
 
 
 def test_lanes() -> None:
-    """Each role with a stage has a lane, from the top in the order of an iteration."""
+    """Each kind with a stage has a lane, from the top in the order of an iteration."""
     assert [
         "notices", "push", "commit", "check", "setup", "reviewing", "implementing", "planning",
     ] == figure_of(report_of("resumed"))["layout"]["yaxis"]["categoryarray"]  # fmt: skip

@@ -31,7 +31,7 @@ def test_finished() -> None:
     entries = told(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
     (stage,) = build_report(entries).stages
     assert (after(1), after(2), 1.0) == (stage.start, stage.end, stage.seconds)
-    assert ("finished", "planning", {"value": 1}) == (stage.ending, stage.role, stage.outcome)
+    assert ("finished", "planning", {"value": 1}) == (stage.ending, stage.kind, stage.outcome)
 
 
 def test_resumed() -> None:
@@ -68,7 +68,7 @@ def test_not_repeated() -> None:
 def test_unknown_names() -> None:
     """A stage with another name belongs to the loop itself."""
     entries = told(begin("head#1"), begin("audit#2"))
-    assert ["other", "audit"] == [stage.role for stage in build_report(entries).stages]
+    assert ["other", "audit"] == [stage.kind for stage in build_report(entries).stages]
 
 
 def test_cost_of_a_stage() -> None:

@@ -6,11 +6,11 @@ from cuggino.agents.base.agent import (
     DelegatingAgent,
     InteractiveOptions,
     LlmAgent,
-    Role,
     SpawnOptions,
     adopt,
     is_guarded,
 )
+from cuggino.guard.roles import Role
 
 __all__ = [
     "AgentLike",

@@ -14,22 +14,8 @@ from cuggino.domain.fallback import SetAside
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard.policy import Policy
+from cuggino.guard.roles import Role
 from cuggino.guard.sandbox import Sandbox
-
-Role = Literal[
-    "planning",
-    "implementing",
-    "reviewing",
-    "audit",
-    "initializer",
-    "coding",
-    "sync",
-    "verify",
-    "plan",
-    "build",
-    "judge",
-]
-"""The task of a session within its loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

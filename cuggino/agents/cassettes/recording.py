@@ -20,7 +20,6 @@ from cuggino.agents.base.agent import (
     Capabilities,
     DelegatingAgent,
     LlmAgent,
-    Role,
     SpawnOptions,
     adopt,
 )
@@ -51,6 +50,7 @@ from cuggino.events import (
     ToolResult,
     dump_event,
 )
+from cuggino.guard.roles import Role
 from cuggino.guard.tools import READERS
 from cuggino.operators import serial
 

@@ -19,7 +19,6 @@ from cuggino.agents.base.agent import (
     Capabilities,
     InteractiveOptions,
     LlmAgent,
-    Role,
     SpawnOptions,
 )
 from cuggino.agents.base.guard import not_live
@@ -61,6 +60,7 @@ from cuggino.events import (
     ToolCall,
     parse_event,
 )
+from cuggino.guard.roles import Role
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.operators import serial
 

@@ -17,7 +17,6 @@ from cuggino.agents.base.agent import (
     Capabilities,
     InteractiveOptions,
     LlmAgent,
-    Role,
     SpawnOptions,
 )
 from cuggino.domain.fallback import Roster, SetAside, reason_of, until_of, when_to_fall_back
@@ -31,6 +30,7 @@ from cuggino.events import (
     SessionEnded,
     SupervisionEvent,
 )
+from cuggino.guard.roles import Role
 from cuggino.operators import Flow, ask, emit, flow, forward, serial
 
 _Cost = Literal["dollars", "tokens", "none"]

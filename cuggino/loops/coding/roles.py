@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
 from cuggino.events import (
@@ -23,6 +23,7 @@ from cuggino.events import (
     SpecIssue,
 )
 from cuggino.guard.policy import Policy
+from cuggino.guard.roles import PERMISSIONS
 from cuggino.loops.frame.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import spawn_options
@@ -31,10 +32,7 @@ from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_stage
 from cuggino.storage import check_specs
 
-CodingRole = Literal["planning", "implementing", "reviewing"]
-"""The roles of the coding loop."""
-
-ROLE_MARKERS: dict[CodingRole, tuple[type[LlmMarkerEvent], ...]] = {
+ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
     "planning": (SpecIssue, PlanComplete),
     "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
     "reviewing": (SpecIssue, Approved, RequestChanges),
@@ -42,7 +40,7 @@ ROLE_MARKERS: dict[CodingRole, tuple[type[LlmMarkerEvent], ...]] = {
 """Which markers a role may emit (CUG-017); in its text any other tag is text."""
 
 _PATHS = ("specs_path", "plan_path", "session_path", "review_path")
-ROLE_VARIABLES: dict[CodingRole, tuple[str, ...]] = {
+ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
     "planning": (*_PATHS, "focus", "review"),
     "implementing": (*_PATHS, "focus", "check"),
     "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
@@ -74,7 +72,7 @@ class Roles:
         self._session = session
         self._options = options
         self._supervision = run.supervision
-        self._turns: Counter[CodingRole] = Counter()
+        self._turns: Counter[Role] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
             "plan_path": self._relative(session.plan_file),
@@ -129,7 +127,7 @@ class Roles:
 
     def _spawn(
         self,
-        role: CodingRole,
+        role: Role,
         prompt: str,
         variables: dict[str, str],
         endings: tuple[type[LlmMarkerEvent], ...],
@@ -156,7 +154,7 @@ class Roles:
 
     def _stage(
         self,
-        role: CodingRole,
+        role: Role,
         options: SpawnOptions,
         endings: tuple[type[LlmMarkerEvent], ...],
         size: int,
@@ -186,14 +184,14 @@ class Roles:
         if isinstance(marker, PlanComplete):
             yield from ask(act(session.commit_plan))
 
-    def _guard(self, role: CodingRole) -> Policy | None:
+    def _guard(self, role: Role) -> Policy | None:
         """Return the policy of the role, None if the agent cannot be guarded."""
         if not is_guarded(self._agent, role):
             return None
         options, session = self._options, self._session
         return configured_policy(
             options,
-            role,
+            PERMISSIONS[role],
             project=options.cwd,
             plan=session.plan_file,
             review=session.review_file,

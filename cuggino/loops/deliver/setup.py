@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.config import configured_policy
-from cuggino.config.agent_file import DELIVER_ROLES, joined_settings, read_agent_file
+from cuggino.config.agent_file import joined_settings, read_agent_file
 from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
@@ -24,6 +24,7 @@ from cuggino.guard.agent_settings import (
     missing_programs,
 )
 from cuggino.guard.policy import Policy
+from cuggino.guard.roles import PERMISSIONS
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.storage import Workspace
 
@@ -103,8 +104,8 @@ def _policy(
     if options.guard == "off":
         return None
     settings = joined_settings(options, agent)
-    role = DELIVER_ROLES[instruction]
-    return configured_policy(settings, role, project=options.cwd, level="full")
+    permissions = PERMISSIONS[instruction]
+    return configured_policy(settings, permissions, project=options.cwd, level="full")
 
 
 def _settings(agent: AgentSettings) -> dict[str, object]:

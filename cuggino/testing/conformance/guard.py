@@ -10,7 +10,7 @@ from typing import Any
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolCall, ToolResult
 from cuggino.guard.policy import Level
-from cuggino.guard.roles import Role, role_policy
+from cuggino.guard.roles import PermissionSet, role_policy
 from cuggino.testing.conformance.acts import (
     Call,
     Delegate,
@@ -284,7 +284,7 @@ def guarded(
     place: Path,
     turns: Sequence[Turn],
     *,
-    role: Role = "implementing",
+    role: PermissionSet = "implementing",
     level: Level = "roles",
     **options: Any,
 ) -> Outcome:
