@@ -15,7 +15,7 @@ from cuggino.guard.commands.base import UNKNOWN, Call, Site, Trail
 from cuggino.guard.commands.builtins import arithmetic_reason, test
 from cuggino.guard.commands.functions import Functions, shadows
 from cuggino.guard.commands.judge import judge
-from cuggino.guard.commands.leniency import is_lenient, roaming
+from cuggino.guard.commands.leniency import is_lenient, roaming, unknown_reason
 from cuggino.guard.commands.places import moved, mover
 from cuggino.guard.commands.prefixes import hidden_reason, loosen, prefix_reason
 from cuggino.guard.paths import Paths
@@ -77,7 +77,7 @@ class _Walker:
         self.depth = depth
         self.site = Site(
             policy, paths, frozenset(), listed(policy), pkill_targets(policy), Trail(), judge,
-            self.judge_text,
+            self.judge_text, unknown_reason,
         )  # fmt: skip
 
     def result(self) -> tuple[Part, ...]:

@@ -58,6 +58,8 @@ class Site(NamedTuple):
     """Why a command that another one starts may not run."""
     judge_text: Callable[[str, Site], str]
     """Why a script that a shell is given may not run."""
+    judge_unknown: Callable[[Word, Site, bool], str]
+    """Why a target that cannot be told may not be written; with True, not removed."""
     feed: str = ""
     """What is known of its standard input: a here-document, what stands before the pipe."""
     is_fed: bool = False
@@ -103,7 +105,7 @@ class Site(NamedTuple):
     def write(self, word: Word) -> str:
         """Why the program must not write the file that the word names."""
         if word.value is None and self.is_lenient:
-            return self._open(word, removes=False)
+            return self.judge_unknown(word, self, False)
         if reason := unclear(word, "written"):
             return reason
         if word.has_glob:
@@ -126,7 +128,7 @@ class Site(NamedTuple):
     def remove(self, word: Word) -> str:
         """Why the program must not remove, or move away, what the word names."""
         if word.value is None and self.is_lenient:
-            reason = self._open(word, removes=True)
+            reason = self.judge_unknown(word, self, True)
             self.trail.is_shaken = self.trail.is_shaken or not reason
             return reason
         if reason := unclear(word, "removed or changed"):
@@ -143,11 +145,6 @@ class Site(NamedTuple):
         if not reasons:
             self.trail.is_shaken = True
         return reasons
-
-    def _open(self, word: Word, *, removes: bool) -> str:
-        from cuggino.guard.commands.leniency import open_reason
-
-        return open_reason(word, self, removes=removes)
 
     def trailed(self, path: str) -> str:
         """Why the path leads through what the same input made."""

@@ -67,8 +67,12 @@ def _names_guarded(policy: Policy, source: str) -> bool:
     )
 
 
-def open_reason(word: Word, site: Site, *, removes: bool = False, depth: int = 0) -> str:
-    """Why a target that nobody can tell must not be written, or removed, all the same."""
+def unknown_reason(word: Word, site: Site, removes: bool) -> str:
+    """Return why an unknown target may not be written, or with `removes` not removed, or ""."""
+    return _unknown_reason(word, site, removes=removes, depth=0)
+
+
+def _unknown_reason(word: Word, site: Site, *, removes: bool, depth: int) -> str:
     if _HOME.search(word.text) or word.has_tilde:
         return f"'{word.text}' is in a home folder: nothing outside the project may be written"
     if removes and _ABOVE.search(word.text):
@@ -105,7 +109,7 @@ def open_reason(word: Word, site: Site, *, removes: bool = False, depth: int = 0
             return f"'{word.text}' may be in a home folder: nothing outside the project is written"
         if value.value is None:
             if depth < _DEEPEST and value.text != word.text:
-                inner = open_reason(value, site, removes=removes, depth=depth + 1)
+                inner = _unknown_reason(value, site, removes=removes, depth=depth + 1)
                 if inner:
                     return inner
             continue
