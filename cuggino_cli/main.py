@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,7 @@ import click
 
 from cuggino import __version__
 from cuggino_cli.commands import ALIASES, COMMANDS
+from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
 
 INTERRUPTED = 130
@@ -74,11 +76,16 @@ class LazyGroup(click.Group):
             raise click.UsageError(message, ctx) from error
 
 
+_TOPICS = textwrap.fill(
+    ", ".join(TOPICS), width=78, initial_indent=" " * 37, subsequent_indent=" " * 37
+).lstrip()
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="""\b
+    epilog=f"""\b
 First steps:
   cuggino demo                       watch a whole run, no key needed
   cuggino setup                      answer a few questions in your project
@@ -87,7 +94,7 @@ First steps:
 \b
 More:
   cuggino COMMAND --help             what a command takes, with examples
-  cuggino help TOPIC                 events, markers, config or exit-codes""",
+  cuggino help TOPIC                 {_TOPICS}""",
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")
 @click.pass_context

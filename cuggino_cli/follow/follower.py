@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cuggino_cli.screen.terminal import Terminal
 
 INTERRUPTED = 130
+STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +58,6 @@ class View(Protocol):
 
     def add(self, event: Event) -> None:
         """Count the event, if the view sums up."""
-
-    def stopping(self, terminal: Terminal) -> None:
-        """Acknowledge the first Ctrl-C."""
 
     def conclude(self, terminal: Terminal, ending: Ending) -> None:
         """Print the end: a summary, or how to resume."""
@@ -115,10 +113,12 @@ class _Follower:
             self._lane.schedule(self._interrupt)
 
     def _interrupt(self, *_: object) -> None:
+        from cuggino_cli.screen.fragments import Fragment
+
         if self._terminal is not None:
             with contextlib.suppress(OSError):  # the window was closed
                 self._terminal.be_still()
-                self._view.stopping(self._terminal)
+                self._terminal.print([Fragment("plain", STOPPING)], is_complaint=True)
         self._stop.on_next(None)
 
     def follow(self) -> int:

@@ -55,13 +55,6 @@ class CodingView:
         """Count the event."""
         self._summary = self._summary.add(event)
 
-    def stopping(self, terminal: Terminal) -> None:
-        """Acknowledge Ctrl-C on standard error."""
-        from cuggino_cli.screen.fragments import Fragment
-
-        notice = "cuggino: stopping; Ctrl-C once more ends it at once"
-        terminal.print([Fragment("plain", notice)], is_complaint=True)
-
     def conclude(self, terminal: Terminal, ending: Ending) -> None:
         """Print the summary, if an iteration has begun."""
         from cuggino.errors import Interrupted
@@ -93,12 +86,6 @@ class _ResumableView:
 
     def add(self, event: Event) -> None:
         """Count nothing: the loop sums up in its result."""
-
-    def stopping(self, terminal: Terminal) -> None:
-        """Acknowledge Ctrl-C."""
-        from cuggino_cli.screen.fragments import Fragment
-
-        terminal.print([Fragment("info", "\nReceived SIGINT, stopping...")])
 
     def conclude(self, terminal: Terminal, ending: Ending) -> None:
         """Print the hint of a reported error, and how to resume the run."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from cuggino import Runtime
 from cuggino.config import Config
@@ -15,7 +14,11 @@ from cuggino.loops import DeliverRunOptions, LoopRunOptions, PlanBuildOptions, W
 
 UNUSED: list[tuple[type[Any], dict[str, Any], str]] = [
     (DeliverRunOptions, {"check_command": "false"}, "the deliver loop has no option check_command"),
-    (DeliverRunOptions, {"commit": True, "gate": "block"}, "the deliver loop has no option commit"),
+    (
+        DeliverRunOptions,
+        {"push": "o/x", "gate": "block"},
+        "the deliver loop has no option push, gate",
+    ),
     (DeliverRunOptions, {"linger": 1.0}, "the deliver loop has no option linger"),
     (PlanBuildOptions, {"max_iterations": 3}, "the plan/build loop has no option max_iterations"),
     (PlanBuildOptions, {"review_patience": 3}, "the plan/build loop has no option review_patience"),
@@ -30,9 +33,10 @@ def test_an_option_of_another_loop(
     model: type[Any], given: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     """An option of another loop is an error that names both."""
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ConfigError) as caught:
         model(cwd=tmp_path, **given)
-    assert message in caught.value.errors()[0]["msg"]
+    remove = "them" if len(given.keys() - {"focus"}) > 1 else "it"
+    assert f"{message}: remove {remove} from {model.__name__}" == str(caught.value)
 
 
 def test_shared_keys_of_the_configuration(tmp_path: Path) -> None:
@@ -54,4 +58,5 @@ def test_a_given_option_of_another_loop(tmp_path: Path) -> None:
     runtime = Runtime.live(cwd=tmp_path, config=Config(), agent="claude")
     with pytest.raises(ConfigError) as caught:
         runtime.deliver_options(check_command="false")
-    assert "the deliver loop has no option check_command" == caught.value.message
+    message = "the deliver loop has no option check_command: remove it from DeliverRunOptions"
+    assert message == caught.value.message

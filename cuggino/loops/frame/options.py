@@ -16,6 +16,7 @@ from cuggino.config import (
     RunSettings,
     WatchSettings,
 )
+from cuggino.errors import ConfigError
 from cuggino.stages import LINGER
 
 RunKind: TypeAlias = Literal["run", "watch", "deliver", "loop"]
@@ -54,7 +55,10 @@ class RunOptions(RunSettings):
     def _only_its_own(cls, given: Any) -> Any:
         unused = [str(key) for key in given if key not in cls.model_fields]
         if unused:
-            raise ValueError(f"{cls.name} has no option {', '.join(unused)}")
+            it = "it" if len(unused) == 1 else "them"
+            raise ConfigError(
+                f"{cls.name} has no option {', '.join(unused)}: remove {it} from {cls.__name__}"
+            )
         return given
 
     @property
