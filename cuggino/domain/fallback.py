@@ -13,7 +13,7 @@ from cuggino.events import AgentFellBack, Event
 
 A = TypeVar("A", bound=Hashable)
 
-_COOLDOWNS = Schedule.exponential("15m").capped("5h")
+_LENGTHS = Schedule.exponential("15m").capped("5h")
 """The cooldowns of an agent that did not report when it is available; it never ends."""
 _LONGEST_ROW = 6
 """Failures in a row after which the cooldown no longer grows."""
@@ -65,7 +65,7 @@ def reason_of(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Cooldown:
     """The cooldown of an agent."""
 
     until: datetime
@@ -86,13 +86,13 @@ class Roster(Generic[A]):
     """
 
     def __init__(self) -> None:
-        self._holds: dict[A, Hold] = {}
+        self._cooldowns: dict[A, Cooldown] = {}
         self._met: set[A] = set()
         """Agents whose sessions ended in this process."""
 
-    def hold(self, agent: A, error: Exception, now: datetime) -> Hold:
+    def failed(self, agent: A, error: Exception, now: datetime) -> Cooldown:
         """Put a failed agent on cooldown, and return it."""
-        before = self._holds.get(agent)
+        before = self._cooldowns.get(agent)
         failures = before.failures + 1 if before is not None else 1
         is_quota = isinstance(error, QuotaExceeded)
         resets_at = error.resets_at if isinstance(error, QuotaExceeded) else None
@@ -101,33 +101,33 @@ class Roster(Generic[A]):
         until = until_of(resets_at, now, failures)
         if until != resets_at:
             resets_at = None
-        hold = Hold(until, str(error), resets_at, is_quota, failures)
-        self._holds[agent] = hold
+        cooldown = Cooldown(until, str(error), resets_at, is_quota, failures)
+        self._cooldowns[agent] = cooldown
         self._met.add(agent)
-        return hold
+        return cooldown
 
-    def served(self, agent: A) -> None:
+    def succeeded(self, agent: A) -> None:
         """End the cooldown of an agent whose session succeeded."""
-        self._holds.pop(agent, None)
+        self._cooldowns.pop(agent, None)
         self._met.add(agent)
 
-    def restore(self, agent: A, hold: Hold) -> None:
+    def restore(self, agent: A, cooldown: Cooldown) -> None:
         """Restore a cooldown of an earlier process, unless the agent has worked in this one.
 
         Of several cooldowns, the longest applies.
         """
-        before = self._holds.get(agent)
-        if agent not in self._met and (before is None or before.until < hold.until):
-            self._holds[agent] = hold
+        before = self._cooldowns.get(agent)
+        if agent not in self._met and (before is None or before.until < cooldown.until):
+            self._cooldowns[agent] = cooldown
 
-    def held(self, agent: A, now: datetime) -> Hold | None:
+    def cooldown_of(self, agent: A, now: datetime) -> Cooldown | None:
         """Return the cooldown of the agent, or None if it is available."""
-        hold = self._holds.get(agent)
-        return hold if hold is not None and hold.until > now else None
+        cooldown = self._cooldowns.get(agent)
+        return cooldown if cooldown is not None and cooldown.until > now else None
 
-    def free(self, agents: Sequence[A], now: datetime) -> A | None:
+    def available(self, agents: Sequence[A], now: datetime) -> A | None:
         """Return the first available agent, or None."""
-        return next((agent for agent in agents if self.held(agent, now) is None), None)
+        return next((agent for agent in agents if self.cooldown_of(agent, now) is None), None)
 
     def chosen(self, agents: Sequence[A], now: datetime) -> A:
         """Return the first available agent, or the one whose cooldown ends first.
@@ -136,13 +136,15 @@ class Roster(Generic[A]):
         """
         return min(agents, key=lambda agent: self._until(agent, now))
 
-    def limit(self, agents: Sequence[A], now: datetime) -> Hold | None:
+    def limit(self, agents: Sequence[A], now: datetime) -> Cooldown | None:
         """Return the usage limit that is lifted first, or None if an agent is available."""
-        if self.free(agents, now) is not None:
+        if self.available(agents, now) is not None:
             return None
-        held = [hold for agent in agents if (hold := self.held(agent, now)) is not None]
-        limits = [hold for hold in held if hold.is_quota]
-        return min(limits, key=lambda hold: hold.until, default=None)
+        cooldowns = [
+            cooldown for agent in agents if (cooldown := self.cooldown_of(agent, now)) is not None
+        ]
+        limits = [cooldown for cooldown in cooldowns if cooldown.is_quota]
+        return min(limits, key=lambda cooldown: cooldown.until, default=None)
 
     def left_over(
         self, names: Mapping[A, str], failed: A, error: Exception, now: datetime
@@ -151,19 +153,26 @@ class Roster(Generic[A]):
 
         It is the usage limit that is lifted first, if there is one, else the `error` of `failed`.
         """
-        holds = {agent: hold for agent in names if (hold := self.held(agent, now)) is not None}
-        limit = self.limit(tuple(holds), now)
+        cooldowns = {
+            agent: cooldown
+            for agent in names
+            if (cooldown := self.cooldown_of(agent, now)) is not None
+        }
+        limit = self.limit(tuple(cooldowns), now)
         if limit is None:
             return error
-        messages = {failed: str(error), **{agent: hold.message for agent, hold in holds.items()}}
+        messages = {
+            failed: str(error),
+            **{agent: cooldown.message for agent, cooldown in cooldowns.items()},
+        }
         words = "; ".join(f"{name}: {messages[agent]}" for agent, name in names.items())
         left = QuotaExceeded(f"no agent is available ({words})", resets_at=limit.resets_at)
         left.__cause__ = error
         return left
 
     def _until(self, agent: A, now: datetime) -> datetime:
-        hold = self.held(agent, now)
-        return hold.until if hold is not None else now
+        cooldown = self.cooldown_of(agent, now)
+        return cooldown.until if cooldown is not None else now
 
 
 def until_of(resets_at: datetime | None, now: datetime, failures: int = 1) -> datetime:
@@ -174,36 +183,38 @@ def until_of(resets_at: datetime | None, now: datetime, failures: int = 1) -> da
 
 
 def _pause(failures: int) -> float:
-    return _COOLDOWNS.delay(failures - 1) or 0.0
+    return _LENGTHS.delay(failures - 1) or 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class AgentCooldown:
     """An agent on cooldown, by the names in its event."""
 
     role: str
     agent: str
-    hold: Hold
+    cooldown: Cooldown
 
 
-def set_aside(told: Iterable[tuple[datetime, Event]], now: datetime) -> tuple[SetAside, ...]:
+def recorded_cooldowns(
+    entries: Iterable[tuple[datetime, Event]], now: datetime
+) -> tuple[AgentCooldown, ...]:
     """Return the cooldowns at `now` that the recorded events imply; the latest failure comes last.
 
     An unknown time is taken from the recorded pause. The last agent of a row, with no fallback
     left, is not included: no event records its time.
     """
-    known: dict[tuple[str, str], SetAside] = {}
-    for at, event in told:
+    known: dict[tuple[str, str], AgentCooldown] = {}
+    for at, event in entries:
         if isinstance(event, AgentFellBack):
             here = (event.role, event.from_agent)
             # An agent that takes over is available, whatever earlier events report.
             known = {key: one for key, one in known.items() if key[1] != event.to_agent}
             known.pop(here, None)
-            known[here] = SetAside(event.role, event.from_agent, _hold_of(event, at))
-    return tuple(one for one in known.values() if one.hold.until > now)
+            known[here] = AgentCooldown(event.role, event.from_agent, _recorded_cooldown(event, at))
+    return tuple(one for one in known.values() if one.cooldown.until > now)
 
 
-def _hold_of(event: AgentFellBack, at: datetime) -> Hold:
+def _recorded_cooldown(event: AgentFellBack, at: datetime) -> Cooldown:
     """Return the recorded cooldown; one of a scheduled length counts as one without a time."""
     until = event.until or until_of(None, at)
     seconds = (until - at).total_seconds()
@@ -211,10 +222,10 @@ def _hold_of(event: AgentFellBack, at: datetime) -> Hold:
     failures = next((n for n in known if abs(_pause(n) - seconds) <= _APART), None)
     is_quota = event.reason == reason_of(QuotaExceeded(""))
     resets_at = until if is_quota and failures is None else None
-    return Hold(until, event.message, resets_at, is_quota, failures or 1)
+    return Cooldown(until, event.message, resets_at, is_quota, failures or 1)
 
 
-def _is_stale(before: Hold | None, resets_at: datetime, message: str, now: datetime) -> bool:
+def _is_stale(before: Cooldown | None, resets_at: datetime, message: str, now: datetime) -> bool:
     """Return whether `resets 3pm`, repeated shortly after 3 pm, is read as tomorrow by mistake."""
     if before is None or before.resets_at is None or before.message != message:
         return False

@@ -90,9 +90,9 @@ class Sessions:
         options = replace(self._options, prompt=prompt, session_id=None, resume_session_id=self._id)
         return self._spawn(options)
 
-    def give_way(self, error: Exception) -> Observable[SupervisionEvent]:
+    def fall_back(self, error: Exception) -> Observable[SupervisionEvent]:
         """Emit `AgentFellBack` if another agent takes over after this failure, else fail."""
-        return self._agent.give_way(self._options.role, error)
+        return self._agent.fall_back(self._options.role, error)
 
     def _refused(self, error: Exception, _source: Observable[Event]) -> Observable[Event]:
         """Start a fresh session when the agent has forgotten the old one."""

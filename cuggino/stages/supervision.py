@@ -110,7 +110,7 @@ class Supervision:
         def elsewhere(error: Exception) -> Flow[None]:
             left: Exception | None = None
             try:
-                yield from forward(sessions.give_way(error))
+                yield from forward(sessions.fall_back(error))
             except LlmSessionError as failure:
                 # A retryable failure of the fallback needs no wait for a usage limit.
                 left = failure if self.transient(error) else error

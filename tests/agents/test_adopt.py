@@ -58,13 +58,13 @@ def test_defaults(tmp_path: Path) -> None:
     assert not is_guarded(agent, "planning")
     assert "least has no sandbox" == agent.sandbox_unavailable()
     agent.check_roles(["planning"], guarded=True)
-    agent.set_aside(())
+    agent.restore_cooldowns(())
     with pytest.raises(GuardNotLive, match="least has no guard"):
         agent.check_guard(Policy(project=str(tmp_path)))
     with pytest.raises(AgentFailed, match="least has no interactive session"):
         agent.interactive(InteractiveOptions(cwd=tmp_path))
     errors: list[Exception] = []
-    agent.give_way("planning", ValueError("lost")).subscribe(on_error=errors.append)
+    agent.fall_back("planning", ValueError("lost")).subscribe(on_error=errors.append)
     assert ["lost"] == [str(error) for error in errors]
 
 
@@ -105,10 +105,10 @@ def test_a_wrapper_delegates(tmp_path: Path) -> None:
     assert ("7.1", "") == (agent.check(), agent.sandbox_unavailable())
     assert 3 == agent.interactive(InteractiveOptions(cwd=tmp_path))
     agent.check_roles(["planning"], guarded=True)
-    agent.set_aside(())
+    agent.restore_cooldowns(())
     with pytest.raises(GuardNotLive):
         agent.check_guard(Policy(project=str(tmp_path)))
     errors: list[Exception] = []
-    agent.give_way(None, ValueError("lost")).subscribe(on_error=errors.append)
+    agent.fall_back(None, ValueError("lost")).subscribe(on_error=errors.append)
     agent.spawn(SpawnOptions(prompt="Go.", cwd=tmp_path)).subscribe(on_error=errors.append)
     assert ["lost", "broken"] == [str(error) for error in errors]

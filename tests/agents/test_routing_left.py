@@ -79,10 +79,10 @@ class TestAllOnCooldown:
         """Failed retries cause no fallback for errors already handled within the session."""
         routed = RoutedAgent(chain(memory(), memory()))
         values(Drawn(), routed.spawn(options()))
-        assert [error] == values(Drawn(), routed.give_way("coding", error))
-        (told,) = values(Drawn(), routed.give_way("coding", failed("crash")))
+        assert [error] == values(Drawn(), routed.fall_back("coding", error))
+        (told,) = values(Drawn(), routed.fall_back("coding", failed("crash")))
         assert fell("crash", "it was crash", 900) == told
-        assert [error] == values(Drawn(), routed.give_way("plan", error))
+        assert [error] == values(Drawn(), routed.fall_back("plan", error))
 
     def test_the_agent_available_first(self) -> None:
         """A session started while all are on cooldown goes to the agent available first."""

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from cuggino.agents import RoutedAgent
 from cuggino.agents.cassettes import record_to
-from cuggino.domain.fallback import Hold, SetAside
+from cuggino.domain.fallback import AgentCooldown, Cooldown
 from tests.agents.routed import FULL, Drawn, candidate, chain, memory, options, values
 from tests.loops.policed import HOUR, second
 
 
-def aside(agent: str = "A", until: float = HOUR, role: str = "coding") -> SetAside:
-    return SetAside(role, agent, Hold(second(until), "limit met", second(until), is_quota=True))
+def cooldown(agent: str = "A", until: float = HOUR, role: str = "coding") -> AgentCooldown:
+    return AgentCooldown(
+        role, agent, Cooldown(second(until), "limit met", second(until), is_quota=True)
+    )
 
 
 def test_sessions_go_to_the_next(tmp_path: Path) -> None:
@@ -22,19 +24,19 @@ def test_sessions_go_to_the_next(tmp_path: Path) -> None:
         one, other = memory(t.cold("s|")), memory(t.cold("s|"))
         routed = RoutedAgent(chain(one, other))
         agent = record_to(tmp_path / "c", routed, env={}) if record else routed
-        agent.set_aside([aside()])
+        agent.restore_cooldowns([cooldown()])
         told = [values(t, agent.spawn(options(cwd=tmp_path)), HOUR) for _ in range(2)]
         assert [[FULL], [FULL]] == told
         assert (1, 1) == (len(one.spawned), len(other.spawned))
 
 
-def test_cooldowns_hold_in_all_roles() -> None:
+def test_cooldowns_apply_in_all_roles() -> None:
     """A candidate with two roles has a single account."""
     t = Drawn()
     one, other = memory(t.cold("s|")), memory(t.cold("s|"))
     shared, rest = chain(one, other)
     routed = RoutedAgent([shared, rest], {"plan": [shared]})
-    routed.set_aside([aside(role="plan")])
+    routed.restore_cooldowns([cooldown(role="plan")])
     values(t, routed.spawn(options()))
     assert (0, 1) == (len(one.spawned), len(other.spawned))
 
@@ -46,6 +48,14 @@ def test_unknown_and_ambiguous_names() -> None:
     routed = RoutedAgent(
         [candidate(one, "A"), candidate(other, "A")], {"plan": [candidate(other, "B")]}
     )
-    routed.set_aside([aside("A"), aside("B"), aside("C"), aside("A", role="plan"), aside(role="x")])
+    routed.restore_cooldowns(
+        [
+            cooldown("A"),
+            cooldown("B"),
+            cooldown("C"),
+            cooldown("A", role="plan"),
+            cooldown(role="x"),
+        ]
+    )
     assert [FULL] == values(t, routed.spawn(options()))
     assert 1 == len(one.spawned)

@@ -91,8 +91,8 @@ class TestRoster:
         """The first agent is used until it fails, then the next, until the limit is lifted."""
         roster: Roster[str] = Roster()
         assert "a" == roster.chosen(CHAIN, NOW)
-        hold = roster.hold("a", quota(3600), NOW)
-        assert (at(3600), at(3600), True) == (hold.until, hold.resets_at, hold.is_quota)
+        cooldown = roster.failed("a", quota(3600), NOW)
+        assert (at(3600), at(3600), True) == (cooldown.until, cooldown.resets_at, cooldown.is_quota)
         assert "b" == roster.chosen(CHAIN, at(3599))
         assert "a" == roster.chosen(CHAIN, at(3600))
 
@@ -100,23 +100,23 @@ class TestRoster:
         """Cooldowns start at 15 minutes and double per consecutive failure, up to five hours."""
         roster: Roster[str] = Roster()
         pauses = [
-            (roster.hold("a", failed(), NOW).until - NOW).total_seconds() / 60 for _ in range(7)
+            (roster.failed("a", failed(), NOW).until - NOW).total_seconds() / 60 for _ in range(7)
         ]
         assert [15, 30, 60, 120, 240, 300, 300] == pauses
 
     def test_success_resets_the_cooldown(self) -> None:
         """A successful agent is available immediately, and its cooldowns start over."""
         roster: Roster[str] = Roster()
-        roster.hold("a", failed(), NOW)
-        roster.hold("a", failed(), NOW)
-        roster.served("a")
+        roster.failed("a", failed(), NOW)
+        roster.failed("a", failed(), NOW)
+        roster.succeeded("a")
         assert "a" == roster.chosen(CHAIN, NOW)
-        assert at(900) == roster.hold("a", failed(), NOW).until
+        assert at(900) == roster.failed("a", failed(), NOW).until
 
     def test_a_past_time_is_ignored(self) -> None:
         """A limit with a past reset counts as one without a reset."""
-        hold = Roster[str]().hold("a", quota(-1), NOW)
-        assert (at(900), None) == (hold.until, hold.resets_at)
+        cooldown = Roster[str]().failed("a", quota(-1), NOW)
+        assert (at(900), None) == (cooldown.until, cooldown.resets_at)
 
     def test_the_same_clock_time_is_not_tomorrow(self) -> None:
         """`resets 3pm`, repeated after 3 pm, means a pause; other wordings or times do not."""
@@ -128,16 +128,16 @@ class TestRoster:
             ("resets 3pm", tomorrow, 8 * 3600.0, tomorrow),
         ):
             roster: Roster[str] = Roster()
-            roster.hold("a", quota(3600, "resets 3pm"), NOW)
-            again = roster.hold("a", quota(resets, said), at(later))
+            roster.failed("a", quota(3600, "resets 3pm"), NOW)
+            again = roster.failed("a", quota(resets, said), at(later))
             assert at(until) == again.until
 
     def test_all_on_cooldown(self) -> None:
         """With all on cooldown the one whose cooldown ends first is used; on a tie the first."""
         roster: Roster[str] = Roster()
         for name, seconds in (("a", 300), ("b", 100), ("c", 100)):
-            roster.hold(name, quota(seconds), NOW)
-        assert roster.free(CHAIN, NOW) is None
+            roster.failed(name, quota(seconds), NOW)
+        assert roster.available(CHAIN, NOW) is None
         assert "b" == roster.chosen(CHAIN, NOW)
         assert "b" == roster.chosen(CHAIN, at(100))
         assert "a" == roster.chosen(CHAIN, at(300))
@@ -145,10 +145,10 @@ class TestRoster:
     def test_the_limit_that_is_over_first(self) -> None:
         """It is the earliest end of a usage limit, or None while an agent is available."""
         roster: Roster[str] = Roster()
-        roster.hold("a", quota(3600), NOW)
-        roster.hold("b", quota(1800), NOW)
+        roster.failed("a", quota(3600), NOW)
+        roster.failed("b", quota(1800), NOW)
         assert roster.limit(CHAIN, NOW) is None
-        roster.hold("c", failed(), NOW)
+        roster.failed("c", failed(), NOW)
         limit = roster.limit(CHAIN, NOW)
         assert limit is not None
         assert at(1800) == limit.resets_at
@@ -157,8 +157,8 @@ class TestRoster:
     def test_a_limit_without_a_time_may_be_over_first(self) -> None:
         """An unknown end sorts before one in an hour."""
         roster: Roster[str] = Roster()
-        roster.hold("a", quota(3600), NOW)
-        roster.hold("b", quota(), NOW)
+        roster.failed("a", quota(3600), NOW)
+        roster.failed("b", quota(), NOW)
         limit = roster.limit(("a", "b"), NOW)
         assert limit is not None
         assert limit.resets_at is None
@@ -179,16 +179,16 @@ class TestRoster:
         """For any failures an agent is chosen, preferring those not on cooldown."""
         roster: Roster[str] = Roster()
         now = 0.0
-        for name, resets, later, served in story:
-            hold = roster.hold(name, quota(resets), at(now))
-            assert hold.until > at(now)
-            if served:
-                roster.served(name)
+        for name, resets, later, succeeds in story:
+            cooldown = roster.failed(name, quota(resets), at(now))
+            assert cooldown.until > at(now)
+            if succeeds:
+                roster.succeeded(name)
             now += later
-            free = [each for each in CHAIN if roster.held(each, at(now)) is None]
+            free = [each for each in CHAIN if roster.cooldown_of(each, at(now)) is None]
             chosen = roster.chosen(CHAIN, at(now))
             assert (chosen in free) == bool(free)
-            assert (free[0] if free else None) == roster.free(CHAIN, at(now))
+            assert (free[0] if free else None) == roster.available(CHAIN, at(now))
 
 
 def test_pauses_do_not_overflow() -> None:

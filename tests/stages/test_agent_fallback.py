@@ -19,7 +19,7 @@ from cuggino.events import (
 )
 from cuggino.operators import is_outage
 from tests.loops.policed import HOUR, failed, limited, second, told
-from tests.stages.giving_way import Stage, course
+from tests.stages.fallback_stage import Stage, course
 
 
 def test_both_are_counted_once() -> None:

@@ -9,7 +9,7 @@ from cuggino.events import (
     QuotaLifted,
 )
 from tests.loops.policed import HOUR, failed, limited, second, told
-from tests.stages.giving_way import Stage, course
+from tests.stages.fallback_stage import Stage, course
 
 
 class TestLimits:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from reactivex import Observable, throw
 
-from cuggino.domain.fallback import SetAside
+from cuggino.domain.fallback import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard.policy import Policy
@@ -177,7 +177,7 @@ class LlmAgent(ABC):
         """
         self.check()
 
-    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+    def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
         """Fall back after an error that retries could not resolve.
 
         Emits `AgentFellBack` if another agent takes the role from now on, else fails with the
@@ -185,7 +185,7 @@ class LlmAgent(ABC):
         """
         return throw(error)
 
-    def set_aside(self, agents: Iterable[SetAside]) -> None:
+    def restore_cooldowns(self, cooldowns: Iterable[AgentCooldown]) -> None:
         """Restore the cooldowns of an earlier process; the agent's own observations win."""
         return
 
@@ -246,13 +246,13 @@ class DelegatingAgent(LlmAgent):
         """See `LlmAgent.check_roles`."""
         self.agent.check_roles(roles, guarded=guarded)
 
-    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """See `LlmAgent.give_way`."""
-        return self.agent.give_way(role, error)
+    def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """See `LlmAgent.fall_back`."""
+        return self.agent.fall_back(role, error)
 
-    def set_aside(self, agents: Iterable[SetAside]) -> None:
-        """See `LlmAgent.set_aside`."""
-        self.agent.set_aside(agents)
+    def restore_cooldowns(self, cooldowns: Iterable[AgentCooldown]) -> None:
+        """See `LlmAgent.restore_cooldowns`."""
+        self.agent.restore_cooldowns(cooldowns)
 
 
 class _Adopted(LlmAgent):

@@ -144,8 +144,8 @@ class SessionOver(_Line):
     error: RecordedError | None = None
 
 
-class GaveWay(_Line):
-    """Another agent took over the role after a permanent failure (`LlmAgent.give_way`)."""
+class FellBack(_Line):
+    """Another agent took over the role after a permanent failure (`LlmAgent.fall_back`)."""
 
     kind: Literal["gave_way"] = "gave_way"
     session: int
@@ -153,16 +153,16 @@ class GaveWay(_Line):
     """The `AgentFellBack`."""
 
 
-Line = Header | SessionBegan | EventTold | FilesChanged | SessionOver | GaveWay
+Line = Header | SessionBegan | EventTold | FilesChanged | SessionOver | FellBack
 
 __all__ = [
     "VERSION",
     "Cassette",
     "CommitMade",
     "EventTold",
+    "FellBack",
     "FileState",
     "FilesChanged",
-    "GaveWay",
     "Header",
     "Line",
     "RecordedError",
@@ -181,7 +181,7 @@ _KINDS: dict[str, type[Line]] = {
     "event": EventTold,
     "files": FilesChanged,
     "end": SessionOver,
-    "gave_way": GaveWay,
+    "gave_way": FellBack,
 }
 
 
@@ -194,7 +194,7 @@ class RecordedSession:
     """In the order of replay."""
     over: SessionOver | None = None
     """None if the recording was interrupted."""
-    gave_way: GaveWay | None = None
+    fell_back: FellBack | None = None
     """The agent that took over afterwards."""
 
 
@@ -226,8 +226,8 @@ def read_cassette(path: Path) -> Cassette:
                 session.lines.append(line)
             case SessionOver() if session is not None:
                 session.over = line
-            case GaveWay() if session is not None:
-                session.gave_way = line
+            case FellBack() if session is not None:
+                session.fell_back = line
             case _:
                 raise _broken(path, number, "the line is out of place")
     for session in sessions.values():

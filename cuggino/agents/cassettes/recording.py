@@ -26,8 +26,8 @@ from cuggino.agents.base.agent import (
 from cuggino.agents.cassettes.cassette import (
     CommitMade,
     EventTold,
+    FellBack,
     FilesChanged,
-    GaveWay,
     Header,
     Line,
     RecordedError,
@@ -150,13 +150,13 @@ class SessionWriter:
             for (n, at, event), text in zip(parts, texts, strict=True):
                 self._write_event(n, at, event, text=text)
 
-    def write_gave_way(self, event: SupervisionEvent) -> None:
+    def write_fallback(self, event: SupervisionEvent) -> None:
         """Write that another agent takes over after this session.
 
         Raises:
             StorageError: it cannot be written.
         """
-        self._line(GaveWay(session=self._session, event=self._fields(event)))
+        self._line(FellBack(session=self._session, event=self._fields(event)))
 
     def _write_event(
         self, n: int, at: float, event: LlmAgentEvent, *, text: str | None = None
@@ -403,14 +403,14 @@ class RecordingAgent(DelegatingAgent):
         held = {each.capabilities.guard for each in self.agent.agents_for(role)}
         return "none" if "none" in held else "files" if "files" in held else "calls"
 
-    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """Record which agent took over; see `LlmAgent.give_way`."""
-        note: Callable[[SupervisionEvent], None] = partial(self._gave_way, role)
-        return self.agent.give_way(role, error).pipe(ops.do_action(note))
+    def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """Record which agent took over; see `LlmAgent.fall_back`."""
+        note: Callable[[SupervisionEvent], None] = partial(self._fell_back, role)
+        return self.agent.fall_back(role, error).pipe(ops.do_action(note))
 
-    def _gave_way(self, role: Role | None, event: SupervisionEvent) -> None:
+    def _fell_back(self, role: Role | None, event: SupervisionEvent) -> None:
         if (writer := self._last.get(role)) is not None:
-            writer.write_gave_way(event)
+            writer.write_fallback(event)
 
 
 def _version(agent: LlmAgent) -> str:

@@ -377,12 +377,12 @@ class ReplayAgent(LlmAgent):
         except ConfigError as error:
             raise not_live(error.message) from error
 
-    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """See `LlmAgent.give_way`: another agent takes over where one did in the recording."""
+    def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """See `LlmAgent.fall_back`: another agent takes over where one did in the recording."""
         session, places = self._last.get(role, (None, None))
-        if session is None or places is None or session.gave_way is None:
+        if session is None or places is None or session.fell_back is None:
             return throw(error)
-        event = event_of(session.gave_way.event, places)
+        event = event_of(session.fell_back.event, places)
         return just(event) if isinstance(event, SupervisionEvent) else throw(error)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:

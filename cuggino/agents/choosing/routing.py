@@ -19,7 +19,7 @@ from cuggino.agents.base.agent import (
     LlmAgent,
     SpawnOptions,
 )
-from cuggino.domain.fallback import Roster, SetAside, reason_of, until_of, when_to_fall_back
+from cuggino.domain.fallback import AgentCooldown, Roster, reason_of, until_of, when_to_fall_back
 from cuggino.domain.spending import Spending
 from cuggino.errors import AgentFailed, AgentNotFound, ConfigError, GuardNotLive, LlmSessionError
 from cuggino.events import (
@@ -226,8 +226,8 @@ class RoutedAgent(LlmAgent):
         # `AgentFellBack` is among them, as policies around an agent add events too.
         return cast("Observable[LlmAgentEvent]", flow(lambda: self._story(options)))
 
-    def give_way(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """See `LlmAgent.give_way`."""
+    def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
+        """See `LlmAgent.fall_back`."""
 
         def story() -> Flow[None]:
             lane = yield from _lane()
@@ -238,13 +238,13 @@ class RoutedAgent(LlmAgent):
 
         return flow(story)
 
-    def set_aside(self, agents: Iterable[SetAside]) -> None:
-        """See `LlmAgent.set_aside`; of those that share a name nobody knows which it was."""
-        for one in agents:
+    def restore_cooldowns(self, cooldowns: Iterable[AgentCooldown]) -> None:
+        """See `LlmAgent.restore_cooldowns`; a name that several candidates share is ignored."""
+        for one in cooldowns:
             chain = self._roles.get(cast("Role", one.role), self._default)
             named = [candidate for candidate in chain if candidate.name == one.agent]
             if len(named) == 1:
-                self._roster.restore(named[0], one.hold)
+                self._roster.restore(named[0], one.cooldown)
 
     def _story(self, options: SpawnOptions) -> Flow[None]:
         lane = yield from _lane()
@@ -314,11 +314,11 @@ class RoutedAgent(LlmAgent):
             raise error
         names = {each: each.name for each in chain}
         others = [each for each in chain if each is not candidate]
-        other = self._roster.free(others, now)
+        other = self._roster.available(others, now)
         if other is None and when_to_fall_back(error) == "after_retries":
             # One that may recover at any time is preferred over those on cooldown.
             raise self._roster.left_over(names, candidate, error, now)
-        hold = self._roster.hold(candidate, error, now)
+        cooldown = self._roster.failed(candidate, error, now)
         if other is None:
             raise self._roster.left_over(names, candidate, error, now)
         return other, AgentFellBack(
@@ -326,8 +326,8 @@ class RoutedAgent(LlmAgent):
             from_agent=candidate.name,
             to_agent=other.name,
             reason=reason_of(error),
-            message=hold.message,
-            until=hold.until,
+            message=cooldown.message,
+            until=cooldown.until,
         )
 
     def _seen(self, event: Event, session: _Session, now: datetime) -> Event:
@@ -338,7 +338,7 @@ class RoutedAgent(LlmAgent):
                     self._remember(event.session_id, session)
                 if event.outcome == "completed":
                     session.is_over = True
-                    self._roster.served(session.candidate)
+                    self._roster.succeeded(session.candidate)
             case RateLimited(status="rejected"):
                 return self._limited(event, session, now)
             case _:

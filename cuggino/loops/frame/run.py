@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from reactivex import Observable, abc, empty, just, timer
 
-from cuggino.domain.fallback import set_aside
+from cuggino.domain.fallback import recorded_cooldowns
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
@@ -141,8 +141,10 @@ def framed(
         yield from wait_for_orphans(workspace, before)
         resumed = resume(here.now) if callable(resume) else resume
         if resumed is not None:
-            cooldowns = set_aside(((entry.at, entry.event) for entry in resumed.entries), here.now)
-            services.agent.set_aside(cooldowns)
+            cooldowns = recorded_cooldowns(
+                ((entry.at, entry.event) for entry in resumed.entries), here.now
+            )
+            services.agent.restore_cooldowns(cooldowns)
         run = Run(
             services=services,
             session=session,

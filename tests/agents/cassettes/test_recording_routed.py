@@ -12,7 +12,7 @@ from reactivex import from_iterable
 import cuggino
 from cuggino.agents import Candidate, LlmAgent, RoutedAgent, is_guarded
 from cuggino.agents.cassettes import record_to, replay_of
-from cuggino.agents.cassettes.cassette import GaveWay
+from cuggino.agents.cassettes.cassette import FellBack
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded
@@ -66,7 +66,7 @@ def fallen_back(agent: LlmAgent, folder: Path, error: Exception) -> AgentFellBac
     assert agent.is_router
     with pytest.raises(AgentFailed):
         told(agent.spawn(options(folder)))
-    (event,) = told(agent.give_way("implementing", error))
+    (event,) = told(agent.fall_back("implementing", error))
     assert isinstance(event, AgentFellBack)
     assert AgentMessage(text="I do it.") == told(agent.spawn(options(folder)))[0]
     return event
@@ -80,8 +80,8 @@ def test_a_fallback_after_retries(tmp_path: Path) -> None:
     assert ("one", "two") == (recorded.from_agent, recorded.to_agent)
     assert recorded == fallen_back(replay_of(tmp_path / "c"), tmp_path, error)
     first, second = sessions(tmp_path / "c")
-    assert isinstance(first.gave_way, GaveWay)
-    assert second.gave_way is None
+    assert isinstance(first.fell_back, FellBack)
+    assert second.fell_back is None
 
 
 def test_no_fallback(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_no_fallback(tmp_path: Path) -> None:
     replay = replay_of(tmp_path / "c")
     told(replay.spawn(options(tmp_path)))
     with pytest.raises(AgentFailed, match="no"):
-        told(replay.give_way("implementing", error))
+        told(replay.fall_back("implementing", error))
     with pytest.raises(AgentFailed, match="no"):
-        told(replay.give_way("planning", error))
+        told(replay.fall_back("planning", error))
 
 
 def test_capabilities_per_role(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, strategies as st
 
-from cuggino.domain.fallback import Roster, SetAside, reason_of, set_aside
+from cuggino.domain.fallback import AgentCooldown, Roster, reason_of, recorded_cooldowns
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, AgentMessage, Event
 from tests.vectors import each
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 CHAIN = ("a", "b", "c")
-Told = tuple[datetime, Event]
+Recorded = tuple[datetime, Event]
 
 
 def at(seconds: float) -> datetime:
@@ -22,7 +22,7 @@ def at(seconds: float) -> datetime:
 
 def fell(
     when: float, until: float | None, *, by: str = "ab", reason: str = "quota", role: str = "coding"
-) -> Told:
+) -> Recorded:
     """Return the cooldown until then, recorded at `when`."""
     event = AgentFellBack(
         role=role,
@@ -35,18 +35,21 @@ def fell(
     return at(when), event
 
 
-def until(told: list[Told], now: float) -> dict[str, float]:
+def until(entries: list[Recorded], now: float) -> dict[str, float]:
     """Return the ends of the agents' cooldowns, in seconds since noon."""
-    return {one.agent: (one.hold.until - NOON).total_seconds() for one in set_aside(told, at(now))}
+    return {
+        one.agent: (one.cooldown.until - NOON).total_seconds()
+        for one in recorded_cooldowns(entries, at(now))
+    }
 
 
 def test_until_its_time() -> None:
     """An agent is on cooldown until the recorded time, exclusively."""
-    told = [(NOON, AgentMessage(text="hi")), fell(10, 7000)]
-    assert {"a": 7000} == until(told, 20)
-    assert {"a": 7000} == until(told, 6999)
-    assert {} == until(told, 7000)
-    assert () == set_aside([], NOON)
+    entries = [(NOON, AgentMessage(text="hi")), fell(10, 7000)]
+    assert {"a": 7000} == until(entries, 20)
+    assert {"a": 7000} == until(entries, 6999)
+    assert {} == until(entries, 7000)
+    assert () == recorded_cooldowns([], NOON)
 
 
 def test_an_unknown_time() -> None:
@@ -63,19 +66,21 @@ def test_the_latest_counts() -> None:
 
 def test_a_successful_fallback_is_available() -> None:
     """A fallback that ended a session well is available despite earlier records."""
-    told = [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")]
-    assert {"b": 8000, "c": 7000} == until(told, 300)
+    entries = [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")]
+    assert {"b": 8000, "c": 7000} == until(entries, 300)
 
 
 def test_each_role_has_its_own() -> None:
     """The same name may be another agent in another role."""
-    told = [fell(0, 9000), fell(100, 8000, role="plan")]
-    found = [(one.role, one.agent, one.hold.until) for one in set_aside(told, at(200))]
+    entries = [fell(0, 9000), fell(100, 8000, role="plan")]
+    found = [
+        (one.role, one.agent, one.cooldown.until) for one in recorded_cooldowns(entries, at(200))
+    ]
     assert [("coding", "a", at(9000)), ("plan", "a", at(8000))] == found
 
 
 @each(
-    "told, resets_at, is_quota, failures",
+    "entry, resets_at, is_quota, failures",
     [
         (fell(0, 7000), at(7000), True, 1),
         (fell(0.5, 900), None, True, 1),
@@ -85,20 +90,24 @@ def test_each_role_has_its_own() -> None:
     ],
 )
 def test_kinds_of_cooldowns(
-    told: Told, resets_at: datetime | None, is_quota: bool, failures: int
+    entry: Recorded, resets_at: datetime | None, is_quota: bool, failures: int
 ) -> None:
     """A cooldown is a known limit, or a pause with the number of failures."""
-    (one,) = set_aside([told], at(100))
-    hold = one.hold
-    assert (resets_at, is_quota, failures) == (hold.resets_at, hold.is_quota, hold.failures)
-    assert ("coding", "a", "why") == (one.role, one.agent, hold.message)
+    (one,) = recorded_cooldowns([entry], at(100))
+    cooldown = one.cooldown
+    assert (resets_at, is_quota, failures) == (
+        cooldown.resets_at,
+        cooldown.is_quota,
+        cooldown.failures,
+    )
+    assert ("coding", "a", "why") == (one.role, one.agent, cooldown.message)
 
 
 class TestRestore:
-    def restored(self, *told: Told, now: float = 20) -> Roster[str]:
+    def restored(self, *entries: Recorded, now: float = 20) -> Roster[str]:
         roster: Roster[str] = Roster()
-        for one in set_aside(told, at(now)):
-            roster.restore(one.agent, one.hold)
+        for one in recorded_cooldowns(entries, at(now)):
+            roster.restore(one.agent, one.cooldown)
         return roster
 
     def test_pauses_keep_growing(self) -> None:
@@ -106,7 +115,7 @@ class TestRestore:
         roster = self.restored(fell(0, 900, reason="auth"))
         assert "b" == roster.chosen(CHAIN, at(899))
         assert "a" == roster.chosen(CHAIN, at(900))
-        again = roster.hold("a", AgentFailed("no", reason="auth"), at(1000))
+        again = roster.failed("a", AgentFailed("no", reason="auth"), at(1000))
         assert at(1000 + 1800) == again.until
 
     def test_the_limit_is_restored(self) -> None:
@@ -122,20 +131,20 @@ class TestRestore:
             (fell(0, 7000), fell(0, 5000, role="plan")),
             (fell(0, 5000), fell(0, 7000, role="plan")),
         ):
-            held = self.restored(*story).held("a", at(100))
-            assert held is not None
-            assert at(7000) == held.until
+            found = self.restored(*story).cooldown_of("a", at(100))
+            assert found is not None
+            assert at(7000) == found.until
 
     def test_own_observations_count_more(self) -> None:
         """An agent that worked or failed in this process keeps that state."""
-        (one,) = set_aside([fell(0, 9000)], at(20))
+        (one,) = recorded_cooldowns([fell(0, 9000)], at(20))
         roster: Roster[str] = Roster()
-        roster.served("a")
-        roster.restore("a", one.hold)
-        assert roster.held("a", at(30)) is None
-        roster.hold("b", QuotaExceeded("soon", resets_at=at(50)), at(30))
-        roster.restore("b", one.hold)
-        assert roster.held("b", at(50)) is None
+        roster.succeeded("a")
+        roster.restore("a", one.cooldown)
+        assert roster.cooldown_of("a", at(30)) is None
+        roster.failed("b", QuotaExceeded("soon", resets_at=at(50)), at(30))
+        roster.restore("b", one.cooldown)
+        assert roster.cooldown_of("b", at(50)) is None
 
 
 @given(
@@ -153,17 +162,17 @@ def test_as_without_an_interruption(
 ) -> None:
     """For any failures a restored agent is available when it would have been."""
     roster: Roster[str] = Roster()
-    told: list[Told] = []
+    entries: list[Recorded] = []
     now = 0.0
     for resets, pause, is_quota in story:
         name = roster.chosen(CHAIN, at(now))
         error: Exception = AgentFailed("no", reason="auth")
         if is_quota:
             error = QuotaExceeded("no", resets_at=None if resets is None else at(now + resets))
-        hold = roster.hold(name, error, at(now))
-        other = roster.free(CHAIN, at(now))
+        cooldown = roster.failed(name, error, at(now))
+        other = roster.available(CHAIN, at(now))
         if other is not None:
-            told.append(
+            entries.append(
                 (
                     at(now),
                     AgentFellBack(
@@ -171,8 +180,8 @@ def test_as_without_an_interruption(
                         from_agent=name,
                         to_agent=other,
                         reason=reason_of(error),
-                        message=hold.message,
-                        until=hold.until,
+                        message=cooldown.message,
+                        until=cooldown.until,
                     ),
                 )
             )
@@ -180,8 +189,10 @@ def test_as_without_an_interruption(
             break
         now += pause
     then = at(now + later)
-    found: tuple[SetAside, ...] = set_aside(told, then)
-    held = {name: one.until for name in CHAIN if (one := roster.held(name, then)) is not None}
-    known = {each.agent: each.hold.until for each in found}
-    assert known.items() <= held.items()
-    assert len(held.keys() - known.keys()) <= 1  # the last one, when no agent was left
+    recorded: tuple[AgentCooldown, ...] = recorded_cooldowns(entries, then)
+    found = {
+        name: one.until for name in CHAIN if (one := roster.cooldown_of(name, then)) is not None
+    }
+    known = {each.agent: each.cooldown.until for each in recorded}
+    assert known.items() <= found.items()
+    assert len(found.keys() - known.keys()) <= 1  # the last one, when no agent was left

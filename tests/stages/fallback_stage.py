@@ -1,4 +1,4 @@
-"""A stage that two agents may do, drawn in virtual time."""
+"""A stage with two agents, in virtual time."""
 
 from __future__ import annotations
 
