@@ -82,6 +82,14 @@ class ModelServer:
         with self._lock:
             return list(self._requests)
 
+    @property
+    def transcript(self) -> str:
+        """Describe each request by its path, its turn and the end of its conversation."""
+        return "\n".join(
+            f"{number}: {request.path}, turn {request.turns}: ...{request.messages_text[-500:]!r}"
+            for number, request in enumerate(self.requests)
+        )
+
     def __enter__(self) -> ModelServer:
         self._thread.start()
         return self

@@ -98,13 +98,20 @@ def sandbox_for(
     is granted a file in a protected folder, the other entries of that folder are protected by name.
     Roles with a short list of writable files are not limited to it here, because their tests and
     builds write too. Reads the disk once, before the agent starts.
+
+    A scratch folder that contains the project is not writable as a whole, as other projects may be
+    next to it. Sandboxes around those would also disturb this one: Claude Code creates empty files
+    for missing names that it protects (such as `.mcp.json`) in every writable folder above the
+    project, and removes them afterward. Commands keep a temporary folder of their own, `$TMPDIR`.
     """
     root = Path(policy.project)
     names = [name for name in (*policy.protected, *policy.read_only, *keep) if name != ".git"]
     granted = [root / name for name in policy.granted]
     denied = [path for name in names for path in _without(root / name, granted)]
+    scratch = [place for place in SCRATCH if not root.is_relative_to(Path(place).resolve())]
     return Sandbox(
         deny_write=tuple(dict.fromkeys(map(str, denied))),
+        allow_write=(*scratch, *CACHES),
         domains=tuple(dict.fromkeys((*DOMAINS, *domains))),
     )
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, configured_policy, configured_sandbox
+from cuggino.guard import sandbox as sandboxes
 from cuggino.guard.policy import PROTECTED
 from cuggino.guard.roles import role_policy
-from cuggino.guard.sandbox import CACHES, DOMAINS, SCRATCH, sandbox_for
+from cuggino.guard.sandbox import CACHES, DOMAINS, sandbox_for
 
 
 @pytest.fixture
@@ -28,8 +29,24 @@ def test_protected_files(project: Path) -> None:
     sandbox = sandbox_for(policy)
     names = [name for name in PROTECTED if name != ".git"]
     assert tuple(str(project / name) for name in (*names, ".specs")) == sandbox.deny_write
-    assert (*SCRATCH, *CACHES) == sandbox.allow_write
     assert DOMAINS == sandbox.domains
+
+
+def test_scratch_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch folders are writable, except one that contains the project, by any of its names."""
+    for name in ("scratch", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "scratch")
+    places = [str(tmp_path / name) for name in ("scratch", "link", "other")]
+    monkeypatch.setattr(sandboxes, "SCRATCH", tuple(places))
+
+    def writable(project: Path) -> tuple[str, ...]:
+        policy = role_policy("implementing", project=project, level="roles")
+        return sandbox_for(policy).allow_write
+
+    assert (*places, *CACHES) == writable(tmp_path / "project")
+    assert (places[2], *CACHES) == writable(tmp_path / "scratch" / "project")
+    assert (places[2], *CACHES) == writable(tmp_path / "link" / "project")
 
 
 def test_a_granted_file_can_be_written(project: Path) -> None:

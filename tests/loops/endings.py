@@ -10,9 +10,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -22,6 +25,7 @@ from reactivex.subject import Subject
 import cuggino
 from cuggino import Config, LlmAgent, LoopEvent, Runtime, save_config
 from cuggino.storage import Workspace, read_journal
+from tests.model_server import ModelServer
 from tests.sources.subscribers import LIMIT, alive, eventually
 
 WITHIN = 10.0
@@ -58,18 +62,18 @@ class Project:
     folder: Path
     agent: LlmAgent
     """The agent, for runs in this process."""
-    env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of the command line."""
+    server: ModelServer | None = None
+    """The agent's model."""
 
     @classmethod
-    def make(
-        cls, folder: Path, agent: LlmAgent, config: Config, env: dict[str, str] | None = None
-    ) -> Project:
+    def make(cls, folder: Path, agent: LlmAgent, config: Config, **more: Any) -> Project:
         """Write its files; `config` leads the command line to the same agent."""
         (folder / ".specs").mkdir(parents=True)
         (folder / "tool.py").write_text(_TOOL)
         save_config(folder, config)
-        return cls(folder, agent) if env is None else cls(folder, agent, env)
+        return cls(folder, agent, **more)
 
     def stream(self) -> Observable[LoopEvent]:
         """A run in this process."""
@@ -85,6 +89,16 @@ class Project:
         """Another run could start."""
         with Workspace(self.folder).lock():
             return True
+
+    def report(self, root: int) -> str:
+        """Describe a run that did not reach its tool: journal, model, processes of `root`."""
+        journals = sorted((self.folder / ".cuggino" / "journal").glob("*"))
+        parts = {
+            "journal": "\n".join(path.read_text(errors="replace") for path in journals),
+            "model": "" if self.server is None else self.server.transcript,
+            "processes": "\n".join(_described(root)),
+        }
+        return "\n".join(f"--- {name}:\n{text}" for name, text in parts.items())
 
     def assert_resumable(self) -> None:
         """Assert that the run is resumable by its journal, and that its session file exists."""
@@ -121,6 +135,16 @@ class Tree:
         """Those which still run, and whoever has joined them."""
         known = {p.pid for p in self._processes if p.is_running() and alive(p.pid)}
         return known | {p.pid for p in psutil.process_iter() if _cookie(p) in self._cookies}
+
+
+def _described(root: int) -> Iterator[str]:
+    """Describe the process and its descendants: state, age, CPU time, command."""
+    with suppress(psutil.Error):
+        for process in (p := psutil.Process(root), *p.children(recursive=True)):
+            with suppress(psutil.Error):
+                age, cpu = time.time() - process.create_time(), sum(process.cpu_times()[:2])
+                words = " ".join(process.cmdline())[:200]
+                yield f"{process.pid} {process.status()} {age:.0f} s, cpu {cpu:.1f} s: {words}"
 
 
 def _cookie(process: psutil.Process) -> str | None:
@@ -235,7 +259,8 @@ class Endings:
 
 
 def _tree_here(project: Project) -> Tree:
-    assert eventually(lambda: project.has_started, limit=3 * LIMIT), "the tool was not started"
+    if not eventually(lambda: project.has_started, limit=3 * LIMIT):
+        pytest.fail(f"the tool was not started\n{project.report(os.getpid())}")
     return Tree(project, os.getpid())
 
 
@@ -261,9 +286,22 @@ class _Command:
             lambda: self._project.has_started or self._process.poll() is not None, limit=3 * LIMIT
         )
         if not started or not self._project.has_started:
-            self.__exit__()
-            pytest.fail(f"the tool was not started: {self._stderr.read_text()}")
+            pytest.fail(f"the tool was not started\n{self._report()}")
         return self._process
+
+    def _report(self) -> str:
+        """End the command and describe what it did."""
+        code, report = self._process.poll(), self._project.report(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        with self._process.stdout as pipe:
+            os.set_blocking(pipe.fileno(), False)
+            stdout = (pipe.read() or b"").decode(errors="replace")
+        self.__exit__()
+        ended = "still running" if code is None else f"exit code {code}"
+        stderr = self._stderr.read_text()
+        return f"{ended}\n{report}\n--- stdout:\n{stdout}\n--- stderr:\n{stderr}"
 
     def __exit__(self, *_exc: object) -> None:
         if self._process.poll() is None:

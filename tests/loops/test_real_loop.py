@@ -142,7 +142,8 @@ class TestRealEndings(Endings):
                 tmp_path / "project",
                 ClaudeAgent(path=claude_cli, env=env),
                 Config(agent_path=str(claude_cli), sandbox=self.SANDBOX),
-                env,
+                env=env,
+                server=server,
             )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.events import ToolResult
-from cuggino.guard.sandbox import CACHES
 from tests.model_server import Tool
 from tests.real_claude import Claude, bash, needs_sandbox
 from tests.real_program import SPEC
@@ -34,15 +34,11 @@ def _sandbox() -> None:
 
 
 def sandboxed(claude: Claude, *turns: Tool) -> list[str]:
-    """Return the tool results of a session with the sandbox of a normal run.
-
-    Scratch folders are not writable, because the test's project is inside one.
-    """
+    """Return the tool results of a session with the sandbox of a normal run."""
     config = Config()
     policy = configured_policy(config, "implementing", project=claude.project)
     sandbox = configured_sandbox(config, policy)
     assert sandbox is not None
-    sandbox = sandbox._replace(allow_write=CACHES)
     done = claude.run(*turns, guard=policy, sandbox=sandbox)
     assert done.error is None
     return [result.output for result in done.of(ToolResult)]
@@ -105,3 +101,14 @@ def test_commits_can_be_made(claude: Claude) -> None:
     log = [*git, "log", "--format=%s", "--name-only"]
     done = subprocess.run(log, capture_output=True, text=True, check=True)
     assert ["first", "", ".specs/task.md", "app.py"] == done.stdout.splitlines()
+
+
+def test_sandboxes_side_by_side(claude: Claude, tmp_path: Path) -> None:
+    """Sessions in folders next to each other do not disturb each other's sandboxes."""
+    others = [Claude(claude.program, tmp_path / n / "project", tmp_path / n / "home") for n in "ab"]
+    for other in others:
+        other.write(".specs/task.md", SPEC)
+    calls = [bash(f"echo {number}") for number in range(8)]
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda each: sandboxed(each, *calls), [claude, *others]))
+    assert [[str(number) for number in range(8)]] * 3 == results
