@@ -64,10 +64,10 @@ from cuggino.operators import (
     wait_for_quota,
     within_budget,
 )
-from cuggino.operators.catalog import operator_help
 from cuggino.sources import watch_file_count
 from cuggino.testing import Marbles
-from cuggino.testing.drawings import Drawing, drawings
+from tests.documents.catalog import operator_help
+from tests.drawings import Drawing, drawings
 from tests.operators.durable import MemoryRecorder
 
 ROOT = Path(cuggino.__file__).parent
@@ -275,7 +275,6 @@ EXAMPLES: dict[str, list[Example]] = {
         plays(lambda s: s[0].pipe(until_terminal(str.isupper, linger=5))),
     ],
     "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
-    "testing.drawings:": [plays(lambda s: merge_now(*s))],
 }
 
 

@@ -18,7 +18,6 @@ COMPAT = "--compat-exit-codes"
 THINKING = "--thinking"
 USUAL_THINKING = 8192
 """Tokens of a bare `--thinking`."""
-LEAST_THINKING = 1024
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
@@ -33,47 +32,35 @@ def whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text.strip()) else None
 
 
-def max_iterations(text: str) -> int:
-    """Parse the maximum number of sessions.
+def _at_least(least: int, *, no_number: str, too_small: str) -> Callable[[str], int]:
+    """Return a parser of whole numbers; it raises `ValueError` with the message."""
 
-    Raises:
-        ValueError: not a whole number above zero.
-    """
-    number = whole_number(text)
-    if number is None:
-        raise ValueError(f"Max iterations must be a whole number, got {text}")
-    if number < 1:
-        raise ValueError(f"Max iterations must be positive, got {number}")
-    return number
+    def parse(text: str) -> int:
+        number = whole_number(text)
+        if number is None:
+            raise ValueError(f"{no_number} {text}")
+        if number < least:
+            raise ValueError(f"{too_small}, got {number}")
+        return number
 
-
-def max_retries(text: str) -> int:
-    """Parse the maximum number of failed sessions in a row.
-
-    Raises:
-        ValueError: not a whole number, or below zero.
-    """
-    number = whole_number(text)
-    if number is None:
-        raise ValueError(f"Max retries must be a whole number, got {text}")
-    if number < 0:
-        raise ValueError(f"Max retries must be non-negative, got {number}")
-    return number
+    return parse
 
 
-def thinking_tokens(text: str) -> int:
-    """Parse the thinking budget in tokens.
-
-    Raises:
-        ValueError: not a whole number, or too small.
-    """
-    number = whole_number(text)
-    if number is None:
-        raise ValueError(f"Invalid thinking budget: {text}")
-    if number < LEAST_THINKING:
-        least = f"Thinking budget must be at least {LEAST_THINKING} tokens"
-        raise ValueError(f"{least}, got {number}")
-    return number
+max_iterations = _at_least(
+    1,
+    no_number="Max iterations must be a whole number, got",
+    too_small="Max iterations must be positive",
+)
+max_retries = _at_least(
+    0,
+    no_number="Max retries must be a whole number, got",
+    too_small="Max retries must be non-negative",
+)
+thinking_tokens = _at_least(
+    1024,
+    no_number="Invalid thinking budget:",
+    too_small="Thinking budget must be at least 1024 tokens",
+)
 
 
 def project_folder(path: str) -> Path:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from cuggino.operators.catalog import operator_help
+from tests.documents.catalog import operator_help
 
 _INTRO = """\
 # Operators

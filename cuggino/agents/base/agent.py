@@ -200,58 +200,45 @@ class DelegatingAgent(LlmAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Capabilities of the wrapped agent."""
         return self.agent.capabilities
 
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
-        """Environments of the wrapped agent."""
         return self.agent.environments
 
     @property
     def own_files(self) -> tuple[Path, ...]:
-        """Files of the wrapped agent."""
         return self.agent.own_files
 
     @property
     def is_router(self) -> bool:
-        """See `LlmAgent.is_router`."""
         return self.agent.is_router
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """See `LlmAgent.spawn`."""
         return self.agent.spawn(options)
 
     def check(self) -> str:
-        """See `LlmAgent.check`."""
         return self.agent.check()
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         self.agent.check_guard(policy)
 
     def sandbox_unavailable(self) -> str:
-        """See `LlmAgent.sandbox_unavailable`."""
         return self.agent.sandbox_unavailable()
 
     def interactive(self, options: InteractiveOptions) -> int:
-        """See `LlmAgent.interactive`."""
         return self.agent.interactive(options)
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
-        """See `LlmAgent.agents_for`."""
         return self.agent.agents_for(role)
 
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
-        """See `LlmAgent.check_roles`."""
         self.agent.check_roles(roles, guarded=guarded)
 
     def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """See `LlmAgent.fall_back`."""
         return self.agent.fall_back(role, error)
 
     def restore_cooldowns(self, cooldowns: Iterable[AgentCooldown]) -> None:
-        """See `LlmAgent.restore_cooldowns`."""
         self.agent.restore_cooldowns(cooldowns)
 
 

@@ -67,7 +67,6 @@ class ProgramAgent(LlmAgent):
 
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
-        """See `LlmAgent.environments`."""
         return (self.environment,)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -56,6 +57,15 @@ def conclude(
 def not_started(error: SpawnFailed) -> AgentNotFound:
     """Return the error of a program that could not be started; no event precedes it."""
     return AgentNotFound(error.message, hint="check that the program is installed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """The program of one session."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
 
 
 class HeldSession(ABC):

@@ -183,7 +183,6 @@ class RoutedAgent(LlmAgent):
         return self._roles.get(role, self._default) if role is not None else self._default
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
-        """See `LlmAgent.agents_for`."""
         return tuple(candidate.agent for candidate in self.candidates_for(role))
 
     def check(self) -> str:
@@ -227,7 +226,6 @@ class RoutedAgent(LlmAgent):
         return cast("Observable[LlmAgentEvent]", flow(lambda: self._story(options)))
 
     def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-        """See `LlmAgent.fall_back`."""
 
         def story() -> Flow[None]:
             lane = yield from _lane()

@@ -59,25 +59,20 @@ class ClaudeAgent(ProgramAgent):
         }
     )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(
-            guard="calls",
-            mcp=True,
-            resume=True,
-            cost="dollars",
-            sandbox=True,
-            deltas=True,
-            interactive=True,
-        )
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="dollars",
+        sandbox=True,
+        deltas=True,
+        interactive=True,
+    )
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         try_out(self._make_guard(policy, self.environment))
 
     def sandbox_unavailable(self) -> str:
-        """See `LlmAgent.sandbox_unavailable`."""
         return claude_sandbox.sandbox_unavailable(self.environment)
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:

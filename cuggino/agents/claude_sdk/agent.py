@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from reactivex import Observable
 
-from cuggino.agents.base.agent import Capabilities, SpawnOptions
+from cuggino.agents.base.agent import SpawnOptions
 from cuggino.agents.base.guard import Guard
 from cuggino.agents.base.program import check_package
+from cuggino.agents.base.stream import Program
 from cuggino.agents.claude import ClaudeAgent, sandbox as claude_sandbox
 from cuggino.agents.claude.agent import servers_file, system_prompt_file
 from cuggino.agents.claude_sdk.guard import SdkGate, gate_settings
 from cuggino.agents.claude_sdk.link import TOOLS, Order
-from cuggino.agents.claude_sdk.stream import Program, sdk_session
+from cuggino.agents.claude_sdk.stream import sdk_session
 from cuggino.errors import ConfigError
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import hook
@@ -85,12 +86,10 @@ class ClaudeSdkAgent(ClaudeAgent):
         super().__init__(path=path if path is not None else _program(env), env=env)
         self._tools = tuple(tools)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return replace(
-            super().capabilities, note="tool calls are checked, and tools can run, in this process"
-        )
+    capabilities = replace(
+        ClaudeAgent.capabilities,
+        note="tool calls are checked, and tools can run, in this process",
+    )
 
     def check(self) -> str:
         """Return the version of the installed program, which is asked once."""
@@ -98,7 +97,6 @@ class ClaudeSdkAgent(ClaudeAgent):
         return super().check()
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         guard = self._make_guard(policy, self.environment)
         SdkGate(guard=guard, manner="allow", tell=lambda _line: None).try_out()
 

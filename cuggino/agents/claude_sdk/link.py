@@ -1,4 +1,4 @@
-"""The bridge to the Claude Agent SDK: an event loop on its own thread, for one session.
+"""The bridge to the Claude Agent SDK, for one session.
 
 The SDK starts no program: it uses the pipes of one that is supervised like any other child process.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cuggino.agents.base.link import AsyncLink
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import Json
 from cuggino.agents.claude_sdk.guard import SdkGate
@@ -29,8 +29,6 @@ TOOLS = "tools"
 """Server of the agent's own tools; the model calls them `mcp__tools__NAME`."""
 
 _DELTA = b'{"type":"stream_event",'
-
-_LOGS = ("claude_agent_sdk", "mcp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +143,7 @@ class PipeTransport(Transport):
             self._stdin.close()
 
 
-class ClaudeSdkLink:
+class ClaudeSdkLink(AsyncLink):
     """One session of the SDK; its callbacks, and the tools of the order, run on its thread.
 
     It owns `stdin` from now on. `on_error` is called at most once, when the SDK has failed.
@@ -159,70 +157,30 @@ class ClaudeSdkLink:
         stdin: InputPipe,
         on_error: Callable[[Exception], None],
     ) -> None:
+        super().__init__(name="claude-sdk", logs=("claude_agent_sdk", "mcp"))
         self._order = order
         self._gate = gate
         self._stdin = stdin
         self._on_error = on_error
         self._transport = PipeTransport(stdin)
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="cuggino-claude-sdk", daemon=True)
-
-    def start(self) -> None:
-        """Start the session."""
-        self._thread.start()
 
     def put(self, line: bytes) -> None:
         """Add a line that the program printed; thread-safe."""
         self._transport.put(line)
 
     def close(self) -> None:
-        """Close the session and wait for that; callable from any thread, repeatedly."""
-        with self._lock:
-            self._is_closed = True
-            if self._loop is not None and self._task is not None:
-                self._loop.call_soon_threadsafe(self._task.cancel)
+        super().close()
         if self._thread.ident is None:
             self._stdin.close()
-        elif self._thread is not threading.current_thread():
-            self._thread.join()
 
-    def _run(self) -> None:
-        error: Exception | None = None
-        try:
-            with asyncio.Runner() as runner:
-                runner.run(self._attend())
-        except asyncio.CancelledError:
-            pass
-        except Exception as failure:
-            error = failure
-        finally:
-            self._stdin.close()
+    def _ended(self, error: Exception | None) -> None:
+        self._stdin.close()
         if error is not None:
             self._on_error(error)
-
-    async def _attend(self) -> None:
-        loop = asyncio.get_running_loop()
-        # The SDK leaves exceptions unhandled if the program ends before its answer.
-        loop.set_exception_handler(lambda _loop, _context: None)
-        with self._lock:
-            if self._is_closed:
-                return
-            self._loop, self._task = loop, asyncio.current_task()
-        try:
-            await self._session()
-        finally:
-            with self._lock:
-                self._loop = self._task = None
 
     async def _session(self) -> None:
         from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
-        for name in _LOGS:  # without a handler it would be printed
-            if not (log := logging.getLogger(name)).handlers:
-                log.addHandler(logging.NullHandler())
         options = ClaudeAgentOptions(
             env=dict(self._order.env),
             hooks=None if self._gate is None else self._gate.hooks(),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.base.failure import cut, local_zone
 from cuggino.agents.base.guard import Guard, not_live
-from cuggino.agents.base.stream import HeldSession, conclude
+from cuggino.agents.base.stream import HeldSession, Program, conclude
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude_sdk.guard import SdkGate
@@ -25,15 +23,6 @@ from cuggino.sources.process import InputPipe, process_duplex
 
 LOST_SECONDS = 5.0
 """Time for the program to end by itself when the SDK can no longer reach it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """The program to start."""
-
-    argv: Sequence[str]
-    cwd: Path
-    env: Mapping[str, str]
 
 
 Linker = Callable[..., ClaudeSdkLink]

@@ -75,17 +75,14 @@ class CodexAgent(ProgramAgent):
     version_pattern = r"codex-cli (\d+\.\d+\.\d+)"
     mismatch = "is not the Codex CLI"
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(
-            guard="calls",
-            mcp=True,
-            resume=True,
-            cost="tokens",
-            interactive=True,
-            note="a resumed session keeps its first system prompt",
-        )
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="tokens",
+        interactive=True,
+        note="a resumed session keeps its first system prompt",
+    )
 
     @property
     def program(self) -> str:
@@ -95,7 +92,6 @@ class CodexAgent(ProgramAgent):
         return self._path
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         self.check()
         with ExitStack() as stack:
             self._guard(policy, self.environment, Path(policy.project), stack)

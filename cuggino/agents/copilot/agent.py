@@ -14,9 +14,10 @@ from reactivex import Observable
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard, find_bash, make_guard, with_variables
 from cuggino.agents.base.program import ProgramAgent, check_package, encodable, private_folder
+from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
-from cuggino.agents.copilot.stream import Program, copilot_session
+from cuggino.agents.copilot.stream import copilot_session
 from cuggino.events import LlmAgentEvent
 from cuggino.guard.policy import Policy
 
@@ -75,21 +76,17 @@ class CopilotAgent(ProgramAgent):
         own = os.environ if env is None else env
         super().__init__(path=path or own.get("COPILOT_CLI_PATH"), env=env)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(
-            guard="calls",
-            mcp=True,
-            resume=True,
-            cost="tokens",
-            deltas=True,
-            interactive=True,
-            note="a session in its own terminal cannot be guarded",
-        )
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="tokens",
+        deltas=True,
+        interactive=True,
+        note="a session in its own terminal cannot be guarded",
+    )
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         self.check()
         guard, _ = _guarded(policy, self.environment)
         Gate(cwd=Path(policy.project), unattended=True, guard=guard).try_out()

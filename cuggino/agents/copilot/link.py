@@ -1,4 +1,4 @@
-"""The bridge to the GitHub Copilot SDK: an event loop on its own thread, for one session.
+"""The bridge to the GitHub Copilot SDK, for one session.
 
 The SDK connects to a running program (`copilot --headless`) and starts none itself, so the program
 and its process tree are supervised like any other child process.
@@ -7,15 +7,14 @@ and its process tree are supervised like any other child process.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cuggino.agents.base.link import AsyncLink
 from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.guard import Gate
 
@@ -29,8 +28,6 @@ DETACH_SECONDS = 2.0
 HOST = "127.0.0.1"
 
 _UNREADABLE = "Unknown PermissionRequest kind"
-
-_LOG = logging.getLogger("copilot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +98,7 @@ def _server(server: Any) -> Any:
     return {"tools": ["*"], **({} if "url" in server else {"type": "local"}), **server}
 
 
-class CopilotLink:
+class CopilotLink(AsyncLink):
     """One connection and its session; all callbacks run on its thread.
 
     `on_event` gets each event as JSON. `on_end` is called once, when the connection is closed: with
@@ -117,66 +114,24 @@ class CopilotLink:
         on_event: Callable[[Json], None],
         on_end: Callable[[Exception | None], None],
     ) -> None:
+        super().__init__(name="copilot", logs=("copilot",))
         self._order = order
         self._gate = gate
         self._port = port
         self._on_event = on_event
         self._on_end = on_end
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._finished: asyncio.Event | None = None
-        self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="cuggino-copilot", daemon=True)
-
-    def start(self) -> None:
-        """Connect, and send the prompt."""
-        self._thread.start()
+        self._finished = asyncio.Event()
 
     def finish(self) -> None:
         """Let the program save the finished session, then close; thread-safe, does not wait."""
         with self._lock:
-            if self._loop is not None and self._finished is not None:
+            if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._finished.set)
 
-    def close(self) -> None:
-        """Close immediately and wait for that; callable from any thread, repeatedly."""
-        with self._lock:
-            self._is_closed = True
-            if self._loop is not None and self._task is not None:
-                self._loop.call_soon_threadsafe(self._task.cancel)
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def _run(self) -> None:
-        error: Exception | None = None
-        try:
-            with asyncio.Runner() as runner:
-                runner.run(self._attend())
-        except asyncio.CancelledError:
-            pass
-        except Exception as failure:
-            error = failure
+    def _ended(self, error: Exception | None) -> None:
         self._on_end(error)
 
-    async def _attend(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._unheard)
-        finished = asyncio.Event()
-        with self._lock:
-            if self._is_closed:
-                return
-            self._loop, self._task, self._finished = loop, asyncio.current_task(), finished
-        try:
-            # Without a handler its log would be printed.
-            if not _LOG.handlers:
-                _LOG.addHandler(logging.NullHandler())
-            await self._session(finished)
-        finally:
-            with self._lock:
-                self._loop = self._task = self._finished = None
-
-    async def _session(self, finished: asyncio.Event) -> None:
+    async def _session(self) -> None:
         from copilot import CopilotClient, RuntimeConnection
 
         connection = RuntimeConnection.for_uri(
@@ -188,7 +143,7 @@ class CopilotLink:
             _hurry(client)
             session = await self._begin(client)
             await session.send(self._order.prompt)
-            await finished.wait()
+            await self._finished.wait()
             with suppress(Exception):
                 await asyncio.wait_for(session.disconnect(), DETACH_SECONDS)
         finally:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.base.failure import crash, local_zone
-from cuggino.agents.base.stream import HeldSession, conclude
+from cuggino.agents.base.stream import HeldSession, Program, conclude
 from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
@@ -36,15 +35,6 @@ LOST_SECONDS = 5.0
 """Time for the program to end after its connection is lost."""
 
 _LISTENING = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """The program to start: a server on the loopback device, for one session."""
-
-    argv: Sequence[str]
-    cwd: Path
-    env: Mapping[str, str]
 
 
 Linker = Callable[..., CopilotLink]

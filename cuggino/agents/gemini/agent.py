@@ -83,21 +83,17 @@ class GeminiAgent(ProgramAgent):
         }
     )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(
-            guard="calls",
-            mcp=True,
-            resume=True,
-            cost="tokens",
-            deltas=True,
-            interactive=True,
-            note=_NOTE,
-        )
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="tokens",
+        deltas=True,
+        interactive=True,
+        note=_NOTE,
+    )
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         self.check()
         with ExitStack() as stack:
             home = Home(self.environment, stack)

@@ -69,22 +69,18 @@ class OpenCodeAgent(ProgramAgent):
     update_hint = "update it with `opencode upgrade` or through npm"
     unguarded_terminal = "OpenCode cannot be guarded in its own terminal"
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(
-            guard="calls",
-            mcp=True,
-            resume=True,
-            cost="dollars",
-            deltas=True,
-            interactive=True,
-            note="a guarded session leaves out the project's OpenCode configuration, refuses its "
-            "plugins and trusts the user's; one in its own terminal cannot be guarded",
-        )
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="dollars",
+        deltas=True,
+        interactive=True,
+        note="a guarded session leaves out the project's OpenCode configuration, refuses its "
+        "plugins and trusts the user's; one in its own terminal cannot be guarded",
+    )
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         self.check()
         no_plugins(Path(policy.project), self.environment)
         guard, _ = guard_of(policy, self.environment)

@@ -88,17 +88,13 @@ class ScriptedAgent(LlmAgent):
         self._turns: dict[tuple[str, str], int] = {}
         self._sessions: dict[str, _Session] = {}
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """See `LlmAgent.capabilities`."""
-        return Capabilities(guard="calls", mcp=True, resume=True, cost="dollars")
+    capabilities = Capabilities(guard="calls", mcp=True, resume=True, cost="dollars")
 
     def check(self) -> str:
         """Return the version of cuggino, as the agent is a part of it."""
         return __version__
 
     def check_guard(self, policy: Policy) -> None:
-        """See `LlmAgent.check_guard`."""
         try_out(make_guard(policy))
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:

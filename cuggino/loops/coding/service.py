@@ -35,9 +35,9 @@ from cuggino.loops.coding.commands import Commands, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
 from cuggino.loops.coding.roles import Roles, check_prompts
 from cuggino.loops.frame.options import LoopRunOptions
-from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, on_loop
+from cuggino.operators import Flow, Ledger, ask, emit, forward
 from cuggino.stages import Recovers, act, commit_stage, push_stage
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
 
@@ -80,22 +80,13 @@ class LoopService:
         `RunResumed`. The session files are kept for that; those of a finished run are removed.
         `ledger` counts what is spent, if it is shared with other runs.
         """
-
-        def make(run: Run) -> Flow[Story]:
-            yield from ()
-            return CodingRun(run, options)
-
-        return on_loop(
-            flow(
-                lambda: framed(
-                    self.services,
-                    options,
-                    make,
-                    interrupt=interrupt,
-                    resume=resume,
-                    ledger=ledger,
-                )
-            )
+        return framed(
+            self.services,
+            options,
+            lambda run: CodingRun(run, options),
+            interrupt=interrupt,
+            resume=resume,
+            ledger=ledger,
         )
 
 

@@ -14,7 +14,7 @@ from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.run import Run, Story, framed
 from cuggino.loops.frame.services import Services
-from cuggino.operators import Flow, Ledger, ask, flow, is_outage, on_loop
+from cuggino.operators import Flow, Ledger, ask, is_outage
 from cuggino.stages import act
 from cuggino.storage import SPEC_FILE, JournalFile
 
@@ -91,17 +91,13 @@ class DeliverService:
             warnings = (*notes, *setup_warnings(file.settings, options.cwd))
             return Delivery(run, options, agent_settings=file.settings, warnings=warnings)
 
-        return on_loop(
-            flow(
-                lambda: framed(
-                    self.services,
-                    options,
-                    make,
-                    interrupt=interrupt,
-                    resume=resume,
-                    ledger=ledger,
-                    # Another session follows one whose program failed (AUT-060).
-                    transient=is_outage,
-                )
-            )
+        return framed(
+            self.services,
+            options,
+            make,
+            interrupt=interrupt,
+            resume=resume,
+            ledger=ledger,
+            # Another session follows one whose program failed (AUT-060).
+            transient=is_outage,
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from reactivex import Observable, abc, empty, just, timer
 
@@ -25,7 +26,17 @@ from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.recording import JournalRecorder, Recording, concluded, open_journal
 from cuggino.loops.frame.services import Services
 from cuggino.loops.frame.supervision import ledger_of, supervision
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, is_transient, within_budget
+from cuggino.operators import (
+    Flow,
+    Ledger,
+    ask,
+    emit,
+    flow,
+    forward,
+    is_transient,
+    on_loop,
+    within_budget,
+)
 from cuggino.stages import Supervision, lane, orphans_gone
 from cuggino.storage import (
     Journal,
@@ -37,6 +48,7 @@ from cuggino.storage import (
     run_totals,
 )
 
+P = ParamSpec("P")
 Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
 
 
@@ -110,12 +122,23 @@ class Story(Protocol):
         """Run the stages. A resumed run replays the outcomes of those that have finished."""
 
 
+def _streamed(frame: Callable[P, Flow[None]]) -> Callable[P, Observable[Any]]:
+    """Make a cold stream of the frame: each subscription is a run of its own."""
+
+    @wraps(frame)
+    def stream(*args: P.args, **kwargs: P.kwargs) -> Observable[Any]:
+        return on_loop(flow(lambda: frame(*args, **kwargs)))
+
+    return stream
+
+
+@_streamed
 def framed(
     services: Services,
     options: RunOptions,
-    make: Callable[[Run], Flow[Story]],
+    make: Callable[[Run], Story | Flow[Story]],
     *,
-    interrupt: Observable[object] | None,
+    interrupt: Observable[object] | None = None,
     resume: JournalFile | Callable[[datetime], JournalFile | None] | None = None,
     ledger: Ledger | None = None,
     transient: Callable[[Exception], bool] = is_transient,
@@ -159,7 +182,8 @@ def framed(
             began=here.now,
             resumed=resumed,
         )
-        story = yield from make(run)
+        made = make(run)
+        story = (yield from made) if isinstance(made, Generator) else made
         if not options.journal:
             yield from story.opening()
             yield from forward(_interruptible(story, interruption, flow(story.tell)))

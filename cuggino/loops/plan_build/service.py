@@ -9,10 +9,10 @@ from reactivex import Observable
 
 from cuggino.events import PlanBuildStreamEvent
 from cuggino.loops.frame.options import PlanBuildOptions
-from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.plan_build.run import PlanBuildRun
-from cuggino.operators import Flow, Ledger, flow, is_outage, on_loop
+from cuggino.operators import Ledger, is_outage
 from cuggino.prompts.plan_build import check_verification_prompts
 from cuggino.storage import JournalFile
 
@@ -70,22 +70,13 @@ class PlanBuildService:
 
         Each run writes its journal, with which another process can go on (`resume`).
         """
-
-        def make(run: Run) -> Flow[Story]:
-            yield from ()
-            return PlanBuildRun(run, options)
-
-        return on_loop(
-            flow(
-                lambda: framed(
-                    self.services,
-                    options,
-                    make,
-                    interrupt=interrupt,
-                    resume=resume,
-                    ledger=ledger,
-                    # Another session follows one whose program failed (LOP-064).
-                    transient=is_outage,
-                )
-            )
+        return framed(
+            self.services,
+            options,
+            lambda run: PlanBuildRun(run, options),
+            interrupt=interrupt,
+            resume=resume,
+            ledger=ledger,
+            # Another session follows one whose program failed (LOP-064).
+            transient=is_outage,
         )

@@ -14,12 +14,11 @@ from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.options import WatchRunOptions
 from cuggino.loops.frame.recording import forget_old_runs
 from cuggino.loops.frame.resuming import latest_watch
-from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
 from cuggino.loops.watch.journal import WatchRecording, settled_run
 from cuggino.loops.watch.run import Watch
-from cuggino.operators import Flow, flow, on_loop
 from cuggino.storage import JournalFile
 
 
@@ -69,19 +68,11 @@ class WatchService:
             latest = latest_watch(workspace)
             return latest if latest and latest.state == "unfinished" else None
 
-        def make(run: Run) -> Flow[Story]:
-            yield from ()
-            return Watch(run, options, self.loop, settled_run(latest) if latest else None)
-
-        return on_loop(
-            flow(
-                lambda: framed(
-                    self.services,
-                    options,
-                    make,
-                    interrupt=interrupt,
-                    resume=killed,
-                    recorder=WatchRecording,
-                )
-            )
+        return framed(
+            self.services,
+            options,
+            lambda run: Watch(run, options, self.loop, settled_run(latest) if latest else None),
+            interrupt=interrupt,
+            resume=killed,
+            recorder=WatchRecording,
         )

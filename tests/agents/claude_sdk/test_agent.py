@@ -16,9 +16,9 @@ from reactivex import Observable, just
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.base.guard import make_guard
+from cuggino.agents.base.stream import Program
 from cuggino.agents.choosing.registry import make_agent
 from cuggino.agents.claude_sdk.agent import ClaudeSdkAgent
-from cuggino.agents.claude_sdk.stream import Program
 from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, GuardNotLive
 from cuggino.guard.roles import role_policy
 from tests.agents.claude.fake_claude import fake_claude

@@ -13,9 +13,10 @@ import pytest
 
 import cuggino
 from cuggino.agents.base.guard import make_guard
+from cuggino.agents.base.stream import Program
 from cuggino.agents.claude_sdk import stream as claude_sdk_stream
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
-from cuggino.agents.claude_sdk.stream import Program, sdk_session
+from cuggino.agents.claude_sdk.stream import sdk_session
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
 from cuggino.events import AgentMessage, GuardDenied, RateLimited, SessionEnded, ToolResult
 from cuggino.guard.roles import role_policy

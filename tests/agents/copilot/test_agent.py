@@ -11,10 +11,10 @@ from reactivex import Observable, empty
 
 import cuggino
 from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
+from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot import CopilotAgent, agent as module
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
-from cuggino.agents.copilot.stream import Program
 from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.guard.roles import role_policy

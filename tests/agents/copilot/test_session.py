@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import cuggino
+from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot import stream as copilot_stream
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
-from cuggino.agents.copilot.stream import Program, copilot_session
+from cuggino.agents.copilot.stream import copilot_session
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
 from cuggino.events import Event, GuardDenied, LlmAgentEvent, SessionEnded
 from cuggino.operators import LoopScheduler
