@@ -175,17 +175,14 @@ class _Driver:
             while self._note is not None and not self._disposed:
                 (value, error), self._note = self._note, None
                 step = self._step(value, error)
-                if self._disposed:  # while the generator's body ran, or by its end
+                if step is None or self._disposed:  # by its end, or while its body ran
                     return
-                match step:
-                    case Emit(events):
-                        self._note = (None, None)
-                        for event in events:
-                            self._send(event, staged=False)
-                    case Stage():
-                        self._begin(step)
-                    case None:
-                        return
+                if isinstance(step, Stage):
+                    self._begin(step)
+                    continue
+                self._note = (None, None)
+                for event in step.events:
+                    self._send(event, staged=False)
         finally:
             self._driving = False
             if self._disposed:
@@ -198,9 +195,8 @@ class _Driver:
                 return self._generator.throw(error)
             return self._generator.send(value)
         except StopIteration:
-            if not self._disposed:
-                self._disposed = True
-                self._observer.on_completed()
+            self._disposed = True
+            self._observer.on_completed()
         except Exception as failure:
             if self._disposed:
                 raise

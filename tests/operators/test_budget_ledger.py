@@ -11,7 +11,15 @@ from reactivex import operators as ops
 
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded, StorageError
-from cuggino.events import AgentMessage, BudgetWarning, Done, RunResumed, Usage
+from cuggino.events import (
+    AgentMessage,
+    AgentRetry,
+    BudgetWarning,
+    Done,
+    Event,
+    RunResumed,
+    Usage,
+)
 from cuggino.operators import merge_now
 from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
@@ -270,6 +278,51 @@ class TestRelease:
         t.scheduler.advance_to(10.0)
         assert [failure] == errors
         t.check_subscriptions(source, "^!")
+
+    @pytest.mark.parametrize(
+        ("before", "event"),
+        [(85, A), (0, update(85, 8.5))],
+        ids=["before the source", "before an event"],
+    )
+    def test_a_subscriber_that_fails_at_the_warning(self, before: int, event: Event) -> None:
+        """Its exception is the only thing that it receives after the warning."""
+        t = Marbles(a=event)
+        source = t.cold("a-a|")
+        received: list[Any] = []
+        errors: list[Exception] = []
+        failure = StorageError("write", "disk full")
+
+        def fail(value: Any) -> None:
+            received.append(value)
+            raise failure
+
+        budget = Budget(tokens=100, cost_usd=10.0)
+        ledger = Ledger(Spending.of([ended(before, before / 10)]))
+        limited: Policy = within_budget(budget, ledger=ledger)
+        source.pipe(limited).subscribe(fail, errors.append, scheduler=t.scheduler)
+        t.scheduler.advance_to(10.0)
+        assert [BudgetWarning] == [type(value) for value in received]
+        assert [failure] == errors
+        assert ([] if before else [(0, 0)]) == source.subscriptions
+
+    def test_a_subscriber_that_fails_at_a_start_beyond_the_budget(self) -> None:
+        """Its exception is the error, and no cut follows it."""
+        t = Marbles(
+            e=ended(100),
+            r=AgentRetry(reason="crash", message="x", attempt=1, max_retries=3, retry_in=1.0),
+        )
+        errors: list[Exception] = []
+        failure = StorageError("write", "disk full")
+
+        def fail(value: Any) -> None:
+            if isinstance(value, AgentRetry):
+                raise failure
+
+        t.cold("e-r-|").pipe(within_budget(TOKENS)).subscribe(
+            fail, errors.append, scheduler=t.scheduler
+        )
+        t.scheduler.advance_to(10.0)
+        assert [failure] == errors
 
     def test_what_is_no_event_passes(self) -> None:
         """Any stream can be limited in time: values that are no events are passed on."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
+from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.operators import (
+    Scope,
     acquire_release,
+    catch_tag,
     interrupt_when,
     mapcat,
     merge_now,
@@ -238,3 +242,61 @@ class TestAcquireRelease:
         stream.subscribe()
         stream.subscribe()
         assert order == ["acquired", "released"] * 2
+
+
+class TestScope:
+    def test_releases_what_it_acquired_in_reverse_order(self) -> None:
+        """Each resource is released once, with itself, the last one first."""
+        order: list[str] = []
+        with Scope() as scope:
+            assert "lock" == scope.acquire(lambda: "lock", order.append)
+            scope.acquire(lambda: "folder", order.append)
+            assert [] == order
+        scope.close()
+        assert ["folder", "lock"] == order
+
+    def test_an_error_of_a_release_does_not_stop_the_others(self) -> None:
+        """All are released, and the first error is raised."""
+        order: list[str] = []
+
+        def fail(resource: str) -> None:
+            order.append(resource)
+            raise OSError(resource)
+
+        scope = Scope()
+        scope.acquire(lambda: "a", order.append)
+        scope.acquire(lambda: "b", fail)
+        scope.acquire(lambda: "c", fail)
+        with pytest.raises(OSError, match="c"):
+            scope.close()
+        assert ["c", "b", "a"] == order
+
+
+class TestCatchTag:
+    def test_a_source_that_fails_within_its_subscription(self) -> None:
+        """It is released before the handler is called, and its successor is the stream."""
+        t = Marbles(b="b")
+        order: list[str] = []
+
+        def fail(observer: Any, _scheduler: Any = None) -> Disposable:
+            observer.on_error(QuotaExceeded("limit"))
+            return Disposable(lambda: order.append("released"))
+
+        def handle(error: QuotaExceeded) -> rx.Observable[Any]:
+            order.append(f"handled {error.message}")
+            return t.cold("-b|")
+
+        source: rx.Observable[Any] = rx.Observable(fail)
+        t.check(source.pipe(catch_tag(QuotaExceeded, handle)), "-b|")
+        assert ["released", "handled limit"] == order
+
+    def test_an_error_of_the_handler_is_the_streams_error(self) -> None:
+        """The source is released by then; errors of other classes never reach the handler."""
+        t = Marbles(q=QuotaExceeded("limit"), f=AgentFailed("x", reason="crash"))
+
+        def handle(error: QuotaExceeded) -> rx.Observable[Any]:
+            raise t.events["f"] from error
+
+        source = t.cold("-q")
+        t.check(source.pipe(catch_tag(QuotaExceeded, handle)), "-f")
+        t.check_subscriptions(source, "^!")

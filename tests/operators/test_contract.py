@@ -142,24 +142,35 @@ def test_a_subscribers_exception_reaches_on_error(name: str, ending: str) -> Non
         assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
 
 
-@pytest.mark.parametrize("name", SYNCHRONOUS)
-def test_a_subscribers_exception_within_subscribe(name: str) -> None:
-    """The same holds for an event that is emitted within `subscribe`."""
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("ending", ["none", "completion", "error"])
+def test_a_subscribers_exception_within_subscribe(name: str, ending: str) -> None:
+    """The same holds within `subscribe`, where a source goes on: nothing more is seen of it."""
     released: list[bool] = []
-    errors: list[Exception] = []
+    received: list[Any] = []
+    ends: list[Exception | None] = []
     failure = QuotaExceeded("mine")
 
     def subscribe(observer: Any, _scheduler: Any = None) -> Disposable:
         observer.on_next(AgentMessage(text="a"))
+        observer.on_next(AgentMessage(text="b"))
+        if ending == "completion":
+            observer.on_completed()
+        if ending == "error":
+            observer.on_error(AgentFailed("of the source", reason="overloaded"))
         return Disposable(lambda: released.append(True))
 
-    def fail(_: Any) -> None:
+    def fail(event: Any) -> None:
+        received.append(event)
         raise failure
 
     clock = VirtualClock()
-    EVERY[name](Observable(subscribe)).subscribe(fail, errors.append, scheduler=clock)
+    EVERY[name](Observable(subscribe)).subscribe(
+        fail, ends.append, lambda: ends.append(None), scheduler=clock
+    )
     clock.advance_to(clock.at(100))
-    assert [failure] == errors
+    assert [failure] == ends
+    assert 1 == len(received)
     assert released
 
 

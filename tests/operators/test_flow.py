@@ -137,6 +137,22 @@ def test_disposal_while_the_generator_runs_closes_it_at_its_next_yield() -> None
     assert order == ["body went on", "closed"]
 
 
+def test_a_body_that_was_disposed_and_returns_completes_nothing() -> None:
+    """The end of a generator that its subscriber has left is not reported."""
+    told: list[object] = []
+    holder: list[Any] = []
+    stage: rx.Subject[str] = rx.Subject()
+
+    def story() -> Flow[None]:
+        yield from forward(stage)
+        holder[0].dispose()
+        told.append("body returned")
+
+    holder.append(flow(story).subscribe(told.append, told.append, lambda: told.append("done")))
+    stage.on_completed()
+    assert ["body returned"] == told
+
+
 def test_an_error_of_a_body_that_was_disposed_is_not_lost() -> None:
     """Without a subscriber the error is raised where the stage ended, and nothing is emitted."""
     told: list[object] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 import time
 import weakref
@@ -147,6 +148,15 @@ def test_serial_replaces_what_is_not_serial() -> None:
     pool.executor.shutdown()
     for lane in (TestScheduler(), LoopScheduler(), EventLoopScheduler()):
         assert lane is serial(lane)
+
+
+def test_serial_does_not_import_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check for an asyncio scheduler imports nothing where nobody uses one."""
+    module = "reactivex.scheduler.eventloop.asyncioscheduler"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    lane = TestScheduler()
+    assert lane is serial(lane)
+    assert module not in sys.modules
 
 
 def test_serial_makes_asyncio_thread_safe() -> None:

@@ -129,8 +129,8 @@ class SessionFold:
                 told = self.ended.cost_usd is not None or self.ended.num_turns is not None
                 is_own = error is None or (isinstance(error, AgentFailed) and told)
                 return "execution_error" if is_own else "error"
-            case _:
-                assert_never(self.ended.outcome)
+            case _ as never:
+                assert_never(never)
 
     def ends_the_loop(self, error: CugginoError) -> bool:
         """Return whether every other session would fail the same way."""

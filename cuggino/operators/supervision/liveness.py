@@ -424,7 +424,7 @@ class _RunningTools:
                     self._without_id.pop(0)
             case _Kind.SESSION_OVER:
                 self.clear()
-            case never:
+            case _ as never:
                 assert_never(never)
         return True
 

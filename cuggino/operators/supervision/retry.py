@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random as chance
 from collections.abc import Callable
 from typing import TypeVar
@@ -77,8 +76,8 @@ def retry_session(
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
         def story() -> Flow[None]:
-            attempt = source
-            for retries in itertools.count():
+            attempt, retries = source, 0
+            while True:
                 try:
                     yield from forward(attempt)
                     return
@@ -87,7 +86,8 @@ def retry_session(
                     if delay is None:
                         raise
                     failure = error
-                yield from emit(_announcement(failure, schedule, retries + 1, delay))
+                retries += 1
+                yield from emit(_announcement(failure, schedule, retries, delay))
                 yield from pause(delay)
                 attempt = again(failure) if again is not None else source
 
