@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
-PACKAGES = ("cuggino", "cuggino.guard", "cuggino.sources")
+PACKAGES = ("cuggino", "cuggino.guard", "cuggino.sources", "cuggino.testing")
 
 
 def stub_file(package: str) -> Path:

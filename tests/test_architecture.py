@@ -84,8 +84,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "reactivex pydantic",
         ),
         "testing": _room(
-            "events errors files guard config domain prompts operators sources storage agents "
-            "stages loops edges notify runtime",
+            "_lazy events errors files guard config domain prompts operators sources storage "
+            "agents stages loops edges notify runtime",
             "reactivex psutil pytest",
         ),
     }

@@ -38,18 +38,6 @@ ORDER: tuple[ExitReason, ...] = (
 )
 """The order of the rules: an interruption by a person comes first (AUT-050)."""
 
-SEED_ORDER: tuple[ExitReason, ...] = (
-    "quota_exceeded",
-    "all_verified",
-    "all_passed",
-    "all_blocked",
-    "budget_exceeded",
-    "max_iterations",
-    "interrupted",
-    "max_retries_exceeded",
-)
-"""The order of Autonoe, in which an interruption comes later."""
-
 SUCCESSES: frozenset[ExitReason] = frozenset({"all_passed", "all_verified"})
 """The reasons with which the loop has reached its goal."""
 

@@ -46,19 +46,14 @@ from cuggino.events.deliver import (
 from cuggino.events.guards import (
     is_command_output_event as is_command_output_event,
     is_deliver_event as is_deliver_event,
-    is_deliver_stream_event as is_deliver_stream_event,
     is_journal_event as is_journal_event,
     is_llm_agent_event as is_llm_agent_event,
     is_llm_marker_event as is_llm_marker_event,
     is_llm_terminal_marker_event as is_llm_terminal_marker_event,
-    is_loop_event as is_loop_event,
     is_loop_phase_event as is_loop_phase_event,
     is_loop_terminal_event as is_loop_terminal_event,
     is_plan_build_event as is_plan_build_event,
-    is_plan_build_stream_event as is_plan_build_stream_event,
-    is_printable_event as is_printable_event,
     is_supervision_event as is_supervision_event,
-    is_watch_event as is_watch_event,
     is_watch_loop_event as is_watch_loop_event,
 )
 from cuggino.events.journal import (
@@ -180,9 +175,6 @@ DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | SupervisionEvent
 
 PlanBuildStreamEvent: TypeAlias = PlanBuildEvent | LlmAgentEvent | SupervisionEvent
 """The events of the plan/build loop."""
-
-PrintableEvent: TypeAlias = LoopEvent | WatchLoopEvent | DeliverEvent | PlanBuildEvent
-"""The events that every formatter must support."""
 
 __all__ = sorted(
     name

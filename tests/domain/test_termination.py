@@ -9,7 +9,6 @@ from cuggino.domain.deliverables import Verification
 from cuggino.domain.termination import (
     ORDER,
     RULES,
-    SEED_ORDER,
     Continue,
     Decision,
     DeliverProgress,
@@ -32,6 +31,17 @@ OUTCOMES: dict[str | None, SessionOutcome | None] = {
     "budget_exceeded": "budget",
     "quota_exceeded": "quota",
 }
+SEED_ORDER: tuple[ExitReason, ...] = (
+    "quota_exceeded",
+    "all_verified",
+    "all_passed",
+    "all_blocked",
+    "budget_exceeded",
+    "max_iterations",
+    "interrupted",
+    "max_retries_exceeded",
+)
+"""The order of Autonoe, in which an interruption comes later."""
 NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)
 

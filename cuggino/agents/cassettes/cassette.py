@@ -155,26 +155,6 @@ class FellBack(_Line):
 
 Line = Header | SessionBegan | EventTold | FilesChanged | SessionOver | FellBack
 
-__all__ = [
-    "VERSION",
-    "Cassette",
-    "CommitMade",
-    "EventTold",
-    "FellBack",
-    "FileState",
-    "FilesChanged",
-    "Header",
-    "Line",
-    "RecordedError",
-    "RecordedSession",
-    "SessionBegan",
-    "SessionOver",
-    "check_new",
-    "read_cassette",
-    "write_line",
-]
-
-
 _KINDS: dict[str, type[Line]] = {
     "cassette": Header,
     "session": SessionBegan,

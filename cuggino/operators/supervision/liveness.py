@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, assert_never
 
 from reactivex import Observable, abc
@@ -93,23 +94,8 @@ def idle_timeout(
     _check_limit("idle", idle)
     _check_limit("tool", tool)
     answer = _Answer(nudge, replace, remedies)
-
-    def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
-        if idle is None:
-            return source
-        silence = timedelta(seconds=idle)
-        in_tool = None if tool is None else timedelta(seconds=tool)
-
-        def subscribe(
-            observer: abc.ObserverBase[T | SupervisionEvent],
-            scheduler: abc.SchedulerBase | None = None,
-        ) -> abc.DisposableBase:
-            lane = serial(scheduler)
-            return _Silence(source, observer, lane, answer, silence, in_tool).begin()
-
-        return Observable(subscribe)
-
-    return operator
+    in_tool = None if tool is None else timedelta(seconds=tool)
+    return _limited(idle, partial(_Silence, answer=answer, tool=in_tool))
 
 
 def stage_timeout(
@@ -149,17 +135,24 @@ def stage_timeout(
     """
     _check_limit("seconds", seconds)
     answer = _Answer(nudge, replace, remedies)
+    return _limited(seconds, partial(_StageTime, answer=answer))
+
+
+def _limited(
+    seconds: float | None, ladder: Callable[..., _Ladder[T]]
+) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
+    """Return the operator that supervises a source by a new ladder for each subscription."""
 
     def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
         if seconds is None:
             return source
-        time = timedelta(seconds=seconds)
+        limit = timedelta(seconds=seconds)
 
         def subscribe(
             observer: abc.ObserverBase[T | SupervisionEvent],
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
-            return _StageTime(source, observer, serial(scheduler), answer, time).begin()
+            return ladder(source, observer, serial(scheduler), limit).begin()
 
         return Observable(subscribe)
 
@@ -322,8 +315,8 @@ class _Silence(_Ladder[T]):
         source: Observable[T],
         observer: abc.ObserverBase[T | SupervisionEvent],
         lane: abc.SchedulerBase,
-        answer: _Answer,
         idle: timedelta,
+        answer: _Answer,
         tool: timedelta | None,
     ) -> None:
         super().__init__(source, observer, lane, answer)
@@ -346,8 +339,8 @@ class _StageTime(_Ladder[T]):
         source: Observable[T],
         observer: abc.ObserverBase[T | SupervisionEvent],
         lane: abc.SchedulerBase,
-        answer: _Answer,
         time: timedelta,
+        answer: _Answer,
     ) -> None:
         super().__init__(source, observer, lane, answer)
         self._time = time

@@ -1,0 +1,121 @@
+"""Public names of `cuggino.testing`; written by `python -m tests.stubs`."""
+
+from cuggino.testing.acts import (
+    Do,
+    Item,
+    Use,
+    Wait,
+)
+from cuggino.testing.agents import (
+    AgentRun,
+    InMemoryAgent,
+    ScriptedAgent,
+)
+from cuggino.testing.clock import (
+    StandsStill,
+    VirtualClock,
+)
+from cuggino.testing.conformance import (
+    AgentConformance,
+    FailureConformance,
+    GuardConformance,
+    Verdict,
+    rules_of,
+    try_agent,
+)
+from cuggino.testing.conformance.acts import (
+    Act,
+    Call,
+    CannotPlay,
+    Delegate,
+    Edit,
+    Fail,
+    Fault,
+    Meanwhile,
+    ModelRequest,
+    Outcome,
+    Read,
+    Run,
+    Say,
+    Think,
+    Turn,
+    Write,
+    acts_of,
+)
+from cuggino.testing.conformance.arena import (
+    Arena,
+    GuardArena,
+    Play,
+    PlayArena,
+    Running,
+)
+from cuggino.testing.diagrams import (
+    Seen,
+)
+from cuggino.testing.doubles import (
+    CommandResult,
+)
+from cuggino.testing.leaks import (
+    no_leaks,
+)
+from cuggino.testing.marbles import (
+    DrawnStream,
+    Marbles,
+)
+from cuggino.testing.replays import (
+    replay,
+)
+from cuggino.testing.runtime import (
+    VirtualRuntime,
+)
+from cuggino.testing.story import (
+    Story,
+)
+
+__all__ = [
+    "Act",
+    "AgentConformance",
+    "AgentRun",
+    "Arena",
+    "Call",
+    "CannotPlay",
+    "CommandResult",
+    "Delegate",
+    "Do",
+    "DrawnStream",
+    "Edit",
+    "Fail",
+    "FailureConformance",
+    "Fault",
+    "GuardArena",
+    "GuardConformance",
+    "InMemoryAgent",
+    "Item",
+    "Marbles",
+    "Meanwhile",
+    "ModelRequest",
+    "Outcome",
+    "Play",
+    "PlayArena",
+    "Read",
+    "Run",
+    "Running",
+    "Say",
+    "ScriptedAgent",
+    "Seen",
+    "StandsStill",
+    "Story",
+    "Think",
+    "Turn",
+    "Use",
+    "Verdict",
+    "VirtualClock",
+    "VirtualRuntime",
+    "Wait",
+    "Write",
+    "acts_of",
+    "no_leaks",
+    "replay",
+    "rules_of",
+    "try_agent",
+]
