@@ -11,15 +11,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cuggino.domain.deliverable_tools import (
-    LISTED,
-    SERVER_NAME,
+from cuggino.domain import (
+    DELIVERABLE_STATUSES,
+    LISTED_BY_DEFAULT,
+    TOOL_SERVER,
     TOOLS,
+    ToolAnswer,
     ToolName,
-    ToolResult,
     tool_named,
 )
-from cuggino.domain.deliverables import STATUSES
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.storage import DeliverableStore, VerifiedFile
 
@@ -80,7 +80,10 @@ _TOOLS: Mapping[ToolName, _Tool] = MappingProxyType(
             "Say how far a deliverable is. passed: every acceptance criterion was checked and is "
             "met. blocked: it needs what is out of your reach (credentials, a service that is "
             "down, hardware, the network), never another deliverable. pending: to be done (again).",
-            {"deliverableId": _ID, "status": {"type": "string", "enum": list(STATUSES)}},
+            {
+                "deliverableId": _ID,
+                "status": {"type": "string", "enum": list(DELIVERABLE_STATUSES)},
+            },
             ("deliverableId", "status"),
         ),
         "list": _Tool(
@@ -89,7 +92,7 @@ _TOOLS: Mapping[ToolName, _Tool] = MappingProxyType(
                 "filter": {
                     "type": "object",
                     "properties": {
-                        "status": {"type": "string", "enum": list(STATUSES)},
+                        "status": {"type": "string", "enum": list(DELIVERABLE_STATUSES)},
                         "verified": {"type": "boolean"},
                     },
                     "description": "Only those with this status, only (un)verified ones",
@@ -97,8 +100,8 @@ _TOOLS: Mapping[ToolName, _Tool] = MappingProxyType(
                 "limit": {
                     "type": "integer",
                     "minimum": 1,
-                    "default": LISTED,
-                    "description": f"How many to give at most; {LISTED} unless given",
+                    "default": LISTED_BY_DEFAULT,
+                    "description": f"How many to give at most; {LISTED_BY_DEFAULT} unless given",
                 },
             },
         ),
@@ -147,7 +150,7 @@ def serve_deliverables(
     serve(call, tools=offered)
 
 
-def answer_with_warnings(result: ToolResult, warnings: Iterable[str]) -> dict[str, object]:
+def answer_with_warnings(result: ToolAnswer, warnings: Iterable[str]) -> dict[str, object]:
     """Return the answer for the agent, with the problems of the file."""
     told = list(warnings)
     return result.as_json() | ({"warnings": told} if told else {})
@@ -203,7 +206,7 @@ def make_server(call: Call, *, tools: Iterable[ToolName]) -> Server[Any]:
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
     return Server(
-        SERVER_NAME, version=SERVER_VERSION, on_list_tools=list_tools, on_call_tool=call_tool
+        TOOL_SERVER, version=SERVER_VERSION, on_list_tools=list_tools, on_call_tool=call_tool
     )
 
 

@@ -74,7 +74,7 @@ def check_writable(cwd: Path) -> None:
 
 
 def _check_repository(cwd: Path) -> None:
-    from cuggino.sources.git import repository_state
+    from cuggino.sources import repository_state
 
     hint = f'run `git init`, or set "commit" to false in {CONFIG_FILE}'
     if shutil.which("git") is None:

@@ -14,7 +14,7 @@ from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.agents.cassettes import record_to, with_speed
 from cuggino.config import Config, load_config
 from cuggino.doctor import CheckResult, doctor
-from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
+from cuggino.domain import TOOLS_OF, agent_tool
 from cuggino.events import (
     DeliverInstruction,
     DeliverStreamEvent,
@@ -23,7 +23,7 @@ from cuggino.events import (
     PlanBuildStreamEvent,
     WatchEvent,
 )
-from cuggino.guard.policy import Level
+from cuggino.guard import Level
 from cuggino.guard_audit import JudgedCall, audit_run
 from cuggino.loops import (
     DeliverRunOptions,
@@ -32,12 +32,12 @@ from cuggino.loops import (
     LoopService,
     PlanBuildOptions,
     PlanBuildService,
+    RunOptions,
+    Services,
     WatchRunOptions,
     WatchService,
+    resumed_options,
 )
-from cuggino.loops.frame.options import RunOptions
-from cuggino.loops.frame.resuming import resumed_options
-from cuggino.loops.frame.services import Services
 from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import after, check_agents, check_project, check_writable, configured

@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-PACKAGES = ("cuggino", "cuggino.guard", "cuggino.sources", "cuggino.testing")
+PACKAGES = (
+    "cuggino",
+    "cuggino.domain",
+    "cuggino.guard",
+    "cuggino.sources",
+    "cuggino.testing",
+)
 
 
 def stub_file(package: str) -> Path:
@@ -17,9 +23,9 @@ def stub_file(package: str) -> Path:
     return Path(str(importlib.import_module(package).__file__)).with_suffix(".pyi")
 
 
-def ruff_sorted(names: Iterable[str]) -> list[str]:
+def ruff_sorted(names: Iterable[str], key: Callable[[str], str] = str) -> list[str]:
     """Return the names as ruff sorts them: constants, classes, functions."""
-    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), key(name)))
 
 
 def stub_text(package: str) -> str:
@@ -28,7 +34,7 @@ def stub_text(package: str) -> str:
     lines = [f'"""Public names of `{package}`; written by `python -m tests.stubs`."""', ""]
     for module, names in sorted(door.NAMES.items()):
         lines.append(f"from {package}.{module} import (")
-        lines += [f"    {name}," for name in ruff_sorted(names.split())]
+        lines += [f"    {name}," for name in ruff_sorted(names.split(), str.lower)]
         lines.append(")")
     lines += ["", "__all__ = ["]
     lines += [f'    "{name}",' for name in ruff_sorted(door.__all__)]

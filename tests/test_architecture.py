@@ -46,7 +46,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
         "config": _room("events errors files guard", "pydantic"),
-        "domain": _room("events errors"),
+        "domain": _room("_lazy events errors"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
         "sources": _room("_lazy errors operators", "reactivex watchdog git psutil"),
@@ -151,6 +151,23 @@ def test_imports_go_downward() -> None:
     assert [] == upward + wrong
 
 
+def test_rooms_are_entered_by_their_doors() -> None:
+    """A file imports public names of other rooms, from the package that exports them.
+
+    Only separate programs are imported as modules: they load nothing that they do not need.
+    """
+    programs = {_module_of(ROOT / file) for file in PROGRAMS}
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name} of {module}"
+        for path in _files(ROOT)
+        for module, name in _imported_names(path)
+        if module.startswith("cuggino.") and module.split(".")[1] != _room_of(path)
+        if not {module, f"{module}.{name}"} & programs
+        if not (name in _public_names(module) if _is_package(module) else module.count(".") == 1)
+    ]
+    assert [] == wrong
+
+
 def test_no_import_cycles() -> None:
     """There are no import cycles, not even within a package, a function or a type check.
 
@@ -228,7 +245,11 @@ def _room_of(path: Path) -> str:
 
 def _is_module(name: str) -> bool:
     place = ROOT.parent / name.replace(".", "/")
-    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+    return place.with_suffix(".py").exists() or _is_package(name)
+
+
+def _is_package(name: str) -> bool:
+    return (ROOT.parent / name.replace(".", "/") / "__init__.py").exists()
 
 
 def _imports(path: Path) -> Iterator[str]:

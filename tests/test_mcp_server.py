@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS, ToolResult, agent_tool
+from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS, ToolAnswer, agent_tool
 from cuggino.mcp_server import answer_with_warnings, make_server
 from cuggino.storage.deliverables import VerifiedFile
 from cuggino.testing import no_leaks
@@ -73,7 +73,7 @@ def test_offered_tools(tmp_path: Path) -> None:
     assert refused["message"].endswith("There are: set_deliverable_status, list")
     assert {} == status_of(tmp_path)
     assert "mcp__autonoe-deliverable__create_deliverable" == agent_tool("create_deliverable")
-    assert "autonoe-deliverable" == SERVER_NAME
+    assert "autonoe-deliverable" == TOOL_SERVER
 
 
 def test_strict_transitions(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_unexpected_exception_is_an_answer() -> None:
 
 def test_warnings_in_an_answer() -> None:
     """An answer has warnings only if there are any."""
-    result = ToolResult(True, "done")
+    result = ToolAnswer(True, "done")
     assert {"success": True, "message": "done"} == answer_with_warnings(result, [])
     assert ["odd"] == answer_with_warnings(result, ("odd",))["warnings"]
     assert set(TOOLS) == set(ALL_TOOLS.split(","))

@@ -4,6 +4,7 @@ An unusable file is an error with the place and a suggestion, never a silent def
 other settings than the user believes costs a night.
 """
 
+from cuggino.config.agent_file import joined_settings, read_agent_file
 from cuggino.config.agents import FallbackAgent, RoleAgent
 from cuggino.config.file import (
     CONFIG_FILE,
@@ -61,9 +62,11 @@ __all__ = [
     "config_path",
     "configured_policy",
     "configured_sandbox",
+    "joined_settings",
     "load_config",
     "load_plan_build_config",
     "parse_config",
+    "read_agent_file",
     "reset_plan_build_config",
     "save_config",
 ]

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from cuggino.config.model import GuardSettings
 from cuggino.errors import StorageError
-from cuggino.guard.agent_settings import AGENT_FILE, AgentFile, AgentSettings, agent_file
-from cuggino.guard.extensions import allowed_commands
+from cuggino.guard import AGENT_FILE, AgentFile, AgentSettings, agent_file, allowed_commands
 
 Settings = TypeVar("Settings", bound=GuardSettings)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from pydantic.functional_serializers import model_serializer
 from pydantic.functional_validators import model_validator
 
-from cuggino.guard.roles import ROLES, Role
+from cuggino.guard import ROLES, Role
 
 
 class _Choice(BaseModel):

@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import overload
 
 from cuggino.config.model import GuardSettings
-from cuggino.guard.extensions import allowed_commands, chosen_profiles
-from cuggino.guard.policy import Level, Mode, Policy
-from cuggino.guard.roles import PermissionSet, role_policy
-from cuggino.guard.sandbox import Sandbox, sandbox_for
+from cuggino.guard import (
+    Level,
+    Mode,
+    PermissionSet,
+    Policy,
+    Sandbox,
+    allowed_commands,
+    chosen_profiles,
+    role_policy,
+    sandbox_for,
+)
 
 _CODING: tuple[PermissionSet, ...] = ("planning", "implementing", "reviewing", "audit")
 """Permissions without the specifications."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.agents import FallbackAgent, RoleAgents
-from cuggino.guard.extensions import UnknownProfile, allowed_commands, chosen_profiles
+from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
 """One list, or one per kind of session."""

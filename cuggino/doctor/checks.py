@@ -135,7 +135,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     if shutil.which("git") is None:
         yield _needed(commit, "git: not installed", f"install git, {off}")
         return
-    from cuggino.sources.git import repository_state
+    from cuggino.sources import repository_state
 
     try:
         state = repository_state(folder)

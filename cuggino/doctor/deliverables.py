@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import CugginoError
-from cuggino.guard.agent_settings import (
+from cuggino.guard import (
     AGENT_FILE,
     AgentSettings,
     agent_file,

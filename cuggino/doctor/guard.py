@@ -27,7 +27,7 @@ def guard(
         yield CheckResult("note", what, f'set "guard" to "roles" in {CONFIG_FILE}')
         return
     from cuggino.agents import find_bash, make_agent
-    from cuggino.guard.shell.shfmt import find_shfmt
+    from cuggino.guard import find_shfmt
 
     agent = make_agent(name, cwd=folder, path=config.agent_path)
     if agent.capabilities.guard == "none":
@@ -53,7 +53,7 @@ def guard(
 
 def _sandbox(agent: LlmAgent, config: Config, env: Mapping[str, str]) -> CheckResult:
     """Check that the agent's commands run in a sandbox."""
-    from cuggino.guard.sandbox import NO_SANDBOX, sandbox_mode
+    from cuggino.guard import NO_SANDBOX, sandbox_mode
 
     open_air = "commands run unsandboxed, checked by the guard alone"
     if sandbox_mode(no_sandbox=False, env=env).is_disabled:

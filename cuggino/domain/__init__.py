@@ -1,1 +1,32 @@
 """Pure rules: deliverables, jobs, findings, spending, termination. Time is always an argument."""
+
+from cuggino._lazy import lazy
+
+NAMES = {
+    "attempts": "Attempts hits_every_item",
+    "deliverable_tools": (
+        "DeliverableChange LISTED_BY_DEFAULT TOOLS TOOLS_OF TOOL_SERVER ToolAnswer ToolName "
+        "agent_tool perform_tool tool_named"
+    ),
+    "deliverables": (
+        "DELIVERABLE_STATUSES Deliverable DeliverableStatus Deliverables Verification"
+    ),
+    "fallback": (
+        "AgentCooldown Roster cooldown_end fallback_reason recorded_cooldowns when_to_fall_back"
+    ),
+    "findings": "Finding ReviewLedger finding_as_markdown",
+    "job_verification": (
+        "CommandCheck CommandRun FailureCounts JobFacts VerificationResult failure_note "
+        "parse_check_answer parse_job_answer with_facts with_findings"
+    ),
+    "jobs": "BLOCKED IN_PROGRESS Jobs jobs_of",
+    "progress": "ProgressWatch",
+    "quota": "QUOTA_SCHEDULE is_quota_answer is_quota_text parse_reset",
+    "run_summary": "RunSummary",
+    "schedule": "Duration Schedule parse_duration",
+    "spending": "Budget BudgetLevel SESSION_BEGINS Spending budget_exceeded",
+    "termination": "DeliverProgress Terminate decide_delivery",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

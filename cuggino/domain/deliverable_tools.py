@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from cuggino.domain.deliverables import (
-    STATUSES,
+    DELIVERABLE_STATUSES,
     Deliverable,
     Deliverables,
     DeliverableStatus,
@@ -43,19 +43,19 @@ TOOLS_OF: Mapping[str, tuple[ToolName, ...]] = MappingProxyType(
 )
 """The tools of an agent with each instruction (AUT-110, AUT-117)."""
 
-SERVER_NAME = "autonoe-deliverable"
+TOOL_SERVER = "autonoe-deliverable"
 """The MCP server that offers the tools (AUT-110)."""
 
-LISTED = 5
+LISTED_BY_DEFAULT = 5
 """The default limit of `list`."""
 
 
 def agent_tool(tool: ToolName) -> str:
     """Return the name under which an agent sees the tool, as in its allowed tools."""
-    return f"mcp__{SERVER_NAME}__{tool}"
+    return f"mcp__{TOOL_SERVER}__{tool}"
 
 
-class StatusChange(NamedTuple):
+class DeliverableChange(NamedTuple):
     """A set status of a deliverable, possibly unchanged (AUT-115)."""
 
     deliverable_id: str
@@ -64,7 +64,7 @@ class StatusChange(NamedTuple):
     current: DeliverableStatus
 
 
-class ToolResult(NamedTuple):
+class ToolAnswer(NamedTuple):
     """The answer to the agent."""
 
     success: bool
@@ -84,16 +84,16 @@ class ToolResult(NamedTuple):
 class Performed(NamedTuple):
     """The result of a tool call and the state after it, which a failed call leaves unchanged."""
 
-    result: ToolResult
+    result: ToolAnswer
     deliverables: Deliverables
     verification: Verification | None
-    change: StatusChange | None = None
+    change: DeliverableChange | None = None
 
 
 class _Refused(Exception):
     def __init__(self, error: ToolError | None, message: str) -> None:
         super().__init__(message)
-        self.result = ToolResult(False, message, error)
+        self.result = ToolAnswer(False, message, error)
 
 
 def tool_named(name: str) -> ToolName | None:
@@ -101,7 +101,7 @@ def tool_named(name: str) -> ToolName | None:
     return ALIASES.get(name) or next((tool for tool in TOOLS if tool == name), None)
 
 
-def perform(
+def perform_tool(
     tool: str,
     given: object,
     deliverables: Deliverables,
@@ -115,7 +115,7 @@ def perform(
     A refused call changes nothing, and its message says how to correct it. `strict` refuses the
     transitions that `is_legal` refuses.
     """
-    unchanged = Performed(ToolResult(True, ""), deliverables, verification)
+    unchanged = Performed(ToolAnswer(True, ""), deliverables, verification)
     try:
         match tool_named(tool):
             case "create_deliverable":
@@ -151,7 +151,7 @@ def _create(given: Mapping[str, object], before: Performed) -> Performed:
         seen |= {said} if isinstance(said, str) else set()
     new = [_new(item, before.deliverables) for item in raw]
     return before._replace(
-        result=ToolResult(True, f"Created {len(new)} deliverable(s) successfully"),
+        result=ToolAnswer(True, f"Created {len(new)} deliverable(s) successfully"),
         deliverables=before.deliverables.added(new),
     )
 
@@ -187,9 +187,9 @@ def _set_status(given: Mapping[str, object], before: Performed, *, strict: bool)
             "Set it to pending first",
         )
     return before._replace(
-        result=ToolResult(True, f'Deliverable "{item.description}" ({item.id}) marked as {status}'),
+        result=ToolAnswer(True, f'Deliverable "{item.description}" ({item.id}) marked as {status}'),
         deliverables=before.deliverables.with_status(item.id, status, strict=strict),
-        change=StatusChange(item.id, item.description, item.status, status),
+        change=DeliverableChange(item.id, item.description, item.status, status),
     )
 
 
@@ -202,7 +202,7 @@ def _list(given: Mapping[str, object], before: Performed) -> Performed:
     verified = wanted.get("verified")
     if not isinstance(verified, bool | None):
         raise _invalid('"verified" must be true or false')
-    limit = LISTED if given.get("limit") is None else given["limit"]
+    limit = LISTED_BY_DEFAULT if given.get("limit") is None else given["limit"]
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise _invalid('"limit" must be a whole number, 1 or more')
     done = before.verification.verified if before.verification else frozenset()
@@ -212,7 +212,7 @@ def _list(given: Mapping[str, object], before: Performed) -> Performed:
         if (status is None or item.status == status)
         and (verified is None or (item.id in done) == verified)
     ]
-    return before._replace(result=ToolResult(True, "", listed=tuple(found[:limit])))
+    return before._replace(result=ToolAnswer(True, "", listed=tuple(found[:limit])))
 
 
 def _verify(given: object, before: Performed) -> Performed:
@@ -222,7 +222,7 @@ def _verify(given: object, before: Performed) -> Performed:
     if deliverable_id not in before.verification.all:
         raise _Refused(None, f"Deliverable {deliverable_id} not found in tracker")
     return before._replace(
-        result=ToolResult(True, f"Deliverable {deliverable_id} marked as verified"),
+        result=ToolAnswer(True, f"Deliverable {deliverable_id} marked as verified"),
         verification=before.verification.marked(deliverable_id),
     )
 
@@ -232,7 +232,7 @@ def _deprecate(given: Mapping[str, object], before: Performed, today: date) -> P
     if not item.is_active:
         raise _invalid(f'Deliverable "{item.id}" is already deprecated')
     return before._replace(
-        result=ToolResult(
+        result=ToolAnswer(
             True, f'Deliverable "{item.description}" ({item.id}) marked as deprecated'
         ),
         deliverables=before.deliverables.deprecated(item.id, today),
@@ -277,7 +277,7 @@ def _text(given: Mapping[str, object], key: str, what: str) -> str:
 
 
 def _status(value: object) -> DeliverableStatus:
-    for status in STATUSES:
+    for status in DELIVERABLE_STATUSES:
         if value == status:
             return status
     said = value if isinstance(value, str) else json.dumps(value)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 DeliverableStatus = Literal["pending", "passed", "blocked"]
 
-STATUSES: tuple[DeliverableStatus, ...] = get_args(DeliverableStatus)
+DELIVERABLE_STATUSES: tuple[DeliverableStatus, ...] = get_args(DeliverableStatus)
 """All statuses."""
 
 

@@ -51,7 +51,7 @@ def when_to_fall_back(error: Exception) -> Moment:
             return "never"
 
 
-def reason_of(error: Exception) -> str:
+def fallback_reason(error: Exception) -> str:
     """Return the `reason` of `AgentFellBack` for the error."""
     match error:
         case QuotaExceeded():
@@ -98,7 +98,7 @@ class Roster(Generic[A]):
         resets_at = error.resets_at if isinstance(error, QuotaExceeded) else None
         if resets_at is not None and _is_stale(before, resets_at, str(error), now):
             resets_at = None
-        until = until_of(resets_at, now, failures)
+        until = cooldown_end(resets_at, now, failures)
         if until != resets_at:
             resets_at = None
         cooldown = Cooldown(until, str(error), resets_at, is_quota, failures)
@@ -175,7 +175,7 @@ class Roster(Generic[A]):
         return cooldown.until if cooldown is not None else now
 
 
-def until_of(resets_at: datetime | None, now: datetime, failures: int = 1) -> datetime:
+def cooldown_end(resets_at: datetime | None, now: datetime, failures: int = 1) -> datetime:
     """Return the end of the cooldown: `resets_at` if it is in the future, else by the schedule."""
     if resets_at is not None and resets_at > now:
         return resets_at
@@ -216,11 +216,11 @@ def recorded_cooldowns(
 
 def _recorded_cooldown(event: AgentFellBack, at: datetime) -> Cooldown:
     """Return the recorded cooldown; one of a scheduled length counts as one without a time."""
-    until = event.until or until_of(None, at)
+    until = event.until or cooldown_end(None, at)
     seconds = (until - at).total_seconds()
     known = range(1, _LONGEST_ROW + 1)
     failures = next((n for n in known if abs(_pause(n) - seconds) <= _APART), None)
-    is_quota = event.reason == reason_of(QuotaExceeded(""))
+    is_quota = event.reason == fallback_reason(QuotaExceeded(""))
     resets_at = until if is_quota and failures is None else None
     return Cooldown(until, event.message, resets_at, is_quota, failures or 1)
 

@@ -86,7 +86,7 @@ def likeness(a: Finding, b: Finding) -> float:
     return 0.0
 
 
-def as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
+def finding_as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
     """Return a file with the findings that a person has to decide; `reviews` repeated them."""
     title, _, rest = finding.what.strip().partition("\n")
     plain = " ".join(re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", title).split())

@@ -89,7 +89,7 @@ class CommandRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class JobFacts:
     """The facts about a job that the loop found itself."""
 
     requirement: VerificationResult
@@ -102,7 +102,7 @@ class Facts:
     @property
     def refutation(self) -> VerificationResult | None:
         """Return the result if the facts alone disprove the job; the agent is not asked then."""
-        result = merged(VerificationResult.passed(), self)
+        result = with_facts(VerificationResult.passed(), self)
         return None if result.complete else result
 
     @property
@@ -113,7 +113,7 @@ class Facts:
         return _listed(lines) or "- nothing\n"
 
 
-def merged(judged: VerificationResult, facts: Facts) -> VerificationResult:
+def with_facts(judged: VerificationResult, facts: JobFacts) -> VerificationResult:
     """Merge the agent's judgment with the facts: each part holds only if both agree.
 
     The job is complete only if the agent reports it, including each part, and no fact contradicts

@@ -163,7 +163,7 @@ class Spending:
         return was.cost_usd is not None and now.cost_usd is not None and now.cost_usd < was.cost_usd
 
 
-class Level(NamedTuple):
+class BudgetLevel(NamedTuple):
     """The used part of one budget: US dollars, tokens or seconds."""
 
     kind: BudgetKind
@@ -181,15 +181,15 @@ class Budget:
     duration: float | None = None
     """Seconds, waits included."""
 
-    def levels(self, spent: Spending, elapsed: float) -> list[Level]:
+    def levels(self, spent: Spending, elapsed: float) -> list[BudgetLevel]:
         """Return the level of each limit after `elapsed` seconds."""
-        levels: list[Level] = []
+        levels: list[BudgetLevel] = []
         if self.cost_usd is not None:
-            levels.append(Level("cost", spent.cost_usd or 0.0, self.cost_usd))
+            levels.append(BudgetLevel("cost", spent.cost_usd or 0.0, self.cost_usd))
         if self.tokens is not None:
-            levels.append(Level("tokens", spent.total_tokens, self.tokens))
+            levels.append(BudgetLevel("tokens", spent.total_tokens, self.tokens))
         if self.duration is not None:
-            levels.append(Level("duration", elapsed, self.duration))
+            levels.append(BudgetLevel("duration", elapsed, self.duration))
         return levels
 
 
@@ -200,7 +200,7 @@ _OPTION: dict[BudgetKind, str] = {
 }
 
 
-def exceeded(level: Level) -> BudgetExceeded:
+def budget_exceeded(level: BudgetLevel) -> BudgetExceeded:
     """Return the error for a budget that is used up, with advice."""
     match level.kind:
         case "cost":

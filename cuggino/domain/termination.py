@@ -108,7 +108,7 @@ class Wait:
 Decision = Continue | Terminate | Wait
 
 
-def decide(picture: DeliverProgress, *, order: Sequence[ExitReason] = ORDER) -> Decision:
+def decide_delivery(picture: DeliverProgress, *, order: Sequence[ExitReason] = ORDER) -> Decision:
     """Return the decision of the first rule that applies, or `Continue` (AUT-050 to AUT-058)."""
     for name in order:
         decision = RULES[name](picture)

@@ -160,6 +160,7 @@ from cuggino.events.watch import (
 )
 from cuggino.events.wire import (
     dump_event as dump_event,
+    dump_event_bytes as dump_event_bytes,
     event_types as event_types,
     parse_event as parse_event,
 )

@@ -6,13 +6,18 @@ It needs only the standard library, because an agent's hook runs it in a process
 from cuggino._lazy import lazy
 
 NAMES = {
-    "extensions": "AllowedCommands allowed_commands",
+    "agent_settings": (
+        "AGENT_FILE AgentFile AgentSettings agent_file change_note missing_programs"
+    ),
+    "extensions": "AllowedCommands UnknownProfile allowed_commands chosen_profiles",
+    "patches": "patched_files",
+    "paths": "NOTE",
     "policy": "Level Mode Policy",
-    "roles": "PERMISSION_SETS PermissionSet Role",
-    "sandbox": "NO_SANDBOX SandboxMode sandbox_mode start_warnings",
+    "roles": "PERMISSIONS PERMISSION_SETS PermissionSet ROLES Role role_policy",
+    "sandbox": "NO_SANDBOX Sandbox SandboxMode sandbox_for sandbox_mode start_warnings",
     "shell.shfmt": "find_shfmt",
-    "tools": "judge",
-    "verdict": "Part Verdict",
+    "tools": "READERS judge",
+    "verdict": "Part Verdict denied",
 }
 """Public names by module."""
 

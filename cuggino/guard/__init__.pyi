@@ -1,8 +1,24 @@
 """Public names of `cuggino.guard`; written by `python -m tests.stubs`."""
 
+from cuggino.guard.agent_settings import (
+    AGENT_FILE,
+    AgentFile,
+    AgentSettings,
+    agent_file,
+    change_note,
+    missing_programs,
+)
 from cuggino.guard.extensions import (
     AllowedCommands,
+    UnknownProfile,
     allowed_commands,
+    chosen_profiles,
+)
+from cuggino.guard.patches import (
+    patched_files,
+)
+from cuggino.guard.paths import (
+    NOTE,
 )
 from cuggino.guard.policy import (
     Level,
@@ -11,12 +27,17 @@ from cuggino.guard.policy import (
 )
 from cuggino.guard.roles import (
     PERMISSION_SETS,
+    PERMISSIONS,
+    ROLES,
     PermissionSet,
     Role,
+    role_policy,
 )
 from cuggino.guard.sandbox import (
     NO_SANDBOX,
+    Sandbox,
     SandboxMode,
+    sandbox_for,
     sandbox_mode,
     start_warnings,
 )
@@ -24,16 +45,25 @@ from cuggino.guard.shell.shfmt import (
     find_shfmt,
 )
 from cuggino.guard.tools import (
+    READERS,
     judge,
 )
 from cuggino.guard.verdict import (
     Part,
     Verdict,
+    denied,
 )
 
 __all__ = [
+    "AGENT_FILE",
+    "NOTE",
     "NO_SANDBOX",
+    "PERMISSIONS",
     "PERMISSION_SETS",
+    "READERS",
+    "ROLES",
+    "AgentFile",
+    "AgentSettings",
     "AllowedCommands",
     "Level",
     "Mode",
@@ -41,11 +71,21 @@ __all__ = [
     "PermissionSet",
     "Policy",
     "Role",
+    "Sandbox",
     "SandboxMode",
+    "UnknownProfile",
     "Verdict",
+    "agent_file",
     "allowed_commands",
+    "change_note",
+    "chosen_profiles",
+    "denied",
     "find_shfmt",
     "judge",
+    "missing_programs",
+    "patched_files",
+    "role_policy",
+    "sandbox_for",
     "sandbox_mode",
     "start_warnings",
 ]

@@ -13,15 +13,25 @@ import reactivex
 from pydantic import ValidationError
 from reactivex import Observable
 
-from cuggino.config import Config, GuardSettings, configured_policy
-from cuggino.config.agent_file import joined_settings, read_agent_file
+from cuggino.config import (
+    Config,
+    GuardSettings,
+    configured_policy,
+    joined_settings,
+    read_agent_file,
+)
 from cuggino.errors import ConfigError
 from cuggino.events import RunStarted, ToolCall
-from cuggino.guard.policy import Level, Policy
-from cuggino.guard.roles import PERMISSIONS, PermissionSet
-from cuggino.guard.shell.shfmt import find_shfmt
-from cuggino.guard.tools import judge
-from cuggino.guard.verdict import Verdict, denied
+from cuggino.guard import (
+    PERMISSIONS,
+    Level,
+    PermissionSet,
+    Policy,
+    Verdict,
+    denied,
+    find_shfmt,
+    judge,
+)
 from cuggino.storage import Session, Workspace
 from cuggino.storage.journal import iter_entries
 

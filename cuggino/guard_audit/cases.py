@@ -12,16 +12,19 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from cuggino.guard.extensions import (
+from cuggino.guard import (
     AllowedCommands,
+    Level,
+    Mode,
+    Policy,
     UnknownProfile,
+    Verdict,
     allowed_commands,
     chosen_profiles,
+    denied,
+    find_shfmt,
+    judge,
 )
-from cuggino.guard.policy import Level, Mode, Policy
-from cuggino.guard.shell.shfmt import find_shfmt
-from cuggino.guard.tools import judge
-from cuggino.guard.verdict import Verdict, denied
 
 PLACEHOLDER = Path("/project")
 """The placeholder for the project in shared case files."""

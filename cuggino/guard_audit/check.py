@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.config import Config, configured_policy
-from cuggino.guard.policy import Level
-from cuggino.guard.roles import PermissionSet
-from cuggino.guard.shell.shfmt import find_shfmt
-from cuggino.guard.tools import judge
-from cuggino.guard.verdict import Verdict
+from cuggino.guard import Level, PermissionSet, Verdict, find_shfmt, judge
 
 
 def check_call(

@@ -7,8 +7,10 @@ from cuggino.loops.frame.options import (
     DeliverRunOptions,
     LoopRunOptions,
     PlanBuildOptions,
+    RunOptions,
     WatchRunOptions,
 )
+from cuggino.loops.frame.resuming import resumed_options
 from cuggino.loops.frame.services import Services
 from cuggino.loops.plan_build.service import PlanBuildService
 from cuggino.loops.watch.service import WatchService
@@ -21,7 +23,9 @@ __all__ = [
     "LoopService",
     "PlanBuildOptions",
     "PlanBuildService",
+    "RunOptions",
     "Services",
     "WatchRunOptions",
     "WatchService",
+    "resumed_options",
 ]

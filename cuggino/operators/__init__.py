@@ -17,7 +17,7 @@ All of them keep one contract, beyond the Rx grammar:
 when it ends in one of these, as every stream of a loop ends in `on_loop`.
 """
 
-from cuggino.domain.schedule import Schedule, parse_duration
+from cuggino.domain import Schedule, parse_duration
 from cuggino.operators.acquire_release import Scope, acquire_release, scoped
 from cuggino.operators.alongside import alongside
 from cuggino.operators.catch_tag import catch_tag

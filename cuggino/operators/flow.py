@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 from reactivex import Observable, abc, defer, timer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from cuggino.domain.schedule import Duration, parse_duration
+from cuggino.domain import Duration, parse_duration
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from cuggino.domain.spending import Spending
+from cuggino.domain import Spending
 from cuggino.events import (
     ApprovalBlocked,
     Approved,

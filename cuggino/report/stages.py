@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import get_args
 
-from cuggino.domain.spending import Spending
+from cuggino.domain import Spending
 from cuggino.events import (
     DeliverEnded,
     DeliverInstruction,

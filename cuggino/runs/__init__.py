@@ -8,7 +8,7 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain.run_summary import RunSummary
+from cuggino.domain import RunSummary
 from cuggino.events import RunOutcome
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
 from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, list_runs

@@ -11,8 +11,11 @@ from cuggino._lazy import lazy
 NAMES = {
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
-    "git": "RepositoryState git_lines repository_state",
-    "process": "process_lines",
+    "git": "RepositoryState git_lines has_own_ssh repository_state",
+    "git_locks": "remove_stale_locks",
+    "guardian_client": "GUARDIAN",
+    "orphans": "orphans_gone",
+    "process": "InputPipe process_batches process_duplex process_lines",
 }
 """The public names by module."""
 

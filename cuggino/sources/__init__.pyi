@@ -11,19 +11,39 @@ from cuggino.sources.folder import (
 from cuggino.sources.git import (
     RepositoryState,
     git_lines,
+    has_own_ssh,
     repository_state,
 )
+from cuggino.sources.git_locks import (
+    remove_stale_locks,
+)
+from cuggino.sources.guardian_client import (
+    GUARDIAN,
+)
+from cuggino.sources.orphans import (
+    orphans_gone,
+)
 from cuggino.sources.process import (
+    InputPipe,
+    process_batches,
+    process_duplex,
     process_lines,
 )
 
 __all__ = [
+    "GUARDIAN",
+    "InputPipe",
     "PollingStarted",
     "RepositoryState",
     "count_files",
     "folder_changes",
     "git_lines",
+    "has_own_ssh",
+    "orphans_gone",
+    "process_batches",
+    "process_duplex",
     "process_lines",
+    "remove_stale_locks",
     "repository_state",
     "watch_file_count",
 ]

@@ -18,7 +18,7 @@ from typing import IO, Any
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.operators.scheduler import lane_of
+from cuggino.operators import lane_of
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.process_reader import ProcessReader

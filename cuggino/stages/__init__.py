@@ -3,9 +3,13 @@
 What a loop observes of the operating system (folders, orphaned processes) is exported here too.
 """
 
-from cuggino.sources.file_count import count_files, watch_file_count
-from cuggino.sources.folder import PollingStarted, folder_changes
-from cuggino.sources.orphans import orphans_gone
+from cuggino.sources import (
+    PollingStarted,
+    count_files,
+    folder_changes,
+    orphans_gone,
+    watch_file_count,
+)
 from cuggino.stages.act import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage
 from cuggino.stages.command import Shell, command_stage, must_succeed, shell_lines

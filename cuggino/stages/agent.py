@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from reactivex import Observable, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain.spending import Spending
+from cuggino.domain import Spending
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
     Event,

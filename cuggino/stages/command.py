@@ -13,7 +13,7 @@ from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources.process import process_lines
+from cuggino.sources import process_lines
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output lines with their ends, and fails as

@@ -14,7 +14,7 @@ from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino.errors import ProcessError
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
-from cuggino.sources.git import git_lines
+from cuggino.sources import git_lines
 
 DIGITS = 16
 """Length of a fingerprint."""

@@ -15,8 +15,7 @@ from reactivex import Observable, from_iterable, operators as ops, throw, timer
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources.git import git_lines, has_own_ssh
-from cuggino.sources.git_locks import remove_stale_locks
+from cuggino.sources import git_lines, has_own_ssh, remove_stale_locks
 from cuggino.stages.act import act
 
 SUBJECT_LIMIT = 72

@@ -9,11 +9,10 @@ from typing import Any
 from reactivex import Observable, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain.schedule import Schedule
-from cuggino.domain.spending import Budget
+from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
-from cuggino.operators.flow import Flow, flow, forward
+from cuggino.operators import Flow, flow, forward
 from cuggino.operators.supervision import (
     Ledger,
     QuotaGate,

@@ -19,8 +19,16 @@ from typing import Generic, NamedTuple, TypeVar
 
 from filelock import FileLock, Timeout
 
-from cuggino.domain.deliverable_tools import StatusChange, ToolResult, perform, tool_named
-from cuggino.domain.deliverables import Deliverable, Deliverables, DeliverableStatus, Verification
+from cuggino.domain import (
+    Deliverable,
+    DeliverableChange,
+    Deliverables,
+    DeliverableStatus,
+    ToolAnswer,
+    Verification,
+    perform_tool,
+    tool_named,
+)
 from cuggino.errors import StorageError
 from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 from cuggino.storage.moving import move_into
@@ -65,8 +73,8 @@ class Changed(NamedTuple, Generic[T]):
 class Called(NamedTuple):
     """The result of a tool call."""
 
-    result: ToolResult
-    change: StatusChange | None = None
+    result: ToolAnswer
+    change: DeliverableChange | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -147,7 +155,7 @@ class DeliverableStore:
 
         def step(before: Deliverables) -> tuple[Deliverables, Called]:
             known = verified.read() if verified is not None else None
-            performed = perform(
+            performed = perform_tool(
                 tool, given, before, today=_day(now), verification=known, strict=strict
             )
             after = performed.verification

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.domain.job_verification import VerificationResult
-from cuggino.domain.jobs import Jobs, jobs_of
+from cuggino.domain import Jobs, VerificationResult, jobs_of
 from cuggino.errors import StorageError
 from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from reactivex import Observable, timer
 
 from cuggino.agents.base import SpawnOptions
-from cuggino.domain.deliverable_tools import agent_tool, tool_named
+from cuggino.domain import agent_tool, tool_named
 from cuggino.events import AgentMessage, Event, Thinking, ToolCall, ToolResult
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import clock

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from cuggino.sources.guardian_client import GUARDIAN
+from cuggino.sources import GUARDIAN
 
 
 @contextmanager

@@ -13,13 +13,18 @@ from cuggino.domain.deliverable_tools import (
     ALIASES,
     TOOLS,
     TOOLS_OF,
+    DeliverableChange,
     Performed,
-    StatusChange,
     agent_tool,
-    perform,
+    perform_tool,
     tool_named,
 )
-from cuggino.domain.deliverables import STATUSES, Deliverable, Deliverables, Verification
+from cuggino.domain.deliverables import (
+    DELIVERABLE_STATUSES,
+    Deliverable,
+    Deliverables,
+    Verification,
+)
 from tests.domain.test_deliverables import made, some
 from tests.vectors import each, rows
 
@@ -41,7 +46,7 @@ def recorded(item: Deliverable) -> dict[str, Any]:
 
 def call(tool: str, given: object, before: Deliverables, **more: Any) -> Performed:
     """Call a tool with today's date."""
-    return perform(tool, given, before, today=TODAY, **more)
+    return perform_tool(tool, given, before, today=TODAY, **more)
 
 
 @each("name", CALLS)
@@ -171,9 +176,9 @@ def test_an_unknown_tool() -> None:
 def test_notifications() -> None:
     """Setting a status sends a notification even if unchanged; no other call does (AUT-115)."""
     before = made({"id": "A", "description": "Login", "status": "blocked"})
-    for status in STATUSES:
+    for status in DELIVERABLE_STATUSES:
         given = {"deliverableId": "A", "status": status}
-        expected = StatusChange("A", "Login", "blocked", status)
+        expected = DeliverableChange("A", "Login", "blocked", status)
         assert expected == call("set_status", given, before).change
     assert call("create", new(id="B"), before).change is None
     assert call("deprecate", {"deliverableId": "A"}, before).change is None
@@ -218,7 +223,9 @@ ITEMS = st.fixed_dictionaries(
 ) | IDS.map(lambda name: {"id": name, "description": "d", "acceptanceCriteria": ["c"]})
 INPUTS = (
     st.fixed_dictionaries({"deliverables": st.lists(ITEMS, max_size=3) | JSON})
-    | st.fixed_dictionaries({"deliverableId": IDS, "status": st.sampled_from(STATUSES) | JSON})
+    | st.fixed_dictionaries(
+        {"deliverableId": IDS, "status": st.sampled_from(DELIVERABLE_STATUSES) | JSON}
+    )
     | st.fixed_dictionaries({"filter": JSON, "limit": st.integers(-1, 3) | JSON})
     | JSON
 )
@@ -238,7 +245,10 @@ def test_any_calls_keep_the_order(calls: list[tuple[str, object]], strict: bool)
         after = [item.id for item in done.deliverables.items]
         assert before == after[: len(before)]
         assert len(set(after)) == len(after)
-        assert all(item.status in STATUSES and item.id.strip() for item in done.deliverables.items)
+        assert all(
+            item.status in DELIVERABLE_STATUSES and item.id.strip()
+            for item in done.deliverables.items
+        )
         assert tracker.verified <= done.verification.verified <= {"A", "B"}
         if not done.result.success:
             assert (known, tracker, None) == done[1:]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.deliverables import (
-    STATUSES,
+    DELIVERABLE_STATUSES,
     Deliverable,
     Deliverables,
     DeliverableStatus,
@@ -69,8 +69,8 @@ def test_deprecated_ones_count_nowhere() -> None:
     assert not all_of_them.deprecated("a", TODAY).deprecated("b", TODAY).all_blocked
 
 
-@pytest.mark.parametrize("after", STATUSES)
-@pytest.mark.parametrize("before", STATUSES)
+@pytest.mark.parametrize("after", DELIVERABLE_STATUSES)
+@pytest.mark.parametrize("before", DELIVERABLE_STATUSES)
 def test_transitions(before: DeliverableStatus, after: DeliverableStatus) -> None:
     """Every transition is legal, except from passed to blocked in strict mode."""
     assert is_legal(before, after)
@@ -109,7 +109,7 @@ def test_days() -> None:
     assert ("2025-01-01", "2026-03-04") == (later.created_at, later.updated_at)
 
 
-@given(st.lists(st.tuples(st.sampled_from(STATUSES), st.booleans()), max_size=12))
+@given(st.lists(st.tuples(st.sampled_from(DELIVERABLE_STATUSES), st.booleans()), max_size=12))
 def test_counts_agree(drawn: list[tuple[DeliverableStatus, bool]]) -> None:
     """Every active deliverable has one status, and at most one outcome applies."""
     said = (

@@ -7,7 +7,7 @@ from typing import get_args
 
 from hypothesis import given, strategies as st
 
-from cuggino.domain.fallback import Moment, Roster, reason_of, until_of, when_to_fall_back
+from cuggino.domain.fallback import Moment, Roster, cooldown_end, fallback_reason, when_to_fall_back
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -83,7 +83,7 @@ class TestWhen:
     )
     def test_reasons(self, error: Exception, reason: str) -> None:
         """The reason is `quota`, `not_found`, or that of the failure."""
-        assert reason == reason_of(error)
+        assert reason == fallback_reason(error)
 
 
 class TestRoster:
@@ -193,4 +193,4 @@ class TestRoster:
 
 def test_pauses_do_not_overflow() -> None:
     """Any number of failures gives a finite pause."""
-    assert at(5 * 3600) == until_of(None, NOW, 10**6)
+    assert at(5 * 3600) == cooldown_end(None, NOW, 10**6)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from cuggino.domain.findings import (
     MAX_FINDINGS,
     Finding,
-    as_markdown,
+    finding_as_markdown,
     parse_findings,
     same,
 )
@@ -210,7 +210,7 @@ class TestParse:
         assert bool(review.strip()) == bool(found)
         for finding in found:
             assert finding.what.strip()
-            assert as_markdown(finding).startswith("# ")
+            assert finding_as_markdown(finding).startswith("# ")
             assert same(finding, finding)
 
     def test_findings_are_limited(self) -> None:

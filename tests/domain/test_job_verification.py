@@ -10,13 +10,13 @@ from hypothesis import given, strategies as st
 from cuggino.domain.job_verification import (
     FINDINGS_HEADING,
     CommandRun,
-    Facts,
     FailureCounts,
+    JobFacts,
     VerificationResult,
     commit_issues,
     is_conventional,
-    merged,
     parse_job_answer,
+    with_facts,
     with_findings,
 )
 from cuggino.domain.jobs import Jobs, jobs_of
@@ -32,8 +32,8 @@ PARTS = ("complete", "tests_pass", "documentation_exists", "build_succeeds", "re
 
 def facts(
     *runs: CommandRun, requirement: VerificationResult = VALID, commits: tuple[str, ...] = ()
-) -> Facts:
-    return Facts(requirement=requirement, runs=runs, commits=commits)
+) -> JobFacts:
+    return JobFacts(requirement=requirement, runs=runs, commits=commits)
 
 
 def one_job(status: str = "done", partial: str = "") -> Jobs:
@@ -43,8 +43,8 @@ def one_job(status: str = "done", partial: str = "") -> Jobs:
 
 def test_agent_and_facts_agree() -> None:
     """A job is done when the agent and all facts agree."""
-    assert PASSED == merged(PASSED, facts(BUILD, TESTS))
-    assert PASSED == merged(PASSED, facts())
+    assert PASSED == with_facts(PASSED, facts(BUILD, TESTS))
+    assert PASSED == with_facts(PASSED, facts())
     assert facts(BUILD, TESTS).refutation is None
 
 
@@ -52,7 +52,7 @@ def test_agent_and_facts_agree() -> None:
 def test_a_part_that_the_agent_denies_counts(part: str) -> None:
     """A failed part overrides the agent's claim that the job is complete."""
     others: Any = {part: False}
-    result = merged(replace(PASSED, **others), facts(BUILD, TESTS))
+    result = with_facts(replace(PASSED, **others), facts(BUILD, TESTS))
     assert not result.complete
     assert 1 == len(result.issues)
     assert result.issues[0].startswith("Not verified that ")
@@ -61,7 +61,7 @@ def test_a_part_that_the_agent_denies_counts(part: str) -> None:
 def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
     """Passing tests do not prove that there are tests of this job."""
     judged = replace(PASSED, tests_pass=False, issues=("No tests of the cart",))
-    result = merged(judged, facts(TESTS))
+    result = with_facts(judged, facts(TESTS))
     assert (False, False, ("No tests of the cart",)) == (
         result.complete,
         result.tests_pass,
@@ -86,19 +86,19 @@ def test_findings_are_a_list() -> None:
 def test_an_exit_code_refutes_the_agent() -> None:
     """A nonzero exit code fails the job whatever the agent answers, and the output is reported."""
     failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")
-    result = merged(PASSED, facts(BUILD, failed))
+    result = with_facts(PASSED, facts(BUILD, failed))
     assert (False, False, True) == (result.complete, result.tests_pass, result.build_succeeds)
     (issue,) = result.issues
     assert issue.startswith("`make test` exited with 2:\nx")
     assert issue.endswith("x\n1 failed")
     assert 1000 < len(issue) < 1100
     assert result == facts(BUILD, failed).refutation
-    assert not merged(PASSED, facts(replace(BUILD, exit_code=-9))).build_succeeds
+    assert not with_facts(PASSED, facts(replace(BUILD, exit_code=-9))).build_succeeds
 
 
 def test_an_invented_code_refutes_the_agent() -> None:
     """A job with an unknown requirement fails without asking the agent."""
-    result = merged(PASSED, facts(requirement=UNKNOWN))
+    result = with_facts(PASSED, facts(requirement=UNKNOWN))
     assert (False, False, UNKNOWN.issues) == (
         result.complete,
         result.requirement_valid,
@@ -116,7 +116,7 @@ def test_a_command_alone_is_the_answer_to_its_check() -> None:
 
 def test_an_agent_without_a_reason() -> None:
     """A failed job always has an issue."""
-    result = merged(replace(PASSED, complete=False), facts())
+    result = with_facts(replace(PASSED, complete=False), facts())
     assert ("The verifying agent does not call the job complete, and does not say why",) == (
         result.issues
     )
@@ -125,14 +125,14 @@ def test_an_agent_without_a_reason() -> None:
 def test_words_count_as_a_whole() -> None:
     """A plain-text answer has no parts: it passes if the facts do, and is reported as such."""
     judged = parse_job_answer("complete: true")
-    assert replace(PASSED, by_words=True, issues=("complete: true",)) == merged(judged, facts())
-    assert not merged(judged, facts(replace(BUILD, exit_code=1))).complete
-    assert not merged(parse_job_answer("Looks good"), facts()).complete
+    assert replace(PASSED, by_words=True, issues=("complete: true",)) == with_facts(judged, facts())
+    assert not with_facts(judged, facts(replace(BUILD, exit_code=1))).complete
+    assert not with_facts(parse_job_answer("Looks good"), facts()).complete
 
 
 def test_a_commit_message_is_an_issue_and_no_failure() -> None:
     """An unconventional message is reported and does not fail the job."""
-    result = merged(PASSED, facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")))
+    result = with_facts(PASSED, facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")))
     assert result.complete
     assert ('Commit message is not conventional, "type(scope): text": "Add the cart"',) == (
         result.issues
@@ -224,7 +224,7 @@ def test_it_is_complete_only_when_all_agree(
 ) -> None:
     """A missing fact or part cannot be compensated; failures have an issue."""
     known = facts(*runs, requirement=VALID if valid else UNKNOWN, commits=tuple(commits))
-    result = merged(judged, known)
+    result = with_facts(judged, known)
     all_parts = all(getattr(judged, part) for part in PARTS)
     assert result.complete == (all_parts and valid and all(run.succeeded for run in runs))
     assert result.complete or result.issues

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, strategies as st
 
-from cuggino.domain.fallback import AgentCooldown, Roster, reason_of, recorded_cooldowns
+from cuggino.domain.fallback import AgentCooldown, Roster, fallback_reason, recorded_cooldowns
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, AgentMessage, Event
 from tests.vectors import each
@@ -179,7 +179,7 @@ def test_as_without_an_interruption(
                         role="coding",
                         from_agent=name,
                         to_agent=other,
-                        reason=reason_of(error),
+                        reason=fallback_reason(error),
                         message=cooldown.message,
                         until=cooldown.until,
                     ),

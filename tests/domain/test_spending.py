@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from cuggino.domain.spending import Budget, Level, Spending, exceeded
+from cuggino.domain.spending import Budget, BudgetLevel, Spending, budget_exceeded
 from cuggino.events import (
     AgentMessage,
     AgentNudged,
@@ -171,11 +171,11 @@ def test_levels_of_a_budget() -> None:
     assert [] == Budget().levels(spent, 60.0)
     budget = Budget(cost_usd=2.0, tokens=100, duration=3600.0)
     assert [
-        Level("cost", 0.5, 2.0),
-        Level("tokens", 10, 100),
-        Level("duration", 60.0, 3600.0),
+        BudgetLevel("cost", 0.5, 2.0),
+        BudgetLevel("tokens", 10, 100),
+        BudgetLevel("duration", 60.0, 3600.0),
     ] == budget.levels(spent, 60.0)
-    assert [Level("cost", 0.0, 2.0)] == Budget(cost_usd=2.0).levels(Spending(), 0.0)
+    assert [BudgetLevel("cost", 0.0, 2.0)] == Budget(cost_usd=2.0).levels(Spending(), 0.0)
 
 
 @each(
@@ -208,7 +208,7 @@ def test_levels_of_a_budget() -> None:
 )
 def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, option: str) -> None:
     """The error names the budget, the spending, and the setting to raise; its exit code is 13."""
-    error = exceeded(Level(kind, spent, limit))
+    error = budget_exceeded(BudgetLevel(kind, spent, limit))
     assert f"{message} spent" == error.message
     assert f"resume with a larger `{option}`" == error.hint
     assert 13 == error.code

@@ -15,7 +15,7 @@ from cuggino.domain.termination import (
     ExitReason,
     Terminate,
     Wait,
-    decide,
+    decide_delivery,
 )
 from cuggino.events import SessionOutcome
 from tests.domain.test_deliverables import made, some
@@ -86,13 +86,13 @@ def recorded(decision: Decision) -> dict[str, Any]:
 def test_recorded_decisions(name: str) -> None:
     """A recorded state of a loop leads to its recorded decision."""
     row = ROWS[name]
-    assert row["expected"] == recorded(decide(picture(row["context"])))
+    assert row["expected"] == recorded(decide_delivery(picture(row["context"])))
 
 
 @each("name", sorted(NOT_FOLLOWED))
 def test_rows_not_followed(name: str) -> None:
     """Every row listed as an exception exists and is decided differently."""
-    assert ROWS[name]["expected"] != recorded(decide(picture(ROWS[name]["context"])))
+    assert ROWS[name]["expected"] != recorded(decide_delivery(picture(ROWS[name]["context"])))
 
 
 def test_every_row_is_read() -> None:
@@ -118,11 +118,11 @@ EVERYTHING = DeliverProgress(
 
 def test_the_order_is_data() -> None:
     """The first of several reasons in the order is reported; the original checks Ctrl-C later."""
-    assert Terminate("interrupted") == decide(EVERYTHING)
-    assert Terminate("quota_exceeded") == decide(EVERYTHING, order=SEED_ORDER)
+    assert Terminate("interrupted") == decide_delivery(EVERYTHING)
+    assert Terminate("quota_exceeded") == decide_delivery(EVERYTHING, order=SEED_ORDER)
     found = []
     left = list(SEED_ORDER)
-    while isinstance(decision := decide(EVERYTHING, order=left), Terminate):
+    while isinstance(decision := decide_delivery(EVERYTHING, order=left), Terminate):
         found.append(decision.reason)
         left.remove(decision.reason)
     expected = ["quota_exceeded", "all_passed", "max_iterations", "interrupted"]
@@ -141,21 +141,21 @@ def test_success(success: bool, reason: ExitReason) -> None:
 def test_a_budget_ends_the_loop() -> None:
     """A session over budget ends the loop if there is a budget and work is left."""
     over = DeliverProgress(outcome="budget", deliverables=some(a="pending"))
-    assert Continue() == decide(over)
-    assert Terminate("budget_exceeded") == decide(
+    assert Continue() == decide_delivery(over)
+    assert Terminate("budget_exceeded") == decide_delivery(
         DeliverProgress(outcome="budget", deliverables=some(a="pending"), has_budget=True)
     )
-    assert Terminate("all_passed") == decide(
+    assert Terminate("all_passed") == decide_delivery(
         DeliverProgress(outcome="budget", deliverables=some(a="passed"), has_budget=True)
     )
 
 
 def test_a_crash_only_checks_the_limits() -> None:
     """After a session with unknown deliverables only limits and errors decide (AUT-058)."""
-    assert Terminate("max_iterations") == decide(
+    assert Terminate("max_iterations") == decide_delivery(
         DeliverProgress(outcome="failed", iterations=2, max_iterations=2, consecutive_errors=9)
     )
-    assert Continue() == decide(
+    assert Continue() == decide_delivery(
         DeliverProgress(outcome="failed", iterations=1, consecutive_errors=3)
     )
 
@@ -163,7 +163,7 @@ def test_a_crash_only_checks_the_limits() -> None:
 def test_no_retries() -> None:
     """Without retries the first failure is the last."""
     failed = DeliverProgress(outcome="failed", iterations=1, consecutive_errors=1, max_retries=0)
-    assert Terminate("max_retries_exceeded") == decide(failed)
+    assert Terminate("max_retries_exceeded") == decide_delivery(failed)
 
 
 def quota(**more: Any) -> DeliverProgress:
@@ -173,23 +173,23 @@ def quota(**more: Any) -> DeliverProgress:
 
 def test_a_known_reset_is_waited_for() -> None:
     """The wait lasts until the reset and names it; a past reset is not waited for."""
-    assert Wait(7200.0, LATER) == decide(quota(quota_reset_time=LATER))
-    assert Wait(0.0, NOW) == decide(quota(quota_reset_time=NOW))
+    assert Wait(7200.0, LATER) == decide_delivery(quota(quota_reset_time=LATER))
+    assert Wait(0.0, NOW) == decide_delivery(quota(quota_reset_time=NOW))
 
 
 @each("expected, pauses", [(900.0, 0), (1800.0, 1), (3600.0, 2), (14400.0, 4), (18000.0, 5)])
 def test_an_unknown_reset_is_guessed(expected: float, pauses: int) -> None:
     """Without a reset the pauses double, from a quarter of an hour up to five hours (AUT-054)."""
-    assert Wait(expected, None) == decide(quota(quota_pauses=pauses))
+    assert Wait(expected, None) == decide_delivery(quota(quota_pauses=pauses))
 
 
 def test_guessing_ends() -> None:
     """When the pauses add up to a day, the loop ends."""
-    assert Terminate("quota_exceeded") == decide(quota(quota_pauses=40))
+    assert Terminate("quota_exceeded") == decide_delivery(quota(quota_pauses=40))
 
 
 def test_a_repeated_reset_is_ignored() -> None:
     """The same reset after waiting for it leads to a guessed pause (AUT-080)."""
     again = quota(quota_reset_time=NOW, waited_until=NOW, quota_pauses=1)
-    assert Wait(1800.0, None) == decide(again)
-    assert Wait(7200.0, LATER) == decide(quota(quota_reset_time=LATER, waited_until=NOW))
+    assert Wait(1800.0, None) == decide_delivery(again)
+    assert Wait(7200.0, LATER) == decide_delivery(quota(quota_reset_time=LATER, waited_until=NOW))

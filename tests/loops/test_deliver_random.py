@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
-from cuggino.domain.termination import DeliverProgress, Terminate, decide
+from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
@@ -111,7 +111,7 @@ def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
     assert story.error is None
     blind = outcomes[-1:] == ["error"]
     verifies = end.verified is not None
-    decision = decide(
+    decision = decide_delivery(
         DeliverProgress(
             outcome=None,
             deliverables=None if blind else _known(story),

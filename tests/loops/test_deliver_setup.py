@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents.base import Capabilities, SpawnOptions
-from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
+from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
@@ -106,8 +106,8 @@ def test_without_a_guard(tmp_path: Path) -> None:
 def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
     """The agent's program starts our MCP server with the tools of its instruction (AUT-117)."""
     for role, options in every_instruction(tmp_path, NONE, strict_transitions=strict).items():
-        assert [SERVER_NAME] == list(options.mcp_servers)
-        server: Any = options.mcp_servers[SERVER_NAME]
+        assert [TOOL_SERVER] == list(options.mcp_servers)
+        server: Any = options.mcp_servers[TOOL_SERVER]
         verified = Path(options.env["CUGGINO_SESSION_FILE"]).with_suffix(".verified.json")
         expected = ["-P", "-m", "cuggino_cli", "mcp", "deliverables"]
         expected += ["--project", str(options.cwd), "--tools", ",".join(TOOLS_OF[role])]
@@ -142,7 +142,7 @@ def test_additions_of_the_file(tmp_path: Path) -> None:
     """Servers, hooks, profiles, programs and process names of `agent.json` are joined with ours."""
     hook = {"matcher": "Bash", "command": "./check.sh"}
     settings = {
-        "mcpServers": {"db": SERVER, SERVER_NAME: {"command": sys.executable}},
+        "mcpServers": {"db": SERVER, TOOL_SERVER: {"command": sys.executable}},
         "hooks": {"PreToolUse": [hook, {"command": "./all.sh"}]},
         "profile": "python",
         "allowCommands": {"base": ["look"], "run": ["make"], "sync": ["judge"]},
@@ -158,7 +158,7 @@ def test_additions_of_the_file(tmp_path: Path) -> None:
     )
     for role, options in given.items():
         assert SERVER == options.mcp_servers["db"]
-        ours: Any = options.mcp_servers[SERVER_NAME]
+        ours: Any = options.mcp_servers[TOOL_SERVER]
         assert "cuggino_cli" in ours["args"]  # no file takes its place
         assert {
             "PreToolUse": [
@@ -204,7 +204,7 @@ def test_a_server_whose_program_is_missing(tmp_path: Path) -> None:
         tmp_path / "run", [Turn(leaves=PASSED)], {"mcpServers": servers}, start=START
     )
     story = project.run()
-    assert ["own", "far", SERVER_NAME] == list(project.agent.spawned[0].mcp_servers)[-3:]
+    assert ["own", "far", TOOL_SERVER] == list(project.agent.spawned[0].mcp_servers)[-3:]
     assert [] == [n for n in ("gone", "lost") if n in project.agent.spawned[0].mcp_servers]
     about = [warning for warning in story.warnings if "browser" not in warning]
     left_out = [warning for warning in about if "playwright" not in warning]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from cuggino.domain.deliverables import STATUSES
+from cuggino.domain.deliverables import DELIVERABLE_STATUSES
 from cuggino.files import DEEPEST
 from cuggino.storage.deliverables import parse_status, render_status
 from tests.vectors import each
@@ -72,7 +72,7 @@ def test_a_file_round_trips(raw: dict[str, Any]) -> None:
     assert () == warnings
 
 
-@given(FILE, st.sampled_from(STATUSES))
+@given(FILE, st.sampled_from(DELIVERABLE_STATUSES))
 def test_a_change_touches_nothing_else(raw: dict[str, Any], status: Any) -> None:
     """After a status change only its two flags differ."""
     deliverables, _ = parse_status(json.dumps(raw).encode(), today=TODAY)

@@ -10,7 +10,7 @@ from cuggino.agents.base.agent import (
     adopt,
     is_guarded,
 )
-from cuggino.guard.roles import Role
+from cuggino.guard import Role
 
 __all__ = [
     "AgentLike",

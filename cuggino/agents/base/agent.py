@@ -10,12 +10,10 @@ from typing import Literal, Protocol
 
 from reactivex import Observable, throw
 
-from cuggino.domain.fallback import AgentCooldown
+from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
-from cuggino.guard.policy import Policy
-from cuggino.guard.roles import Role
-from cuggino.guard.sandbox import Sandbox
+from cuggino.guard import Policy, Role, Sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from cuggino.domain.quota import is_quota_text, parse_reset
+from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,

@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from cuggino.errors import ConfigError, GuardNotLive
-from cuggino.guard import hook
-from cuggino.guard.policy import Policy
-from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard import Policy, find_shfmt, hook
 
 LEAST_BASH = 5
 """The parser reads the syntax of this version; macOS ships 3.2."""

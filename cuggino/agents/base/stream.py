@@ -23,7 +23,7 @@ from cuggino.errors import (
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
 from cuggino.operators import serial
-from cuggino.sources.process import process_batches
+from cuggino.sources import process_batches
 
 
 def conclude(

@@ -15,9 +15,7 @@ from cuggino.agents.cassettes.cassette import EventTold, RecordedSession
 from cuggino.agents.cassettes.masking import MARK, Places, map_texts, mark
 from cuggino.errors import ConfigError
 from cuggino.events import ToolCall
-from cuggino.guard import hook
-from cuggino.guard.policy import Policy
-from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard import Policy, find_shfmt, hook
 
 _SHOWN = 80
 """Characters shown on each side of a difference."""

@@ -50,8 +50,7 @@ from cuggino.events import (
     ToolResult,
     dump_event,
 )
-from cuggino.guard.roles import Role
-from cuggino.guard.tools import READERS
+from cuggino.guard import READERS, Role
 from cuggino.operators import serial
 
 if TYPE_CHECKING:

@@ -60,12 +60,11 @@ from cuggino.events import (
     ToolCall,
     parse_event,
 )
-from cuggino.guard.roles import Role
-from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard import Role, find_shfmt
 from cuggino.operators import serial
 
 if TYPE_CHECKING:
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy
 
 _SOON = 1.0
 """Seconds until a usage limit is lifted that had hours left, when replaying at full speed."""

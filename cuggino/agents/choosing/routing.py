@@ -19,8 +19,14 @@ from cuggino.agents.base.agent import (
     LlmAgent,
     SpawnOptions,
 )
-from cuggino.domain.fallback import AgentCooldown, Roster, reason_of, until_of, when_to_fall_back
-from cuggino.domain.spending import Spending
+from cuggino.domain import (
+    AgentCooldown,
+    Roster,
+    Spending,
+    cooldown_end,
+    fallback_reason,
+    when_to_fall_back,
+)
 from cuggino.errors import AgentFailed, AgentNotFound, ConfigError, GuardNotLive, LlmSessionError
 from cuggino.events import (
     AgentFellBack,
@@ -30,7 +36,7 @@ from cuggino.events import (
     SessionEnded,
     SupervisionEvent,
 )
-from cuggino.guard.roles import Role
+from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, flow, forward, serial
 
 _Cost = Literal["dollars", "tokens", "none"]
@@ -323,7 +329,7 @@ class RoutedAgent(LlmAgent):
             role=role or "",
             from_agent=candidate.name,
             to_agent=other.name,
-            reason=reason_of(error),
+            reason=fallback_reason(error),
             message=cooldown.message,
             until=cooldown.until,
         )
@@ -348,7 +354,7 @@ class RoutedAgent(LlmAgent):
         chain = self.candidates_for(session.options.role)
         others = [each for each in chain if each is not session.candidate]
         limit = self._roster.limit(others, now)
-        if limit is None or limit.until >= until_of(event.resets_at, now):
+        if limit is None or limit.until >= cooldown_end(event.resets_at, now):
             return event
         return event.model_copy(update={"resets_at": limit.resets_at})
 

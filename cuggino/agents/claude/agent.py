@@ -21,7 +21,7 @@ from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_setting
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""

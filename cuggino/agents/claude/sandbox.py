@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base.agent import SpawnOptions
-from cuggino.guard.sandbox import Sandbox
+from cuggino.guard import Sandbox
 
 _SEATBELT = "/usr/bin/sandbox-exec"
 _HELPERS = ("bwrap", "socat")

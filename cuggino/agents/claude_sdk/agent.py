@@ -25,8 +25,7 @@ from cuggino.agents.claude_sdk.link import TOOLS, Order
 from cuggino.agents.claude_sdk.stream import sdk_session
 from cuggino.errors import ConfigError
 from cuggino.events import LlmAgentEvent
-from cuggino.guard import hook
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy, hook
 
 if TYPE_CHECKING:
     from claude_agent_sdk import SdkMcpTool

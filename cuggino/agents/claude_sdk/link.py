@@ -17,7 +17,7 @@ from cuggino.agents.base.link import AsyncLink
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import Json
 from cuggino.agents.claude_sdk.guard import SdkGate
-from cuggino.sources.process import InputPipe
+from cuggino.sources import InputPipe
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport

@@ -19,7 +19,7 @@ from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFai
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import hook
 from cuggino.operators import serial
-from cuggino.sources.process import InputPipe, process_duplex
+from cuggino.sources import InputPipe, process_duplex
 
 LOST_SECONDS = 5.0
 """Time for the program to end by itself when the SDK can no longer reach it."""

@@ -30,7 +30,7 @@ from cuggino.agents.codex.guard import CodexGuard, CodexWatch, make_codex_guard
 from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.errors import AgentNotFound
 from cuggino.events import LlmAgentEvent, SessionEnded
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
 _UNGUARDED_ENV = ("BASH_ENV", "ENV", "ZDOTDIR")

@@ -50,8 +50,8 @@ from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
 from cuggino.agents.codex.tools import command_of, shell_words
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, LlmAgentEvent, ToolCall, ToolResult
+from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
-from cuggino.guard.policy import Policy
 
 PROTECTED = (".codex", ".agents")
 """Project folders in which Codex looks for settings, hooks, rules and skills."""

@@ -25,7 +25,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy
 
 UNKNOWN = "Tool '{}' is not known to the guard: use commands, or patches"
 
@@ -94,7 +94,7 @@ def judged_command(words: Sequence[str], bash: str) -> tuple[str, str] | None:
 
 
 def _patch_call(patch: Any) -> Call:
-    from cuggino.guard.patches import patched_files
+    from cuggino.guard import patched_files
 
     if not isinstance(patch, str):
         return Call("MultiEdit", {"patch": patch}, False)
@@ -179,8 +179,8 @@ def main() -> None:
     """Answer the call on standard input; see the module."""
     # The package is located relative to this file, after all other paths.
     sys.path.append(__file__.rsplit("/", 4)[0])
+    from cuggino.guard import Policy
     from cuggino.guard.hook import ALARM_SECONDS
-    from cuggino.guard.policy import Policy
 
     # The default action ends the program without an answer, whatever it is doing.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -19,7 +19,7 @@ from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
 from cuggino.agents.copilot.stream import copilot_session
 from cuggino.events import LlmAgentEvent
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 MINIMUM_SDK = (1, 0, 27)
 

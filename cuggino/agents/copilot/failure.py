@@ -12,7 +12,7 @@ from typing import Any
 
 from cuggino.agents.base.failure import cut, failed, reason_of_status
 from cuggino.agents.base.wire import Json
-from cuggino.domain.quota import is_quota_text, parse_reset
+from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 LOGIN = (

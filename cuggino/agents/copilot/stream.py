@@ -26,7 +26,7 @@ from cuggino.errors import (
 )
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import serial
-from cuggino.sources.process import process_lines
+from cuggino.sources import process_lines
 
 START_SECONDS = 60.0
 """Time for the program to listen; its first start ever unpacks a quarter of a gigabyte."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cuggino.guard.patches import patched_files
+from cuggino.guard import patched_files
 
 _NAMES = {
     "bash": "Bash",

@@ -28,7 +28,7 @@ from cuggino.agents.gemini.config import (
 from cuggino.agents.gemini.guard import GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.wire import Exits, GeminiSession
 from cuggino.events import LlmAgentEvent
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 _BUILD_FILES = (
     "write_file and replace are refused for build files (package.json, lock files, pyproject.toml, "

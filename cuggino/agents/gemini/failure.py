@@ -24,7 +24,7 @@ from cuggino.agents.base.failure import (
     reason_of_status,
 )
 from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
-from cuggino.domain.quota import is_quota_text, parse_reset
+from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 _HINTS: dict[AgentFailure, str] = {

@@ -47,8 +47,8 @@ from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
+from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
-from cuggino.guard.policy import Policy
 
 TIMEOUT_MS = 20_000
 """Timeout of the program for the hook, which ends itself earlier."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from cuggino.agents.gemini.tools import Call
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy
 
 Json: TypeAlias = dict[str, Any]
 
@@ -49,8 +49,7 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
     Raises:
         ValueError: the input is of an event that this program does not handle.
     """
-    from cuggino.guard import hook
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy, hook
 
     policy = Policy.from_json(orders["policy"])
     asked = {"shfmt": orders["shfmt"], "token": orders["token"]}
@@ -109,7 +108,7 @@ def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, s
         return call.tool, f"Tool '{call.tool}' {why}"
     if keys := _tools().unknown_keys(call):
         return call.tool, f"Leave out {keys}"
-    from cuggino.guard.tools import READERS
+    from cuggino.guard import READERS
 
     if policy.scoped_reads and call.tool in READERS:
         roots = [os.path.realpath(root) for root in (policy.project, *orders["readable"])]

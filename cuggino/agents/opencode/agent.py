@@ -34,7 +34,7 @@ from cuggino.agents.opencode.plugin import plugin_source
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import StorageError
 from cuggino.events import LlmAgentEvent
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 _TITLE = "cuggino"
 """A session without a title asks the model for one."""

@@ -29,8 +29,8 @@ from cuggino.agents.opencode import hook as opencode_hook
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
+from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
-from cuggino.guard.policy import Policy
 
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
 """Files that OpenCode would run in its next session if an agent could write them."""

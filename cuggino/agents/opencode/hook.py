@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy
 
 ALARM_SECONDS = 8
 """The program ends itself after this time, before the plugin gives up on it."""
@@ -73,7 +73,7 @@ def answer(asked: Mapping[str, Any], policy: Policy, *, shfmt: str, token: str) 
 
 def _scope(tool: str, given: Mapping[str, Any], cwd: str, outputs: str) -> str:
     """Return why the file to read is outside the project, or ""."""
-    from cuggino.guard.tools import READERS
+    from cuggino.guard import READERS
 
     if tool not in READERS:
         return ""
@@ -103,7 +103,7 @@ def main() -> None:
         folder = ModuleType(name)
         folder.__path__ = [f"{root}/{name.replace('.', '/')}"]
         sys.modules[name] = folder
-    from cuggino.guard.policy import Policy
+    from cuggino.guard import Policy
 
     _, policy, shfmt, token = sys.argv
     asked = json.loads(sys.stdin.buffer.read())

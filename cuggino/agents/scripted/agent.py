@@ -24,7 +24,7 @@ from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.scripted.scenario import Run, Scenario, Step, load_scenario
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
-from cuggino.guard.policy import Policy
+from cuggino.guard import Policy
 
 _STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("process.py")

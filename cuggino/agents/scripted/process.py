@@ -212,8 +212,8 @@ def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
 
 def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
     """Return the guard's answer, and print it."""
+    from cuggino.guard import Policy
     from cuggino.guard.hook import answer
-    from cuggino.guard.policy import Policy
 
     policy = Policy.from_json(guard["policy"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}

@@ -8,8 +8,7 @@ from functools import partial
 from reactivex import Observable
 
 from cuggino.config import LoopSettings
-from cuggino.domain.findings import Finding, ReviewLedger, as_markdown
-from cuggino.domain.progress import ProgressWatch
+from cuggino.domain import Finding, ProgressWatch, ReviewLedger, finding_as_markdown
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act
@@ -99,4 +98,4 @@ class Convergence:
 
 
 def _store(write: Callable[..., str], finding: Finding, name: str | None) -> str:
-    return write(as_markdown(finding), name=name)
+    return write(finding_as_markdown(finding), name=name)

@@ -22,8 +22,7 @@ from cuggino.events import (
     RequestChanges,
     SpecIssue,
 )
-from cuggino.guard.policy import Policy
-from cuggino.guard.roles import PERMISSIONS
+from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.frame.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import spawn_options

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
-from cuggino.domain.progress import ProgressWatch
-from cuggino.domain.termination import DeliverProgress, Terminate, decide
+from cuggino.domain import (
+    Deliverable,
+    Deliverables,
+    DeliverProgress,
+    ProgressWatch,
+    Terminate,
+    Verification,
+    decide_delivery,
+)
 from cuggino.events import (
     DeliverablesListed,
     DeliverEnded,
@@ -20,7 +26,7 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.session import is_failure
-from cuggino.prompts.deliver import RUN, SYNC, choose_instruction
+from cuggino.prompts import RUN, SYNC, choose_instruction
 
 _OUTCOMES: Mapping[DeliverOutcome, SessionOutcome] = {
     "completed": "completed",
@@ -87,7 +93,7 @@ class Course:
         """
         blind = session is not None and session.outcome == "error"
         known = None if blind else self.listed
-        decision = decide(
+        decision = decide_delivery(
             DeliverProgress(
                 outcome=_OUTCOMES[session.outcome] if session is not None else None,
                 deliverables=_as_domain(known) if known is not None else None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from reactivex import operators as ops
 
 from cuggino.agents.base import is_guarded
-from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
+from cuggino.domain import TOOLS_OF, agent_tool
 from cuggino.events import (
     DeliverablesListed,
     DeliverExit,
@@ -20,8 +20,7 @@ from cuggino.events import (
     DeliverWarning,
     Event,
 )
-from cuggino.guard.agent_settings import AgentSettings
-from cuggino.guard.paths import NOTE
+from cuggino.guard import NOTE, AgentSettings
 from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
@@ -29,7 +28,7 @@ from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.run import Run, told_to_its_end
 from cuggino.loops.frame.session import spawn_options
 from cuggino.operators import Flow, ask, emit, flow, forward
-from cuggino.prompts.deliver import (
+from cuggino.prompts import (
     is_planning,
     load_instruction,
 )

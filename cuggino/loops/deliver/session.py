@@ -8,7 +8,7 @@ from datetime import datetime
 from reactivex import Observable, abc, just, operators as ops
 
 from cuggino.agents.base import SpawnOptions
-from cuggino.domain.deliverables import Deliverables
+from cuggino.domain import Deliverables
 from cuggino.errors import (
     StorageError,
 )

@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuggino.config import configured_policy
-from cuggino.config.agent_file import joined_settings, read_agent_file
-from cuggino.domain.deliverable_tools import SERVER_NAME, TOOLS_OF, agent_tool
+from cuggino.config import configured_policy, joined_settings, read_agent_file
+from cuggino.domain import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
-from cuggino.guard.agent_settings import (
+from cuggino.guard import (
+    PERMISSIONS,
     AgentFile,
     AgentSettings,
+    Policy,
     change_note,
     missing_programs,
 )
-from cuggino.guard.policy import Policy
-from cuggino.guard.roles import PERMISSIONS
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.storage import Workspace
 
@@ -79,7 +78,7 @@ def session_setup(
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
     servers: dict[str, object] = {
         **_servers(agent, options.cwd),
-        SERVER_NAME: _server(instruction, options, verified),
+        TOOL_SERVER: _server(instruction, options, verified),
     }
     return SessionSetup(
         guard=guard,

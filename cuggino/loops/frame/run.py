@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from reactivex import Observable, abc, empty, just, timer
 
-from cuggino.domain.fallback import recorded_cooldowns
+from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,

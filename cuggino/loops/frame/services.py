@@ -12,8 +12,16 @@ from reactivex import Observable, empty, just
 from cuggino.agents.base import LlmAgent
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
-from cuggino.stages import Commit, Repository, Shell, fingerprint_stage, folder_changes, shell_lines
-from cuggino.stages.repository import Commits, commits_since
+from cuggino.stages import (
+    Commit,
+    Commits,
+    Repository,
+    Shell,
+    commits_since,
+    fingerprint_stage,
+    folder_changes,
+    shell_lines,
+)
 from cuggino.storage import Workspace
 
 Changes: TypeAlias = Callable[[Path], Observable[object]]

@@ -13,8 +13,7 @@ from reactivex import Observable, empty, operators as ops, throw
 
 from cuggino.agents.base import Role, SpawnOptions
 from cuggino.config import configured_sandbox
-from cuggino.domain.attempts import hits_every_item
-from cuggino.domain.spending import SESSION_BEGINS, Budget, Spending
+from cuggino.domain import SESSION_BEGINS, Budget, Spending, hits_every_item
 from cuggino.errors import (
     AgentFailed,
     BudgetExceeded,
@@ -32,8 +31,7 @@ from cuggino.events import (
     SessionEnded,
     SystemMessage,
 )
-from cuggino.guard.policy import Policy
-from cuggino.guard.sandbox import sandbox_for
+from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, forward

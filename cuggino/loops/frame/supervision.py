@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cuggino.domain.spending import Budget, Spending
+from cuggino.domain import Budget, Spending
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Ledger, QuotaGate, is_transient
 from cuggino.stages import Supervision

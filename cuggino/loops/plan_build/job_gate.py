@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cuggino.domain.job_verification import (
+from cuggino.domain import (
+    BLOCKED,
+    IN_PROGRESS,
     CommandCheck,
     CommandRun,
-    Facts,
     FailureCounts,
+    JobFacts,
+    Jobs,
     VerificationResult,
     failure_note,
-    merged,
     parse_check_answer,
     parse_job_answer,
+    with_facts,
 )
-from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, Jobs
 from cuggino.events import (
     BuildVerified,
     CheckCommandOutput,
@@ -32,7 +34,7 @@ from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.judge import Judge
 from cuggino.operators import Flow, ask, emit, flow, forward
-from cuggino.prompts.plan_build import build_verification_prompt, job_verification_prompt
+from cuggino.prompts import build_verification_prompt, job_verification_prompt
 from cuggino.stages import act, command_stage
 from cuggino.storage import JobStore, check_requirement
 
@@ -235,7 +237,7 @@ class JobGate:
         code = claim.requirement_code
         requirement = yield from ask(act(lambda: check_requirement(options.cwd, code)))
         assert requirement is not None
-        facts = Facts(requirement=requirement, runs=runs, commits=commits)
+        facts = JobFacts(requirement=requirement, runs=runs, commits=commits)
         result = facts.refutation
         if result is None and not options.verify_after_iteration:
             result = VerificationResult.passed()  # the project asks no agent: the facts decide
@@ -251,7 +253,7 @@ class JobGate:
             )
             judged = yield from self._judge.ask(prompt, parse_job_answer)
             unknown = VerificationResult.failed(UNVERIFIED)
-            result = merged(judged, facts) if judged is not None else unknown
+            result = with_facts(judged, facts) if judged is not None else unknown
         yield from emit(_told(claim, result))
 
     def _send_back(self, job_id: str, status: str, note: str) -> str:

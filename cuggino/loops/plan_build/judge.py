@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cuggino.agents.base import SpawnOptions, is_guarded
 from cuggino.config import configured_policy
-from cuggino.domain.job_verification import VerificationResult
+from cuggino.domain import VerificationResult
 from cuggino.events import PlanBuildPhaseStarted, PlanBuildWarning
 from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run

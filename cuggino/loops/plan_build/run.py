@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from cuggino.domain.progress import ProgressWatch
+from cuggino.domain import ProgressWatch
 from cuggino.errors import ConfigError
 from cuggino.events import (
     DoneFileRejected,
@@ -24,7 +24,7 @@ from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappea
 from cuggino.loops.plan_build.job_gate import JobGate
 from cuggino.loops.plan_build.session import phase_session
 from cuggino.operators import Flow, emit, flow, forward
-from cuggino.prompts.plan_build import PromptPhase
+from cuggino.prompts import PromptPhase
 from cuggino.storage import DONE_FILE
 
 

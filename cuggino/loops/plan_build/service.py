@@ -13,7 +13,7 @@ from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.plan_build.run import PlanBuildRun
 from cuggino.operators import Ledger, is_outage
-from cuggino.prompts.plan_build import check_verification_prompts
+from cuggino.prompts import check_verification_prompts
 from cuggino.storage import JournalFile
 
 

@@ -13,7 +13,7 @@ from reactivex.subject import Subject
 
 from cuggino.agents.base import SpawnOptions, is_guarded
 from cuggino.config import configured_policy
-from cuggino.domain.job_verification import with_findings
+from cuggino.domain import with_findings
 from cuggino.events import (
     CommitSeen,
     Event,
@@ -22,13 +22,13 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     PlanBuildWarning,
 )
-from cuggino.guard.policy import Level
+from cuggino.guard import Level
 from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import run_session, spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
-from cuggino.prompts.plan_build import PromptNotFound, PromptPhase, read_prompt
+from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act
 from cuggino.storage import REQUIREMENTS_FOLDER, Session
 

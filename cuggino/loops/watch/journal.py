@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from cuggino.domain.attempts import Attempts
+from cuggino.domain import Attempts
 from cuggino.events import (
     Event,
     LoopSpecIssue,

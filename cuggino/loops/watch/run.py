@@ -11,7 +11,7 @@ from pathlib import Path
 from reactivex import Observable, combine_latest, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.domain.attempts import Attempts, hits_every_item
+from cuggino.domain import Attempts, hits_every_item
 from cuggino.errors import (
     BudgetExceeded,
     ConfigError,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
-from cuggino.domain.spending import SESSION_BEGINS, Budget, Level, Spending, exceeded
+from cuggino.domain import SESSION_BEGINS, Budget, BudgetLevel, Spending, budget_exceeded
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
     BudgetKind,
@@ -70,7 +70,7 @@ class Ledger:
             return None
         return max(0.0, budget.cost_usd - (self.spent.cost_usd or 0.0))
 
-    def _levels(self, budget: Budget, now: datetime) -> list[Level]:
+    def _levels(self, budget: Budget, now: datetime) -> list[BudgetLevel]:
         return budget.levels(self.spent, self.elapsed(now))
 
     def _settle(self, account: _Account) -> None:
@@ -156,7 +156,7 @@ class _Account(abc.ObserverBase[Any]):
         self._ledger.start(self._lane.now)
         if (level := self._used_up()) is not None:
             self._closed = True
-            self._observer.on_error(exceeded(level))
+            self._observer.on_error(budget_exceeded(level))
             return
         self._ledger._accounts.append(self)
         self._warn()
@@ -181,7 +181,7 @@ class _Account(abc.ObserverBase[Any]):
 
         if elapsed < self._warn_at * limit < limit:
             at(self._warn_at * limit, lambda: self._warn("duration"))
-        at(limit, lambda: self._cut(Level("duration", limit, limit)))
+        at(limit, lambda: self._cut(BudgetLevel("duration", limit, limit)))
 
     def on_next(self, value: Any) -> None:
         if self._closed:
@@ -206,7 +206,7 @@ class _Account(abc.ObserverBase[Any]):
             return
         failure = error
         if isinstance(error, BudgetExceeded) and (level := self._used_up()) is not None:
-            failure = exceeded(level)
+            failure = budget_exceeded(level)
             failure.__cause__ = error
         self._end(lambda: self._observer.on_error(failure))
 
@@ -249,7 +249,7 @@ class _Account(abc.ObserverBase[Any]):
         ended = not self._in_flight
         return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)
 
-    def _used_up(self) -> Level | None:
+    def _used_up(self) -> BudgetLevel | None:
         levels = self._ledger._levels(self._budget, self._lane.now)
         return next((level for level in levels if level.spent >= level.limit), None)
 
@@ -261,7 +261,7 @@ class _Account(abc.ObserverBase[Any]):
                 self._ledger._warned.add(level.kind)
                 self._send(BudgetWarning(budget=level.kind, spent=level.spent, limit=level.limit))
 
-    def _cut(self, level: Level) -> None:
+    def _cut(self, level: BudgetLevel) -> None:
         """Release the source now, and fail as soon as the current call has returned.
 
         It may come out of the source's own `subscribe`, or out of a generator that can be closed
@@ -271,7 +271,7 @@ class _Account(abc.ObserverBase[Any]):
             return
         self._release()
         self._farewell.disposable = self._lane.schedule(
-            lambda *_: self._observer.on_error(exceeded(level))
+            lambda *_: self._observer.on_error(budget_exceeded(level))
         )
 
     def _send(self, event: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from reactivex import Observable, abc, operators as ops
 
-from cuggino.domain.quota import QUOTA_SCHEDULE
+from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,

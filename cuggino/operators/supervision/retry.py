@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from reactivex import Observable
 
-from cuggino.domain.schedule import Schedule
+from cuggino.domain import Schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
 
-from cuggino.domain.spending import SESSION_BEGINS, Spending
+from cuggino.domain import SESSION_BEGINS, Spending
 from cuggino.events import (
     CommitPerformed,
     CommitSeen,

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from cuggino.events import Event, RunEnded, RunStarted, StageFinished
-from cuggino.events.wire import dump_event_bytes
+from cuggino.events import Event, RunEnded, RunStarted, StageFinished, dump_event_bytes
 from cuggino.files import storage_error, storing
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
 

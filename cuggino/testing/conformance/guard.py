@@ -9,8 +9,7 @@ from typing import Any
 
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, ToolCall, ToolResult
-from cuggino.guard.policy import Level
-from cuggino.guard.roles import PermissionSet, role_policy
+from cuggino.guard import Level, PermissionSet, role_policy
 from cuggino.testing.conformance.acts import (
     Call,
     Delegate,

@@ -16,7 +16,7 @@ import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import load_scenario
-from cuggino.domain.deliverable_tools import SERVER_NAME, agent_tool
+from cuggino.domain.deliverable_tools import TOOL_SERVER, agent_tool
 from cuggino.errors import AgentFailed
 from cuggino.events import Event, SessionEnded, ToolCall, ToolResult
 from cuggino.guard.roles import role_policy
@@ -34,7 +34,7 @@ def nothing_is_left() -> Iterator[None]:
         yield
 
 
-def deliverables(project: Path, *, name: str = SERVER_NAME) -> dict[str, object]:
+def deliverables(project: Path, *, name: str = TOOL_SERVER) -> dict[str, object]:
     """Return the settings of the project's real server."""
     words = ["-P", *arguments(project, tools="create_deliverable,set_deliverable_status,list")]
     return {name: {"command": sys.executable, "args": words, "alwaysLoad": True}}

@@ -1,0 +1,145 @@
+"""Public names of `cuggino.domain`; written by `python -m tests.stubs`."""
+
+from cuggino.domain.attempts import (
+    Attempts,
+    hits_every_item,
+)
+from cuggino.domain.deliverable_tools import (
+    LISTED_BY_DEFAULT,
+    TOOL_SERVER,
+    TOOLS,
+    TOOLS_OF,
+    DeliverableChange,
+    ToolAnswer,
+    ToolName,
+    agent_tool,
+    perform_tool,
+    tool_named,
+)
+from cuggino.domain.deliverables import (
+    DELIVERABLE_STATUSES,
+    Deliverable,
+    Deliverables,
+    DeliverableStatus,
+    Verification,
+)
+from cuggino.domain.fallback import (
+    AgentCooldown,
+    Roster,
+    cooldown_end,
+    fallback_reason,
+    recorded_cooldowns,
+    when_to_fall_back,
+)
+from cuggino.domain.findings import (
+    Finding,
+    ReviewLedger,
+    finding_as_markdown,
+)
+from cuggino.domain.job_verification import (
+    CommandCheck,
+    CommandRun,
+    FailureCounts,
+    JobFacts,
+    VerificationResult,
+    failure_note,
+    parse_check_answer,
+    parse_job_answer,
+    with_facts,
+    with_findings,
+)
+from cuggino.domain.jobs import (
+    BLOCKED,
+    IN_PROGRESS,
+    Jobs,
+    jobs_of,
+)
+from cuggino.domain.progress import (
+    ProgressWatch,
+)
+from cuggino.domain.quota import (
+    QUOTA_SCHEDULE,
+    is_quota_answer,
+    is_quota_text,
+    parse_reset,
+)
+from cuggino.domain.run_summary import (
+    RunSummary,
+)
+from cuggino.domain.schedule import (
+    Duration,
+    Schedule,
+    parse_duration,
+)
+from cuggino.domain.spending import (
+    SESSION_BEGINS,
+    Budget,
+    BudgetLevel,
+    Spending,
+    budget_exceeded,
+)
+from cuggino.domain.termination import (
+    DeliverProgress,
+    Terminate,
+    decide_delivery,
+)
+
+__all__ = [
+    "BLOCKED",
+    "DELIVERABLE_STATUSES",
+    "IN_PROGRESS",
+    "LISTED_BY_DEFAULT",
+    "QUOTA_SCHEDULE",
+    "SESSION_BEGINS",
+    "TOOLS",
+    "TOOLS_OF",
+    "TOOL_SERVER",
+    "AgentCooldown",
+    "Attempts",
+    "Budget",
+    "BudgetLevel",
+    "CommandCheck",
+    "CommandRun",
+    "DeliverProgress",
+    "Deliverable",
+    "DeliverableChange",
+    "DeliverableStatus",
+    "Deliverables",
+    "Duration",
+    "FailureCounts",
+    "Finding",
+    "JobFacts",
+    "Jobs",
+    "ProgressWatch",
+    "ReviewLedger",
+    "Roster",
+    "RunSummary",
+    "Schedule",
+    "Spending",
+    "Terminate",
+    "ToolAnswer",
+    "ToolName",
+    "Verification",
+    "VerificationResult",
+    "agent_tool",
+    "budget_exceeded",
+    "cooldown_end",
+    "decide_delivery",
+    "failure_note",
+    "fallback_reason",
+    "finding_as_markdown",
+    "hits_every_item",
+    "is_quota_answer",
+    "is_quota_text",
+    "jobs_of",
+    "parse_check_answer",
+    "parse_duration",
+    "parse_job_answer",
+    "parse_reset",
+    "perform_tool",
+    "recorded_cooldowns",
+    "tool_named",
+    "when_to_fall_back",
+    "with_facts",
+    "with_findings",
+]
