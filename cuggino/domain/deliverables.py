@@ -59,17 +59,14 @@ class Deliverables:
 
     @property
     def total(self) -> int:
-        """Return the number of active deliverables."""
         return len(self.active)
 
     @property
     def count_passed(self) -> int:
-        """Return the number of passed deliverables."""
         return self._count("passed")
 
     @property
     def count_blocked(self) -> int:
-        """Return the number of blocked deliverables."""
         return self._count("blocked")
 
     @property
@@ -79,7 +76,6 @@ class Deliverables:
 
     @property
     def has_pending(self) -> bool:
-        """Return whether a deliverable is pending."""
         return self._count("pending") > 0
 
     @property

@@ -126,7 +126,6 @@ class Roster(Generic[A]):
         return cooldown if cooldown is not None and cooldown.until > now else None
 
     def available(self, agents: Sequence[A], now: datetime) -> A | None:
-        """Return the first available agent, or None."""
         return next((agent for agent in agents if self.cooldown_of(agent, now) is None), None)
 
     def chosen(self, agents: Sequence[A], now: datetime) -> A:

@@ -54,7 +54,6 @@ class Job:
         return self.status.strip().lower() == BLOCKED
 
     def with_status(self, status: str) -> Job:
-        """Return the job with this status."""
         return replace(self, status=status, fields={**self.fields, "status": status})
 
     def noted(self, text: str) -> Job:
@@ -91,7 +90,6 @@ class Jobs:
 
     @property
     def count_done(self) -> int:
-        """Return the number of done jobs."""
         return sum(job.is_done for job in self.items)
 
     @property
@@ -101,12 +99,10 @@ class Jobs:
 
     @property
     def count_blocked(self) -> int:
-        """Return the number of blocked jobs."""
         return len(self.blocked)
 
     @property
     def blocked(self) -> tuple[Job, ...]:
-        """Return the blocked jobs."""
         return tuple(job for job in self.items if job.is_blocked)
 
     @property

@@ -174,5 +174,4 @@ class RunSummary:
         )
 
     def ended(self, outcome: RunOutcome) -> RunSummary:
-        """Return the summary of a run with this outcome."""
         return replace(self, outcome=outcome)

@@ -15,7 +15,6 @@ class Part(NamedTuple):
 
     @property
     def is_allowed(self) -> bool:
-        """Return whether this part alone is allowed."""
         return not self.reason
 
 
@@ -26,7 +25,6 @@ class Verdict(NamedTuple):
 
     @property
     def is_allowed(self) -> bool:
-        """Return whether every part is allowed."""
         return all(part.is_allowed for part in self.parts)
 
     @property

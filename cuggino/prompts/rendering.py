@@ -35,7 +35,6 @@ class Prompts:
         return render(text, variables, name=str(path))
 
     def template(self, role: str) -> Path:
-        """Return the template file of the role."""
         if self._overrides is not None and (own := self._overrides / f"{role}.md").exists():
             return own
         return _TEMPLATES / f"{role}.md"

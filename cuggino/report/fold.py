@@ -118,7 +118,6 @@ class _Results:
         self._commits: dict[str, CommitMade] = {}
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         event = entry.event
         match event:
             case StageFinished(outcome={"value": str(text)}) if _is_review(entry.stage, text):
@@ -210,7 +209,6 @@ class SpentOverTime:
         self._points: list[Spent] = []
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         if isinstance(entry.event, StageStarted):
             # Earlier attempts at the stage are already in the sum.
             self._stages.pop(entry.stage, None)
@@ -255,7 +253,6 @@ class Tools:
         self._waiting: dict[tuple[str | None, str], tuple[str, datetime]] = {}
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         match entry.event:
             case ToolCall(name=name, id=call):
                 self._tallies.setdefault(name, _Tally()).calls += 1

@@ -77,7 +77,6 @@ class StageTry:
 
     @property
     def title(self) -> str:
-        """Return the title: the stage, or its session."""
         return self.stage if self.session is None else f"session {self.session}: {self.name}"
 
     @property

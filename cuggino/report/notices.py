@@ -58,7 +58,6 @@ class Notices:
         """The index of each stage's current wait."""
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         match entry.event:
             case QuotaWaiting() as waiting:
                 self._wait(entry, waiting)

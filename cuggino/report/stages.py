@@ -39,7 +39,6 @@ class Processes:
         self._end = first.at
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         match entry.event:
             case RunContinued(command=command):
                 self._ended.append(replace(self._present, end=self._end))
@@ -80,7 +79,6 @@ class Stages:
         self._last_at: datetime | None = None
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         match entry.event:
             case StageStarted(name=name):
                 self._begin(entry.stage or name, name, entry.at)

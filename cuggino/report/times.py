@@ -25,7 +25,6 @@ class Times:
         return str(self.zone) if self.zone.utcoffset(None) else "UTC"
 
     def local(self, at: datetime) -> datetime:
-        """Return the time in the zone."""
         return at.astimezone(self.zone)
 
     def full(self, at: datetime) -> str:
@@ -37,7 +36,6 @@ class Times:
         return f"{self.local(at):{'%H:%M:%S' if self.on_one_day else '%m-%d %H:%M:%S'}}"
 
     def chart(self, at: datetime) -> str:
-        """Return the time for charts: local, without a zone."""
         return f"{self.local(at):%Y-%m-%d %H:%M:%S.%f}"
 
     def milliseconds(self, at: datetime) -> int:

@@ -176,7 +176,6 @@ class GitRepository:
         merge_stderr: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Observable[str]:
-        """Emit the whole output of a git command; its error quotes git."""
         command = args[1] if args[0].startswith("-") else args[0]
 
         def fail(error: ProcessError, said: str) -> ProcessError:

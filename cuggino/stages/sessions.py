@@ -57,7 +57,6 @@ class Sessions:
         return self.can_resume and self._id is not None and self._begun
 
     def first(self) -> Observable[Event]:
-        """Start the first session."""
         return self._spawn(self._options)
 
     def fresh(self, _error: Exception | None = None) -> Observable[Event]:
@@ -85,7 +84,6 @@ class Sessions:
         return resumed.pipe(ops.catch(self._refused))
 
     def resumed(self, prompt: str) -> Observable[Event]:
-        """Resume the session with this prompt."""
         self._begun = False
         options = replace(self._options, prompt=prompt, session_id=None, resume_session_id=self._id)
         return self._spawn(options)

@@ -34,7 +34,6 @@ class Session:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return every file of the session."""
         return (
             self.session_file,
             self.plan_file,
@@ -110,7 +109,6 @@ class Session:
         return fallback
 
     def remove(self) -> None:
-        """Remove all files of the session."""
         for file in self.files:
             with storing("remove session", file):
                 file.unlink(missing_ok=True)

@@ -86,8 +86,7 @@ def list_items() -> int:
 @click.argument("name", shell_complete=backlog_items)
 def show(name: str) -> int:
     """Print an item."""
-    from cuggino.errors import StorageError
-    from cuggino_cli.screen.text import inert
+    from cuggino_cli.options.naming import show_file
 
     backlog, parked = _backlog(), _backlog().parked()
     found = _find(name, [*_files(backlog), *parked])
@@ -95,11 +94,7 @@ def show(name: str) -> int:
     path = _parked_folder() / found if is_parked else backlog.path(found)
     if is_parked:
         click.echo(_line("parked", found, parked[found]), err=True)
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise StorageError("show item", f"{path} cannot be read: {error.strerror}") from error
-    click.echo(inert(text), nl=not text.endswith("\n"))
+    show_file(path, what="item")
     return 0
 
 

@@ -19,17 +19,15 @@ from cuggino_cli.options.deliver import (
     USUAL_THINKING,
     DeliverCommand,
     guarded,
-    max_iterations,
-    max_retries,
     project_folder,
     read_by,
+    session_options,
     thinking_tokens,
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
-    MODEL_HELP,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,
@@ -76,21 +74,7 @@ _OF_THE_RUN = {
     callback=read_by(project_folder),
     help="The project, if it is not the current folder.",
 )
-@click.option(
-    "--max-iterations",
-    "-n",
-    "max_sessions",
-    metavar="N",
-    callback=read_by(max_iterations),
-    help="Maximum number of sessions. [default: no limit]",
-)
-@click.option(
-    "--max-retries",
-    metavar="N",
-    callback=read_by(max_retries),
-    help="Maximum number of failed sessions in a row.",
-)
-@click.option("--model", "-m", metavar="M", help=MODEL_HELP)
+@session_options("sessions")
 @click.option("--plan-model", "-P", metavar="M", help="The model of planning sessions.")
 @click.option(
     THINKING,

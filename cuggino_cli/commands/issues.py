@@ -51,15 +51,9 @@ def list_issues() -> int:
 @click.argument("name", shell_complete=issue_names)
 def show(name: str) -> int:
     """Print an issue."""
-    from cuggino.errors import StorageError
-    from cuggino_cli.screen.text import inert
+    from cuggino_cli.options.naming import show_file
 
-    path = _find(name, _workspace()).path
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise StorageError("show issue", f"{path} cannot be read: {error.strerror}") from error
-    click.echo(inert(text), nl=not text.endswith("\n"))
+    show_file(_find(name, _workspace()).path, what="issue")
     return 0
 
 

@@ -14,14 +14,13 @@ from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import PlanBuildView, lopen_error_code
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
-from cuggino_cli.options.deliver import COMPAT, max_iterations, max_retries, read_by
+from cuggino_cli.options.deliver import COMPAT, session_options
 from cuggino_cli.options.plan_build import load_settings
 from cuggino_cli.options.questions import say, typed
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
-    MODEL_HELP,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,
@@ -104,21 +103,7 @@ class LoopGroup(Sectioned, click.Group):
 )
 @click.option("--allow-main", is_flag=True, help="Run on a protected branch, such as main.")
 @click.option("--fresh", is_flag=True, help="Remove an existing lopen.loop.done.")
-@click.option(
-    "--max-iterations",
-    "-n",
-    "max_sessions",
-    metavar="N",
-    callback=read_by(max_iterations),
-    help="Maximum number of iterations. [default: no limit]",
-)
-@click.option(
-    "--max-retries",
-    metavar="N",
-    callback=read_by(max_retries),
-    help="Maximum number of failed sessions in a row.",
-)
-@click.option("--model", "-m", metavar="M", help=MODEL_HELP)
+@session_options("iterations")
 @policy_options_but_retries
 @resume_option
 @click.option("--agent", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
@@ -149,7 +134,8 @@ def command(
     from cuggino.config import chosen_agent, chosen_options
     from cuggino_cli.screen.plan_build_screen import LoopView
 
-    _check({"auto": auto, **given}, is_resumed=resume is not None)
+    if resume is not None:
+        refuse_of_the_run({"auto": auto, **given}, _OF_THE_RUN)
     folder = Path.cwd()
     settings = load_settings(folder, config_path)
     config = load_config(folder)
@@ -188,12 +174,6 @@ def command(
         )
     settled = runtime.plan_build_options(**options)
     return follow(lambda stop: runtime.plan_build(settled, interrupt=stop), view)
-
-
-def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
-    """Refuse options that exclude each other."""
-    if is_resumed:
-        refuse_of_the_run(given, _OF_THE_RUN)
 
 
 def _beginning(

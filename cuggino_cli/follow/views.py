@@ -46,13 +46,11 @@ class CodingView:
         return RunSummary()
 
     def operator(self, terminal: Terminal) -> Operator:
-        """Return the operator that prints each event."""
         from cuggino_cli.screen.render import with_cli_output
 
         return with_cli_output(terminal, verbosity=self.output.verbosity, bell=self._bell)
 
     def add(self, event: Event) -> None:
-        """Count the event."""
         self._summary = self._summary.add(event)
 
     def conclude(self, terminal: Terminal, ending: Ending) -> None:
@@ -70,7 +68,6 @@ class CodingView:
             terminal.print(lines)
 
     def exit_code(self, ending: Ending) -> int:
-        """Return the exit code of the result."""
         return exit_code_of(ending)
 
 
@@ -116,11 +113,9 @@ class DeliverView(_ResumableView):
 
     @property
     def quietly(self) -> bool:
-        """Return whether nothing is drawn below the lines."""
         return self.output.quiet or self.debug
 
     def operator(self, terminal: Terminal) -> Operator:
-        """Return the operator that prints each event."""
         from cuggino_cli.screen.deliver_screen import with_deliver_output
 
         return with_deliver_output(terminal, self.wording)
@@ -147,11 +142,9 @@ class PlanBuildView(_ResumableView):
 
     @property
     def quietly(self) -> bool:
-        """Return whether nothing is drawn below the lines."""
         return self.output.quiet
 
     def operator(self, terminal: Terminal) -> Operator:
-        """Return the operator that prints each event."""
         from cuggino_cli.screen.plan_build_screen import with_loop_output
 
         return with_loop_output(terminal, self.view)

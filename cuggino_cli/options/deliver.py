@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuggino_cli.help.manual import Sectioned
+from cuggino_cli.options.supervision import MODEL_HELP, Command, with_options
 
 COMPAT = "--compat-exit-codes"
 THINKING = "--thinking"
@@ -87,6 +88,28 @@ def read_by(read: Callable[[str], object]) -> Callback:
             raise click.UsageError(str(error), ctx) from error
 
     return callback
+
+
+def session_options(unit: str) -> Callable[[Command], Command]:
+    """Add `--max-iterations`, which counts this unit, `--max-retries` and `--model`."""
+    options = (
+        click.option(
+            "--max-iterations",
+            "-n",
+            "max_sessions",
+            metavar="N",
+            callback=read_by(max_iterations),
+            help=f"Maximum number of {unit}. [default: no limit]",
+        ),
+        click.option(
+            "--max-retries",
+            metavar="N",
+            callback=read_by(max_retries),
+            help="Maximum number of failed sessions in a row.",
+        ),
+        click.option("--model", "-m", metavar="M", help=MODEL_HELP),
+    )
+    return lambda command: with_options(command, *options)
 
 
 def guarded(config: Config) -> Config:

@@ -37,3 +37,19 @@ def find(
     shown = ", ".join(one_line(name) for name in found[:_SHOWN])
     more = ", ..." if len(found) > _SHOWN else ""
     raise click.UsageError(f"{one_line(wanted)!r} may be any of {shown}{more}.")
+
+
+def show_file(path: Path, *, what: str) -> None:
+    """Print the text of a file, without control characters.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    from cuggino.errors import StorageError
+    from cuggino_cli.screen.text import inert
+
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError(f"show {what}", f"{path} cannot be read: {error.strerror}") from error
+    click.echo(inert(text), nl=not text.endswith("\n"))

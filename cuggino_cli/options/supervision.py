@@ -91,15 +91,16 @@ def policy_options(command: Command) -> Command:
     And `--no-sandbox`. Each is None unless given, so that the configuration applies
     (`with_policies`).
     """
-    return _with(command, *_BUDGET, _RETRIES, _SANDBOX)
+    return with_options(command, *_BUDGET, _RETRIES, _SANDBOX)
 
 
 def policy_options_but_retries(command: Command) -> Command:
     """Add the same options without `--max-retries`, for a loop that has its own."""
-    return _with(command, *_BUDGET, _SANDBOX)
+    return with_options(command, *_BUDGET, _SANDBOX)
 
 
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Add the options to the command, in this order."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -126,7 +126,6 @@ class Panel:
     resets_at: datetime | None = None
 
     def add(self, event: Event, now: datetime) -> Panel:
-        """Return the panel after the event."""
         match event:
             case DeliverablesListed():
                 return replace(self, listed=event)
@@ -151,7 +150,6 @@ class Panel:
                 return self
 
     def lines(self, now: datetime, *, height: int) -> list[list[Fragment]]:
-        """Return the lines for a terminal of this height."""
         if self.until is not None:
             last = waiting_line((self.until - now).total_seconds(), self.resets_at)
         else:

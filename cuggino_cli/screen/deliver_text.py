@@ -49,7 +49,6 @@ class Line(NamedTuple):
 
     @property
     def fragments(self) -> list[Fragment]:
-        """Return the line as fragments; a debug line is marked."""
         text = f"[debug] {self.text}" if self.level == "debug" else self.text
         return [Fragment(self.level if text else "plain", text)]
 

@@ -80,7 +80,6 @@ class Line(NamedTuple):
 
     @property
     def fragments(self) -> list[Fragment]:
-        """Return the text as fragments."""
         return [Fragment(self.label, self.text)]
 
 

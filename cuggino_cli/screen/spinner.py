@@ -101,7 +101,6 @@ class Spinner:
         self._ticker.stop()
 
     def restart_time(self) -> None:
-        """Restart the displayed time."""
         self._since = self._scheduler.now
         self._until = None
 

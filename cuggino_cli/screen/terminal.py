@@ -107,11 +107,9 @@ class Terminal:
         return self._interactive
 
     def columns(self) -> int:
-        """Return the current width."""
         return self._columns()
 
     def height(self) -> int:
-        """Return the current height."""
         return self._height()
 
     def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
@@ -139,7 +137,6 @@ class Terminal:
             self._is_unfinished = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """End an unfinished line."""
         if self._is_unfinished:
             self._is_unfinished = False
             self._write(self._stream, "\n")

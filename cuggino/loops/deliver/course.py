@@ -75,7 +75,6 @@ class Course:
         return choose_instruction(RUN, is_planned=is_planned)
 
     def ended(self, session: DeliverSessionEnded) -> None:
-        """Count the end of a session."""
         failed = is_failure(session.outcome)
         self.errors = self.errors + 1 if failed else 0
         self.error = (session.message or "Unknown error") if failed else ""

@@ -254,7 +254,6 @@ class _Account(abc.ObserverBase[Any]):
         return next((level for level in levels if level.spent >= level.limit), None)
 
     def _warn(self, kind: BudgetKind | None = None) -> None:
-        """Emit a warning for each budget near its limit; `kind` is near by its timer."""
         for level in self._ledger._levels(self._budget, self._lane.now):
             near = level.kind == kind or level.spent >= self._warn_at * level.limit
             if near and level.kind not in self._ledger._warned:
