@@ -9,6 +9,7 @@ import threading
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -63,26 +64,25 @@ class GuardianClient:
         """Stop the guardian and wait for it."""
         with self._lock:
             process, self._process = self._process, None
-            if process is None or process.stdin is None:
+            if process is None:
                 return
             if not self._groups:
                 with suppress(OSError):
-                    process.stdin.write(b"quit\n")
-            process.stdin.close()
+                    _pipe(process).write(b"quit\n")
+            _pipe(process).close()
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1.0)
 
     def _report(self, line: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
+        if self._process is not None:
             with suppress(OSError):  # it was killed; `_ensure` starts another one
-                self._process.stdin.write(line.encode())
+                _pipe(self._process).write(line.encode())
 
     def _ensure(self) -> None:
         if self._process is not None:
             if self._process.poll() is None:
                 return
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            _pipe(self._process).close()
             self._process = None
         if not sys.executable:  # an embedded interpreter
             return
@@ -106,12 +106,16 @@ class GuardianClient:
     def _forked(self) -> None:
         """Forget the guardian in a forked copy of this process: it belongs to the original."""
         if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            _pipe(self._process).close()
             self._process.returncode = 0  # not our child: nothing to wait for
         hooked = self._hooked
         self._reset()
         self._hooked = hooked
+
+
+def _pipe(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert process.stdin is not None
+    return process.stdin
 
 
 GUARDIAN = GuardianClient()

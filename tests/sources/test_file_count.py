@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import reactivex as rx
 from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
+from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.subject import Subject
 
 from cuggino.sources import PollingStarted, watch_file_count
@@ -269,3 +271,19 @@ def test_take_one_releases_the_watch() -> None:
     stream = watch_file_count(FOLDER, changes=lambda _: source, count=Counts(t, 5))
     t.check(stream.pipe(ops.take(1)), "(5|)")
     assert source.subscriptions == [(0, 0)]
+
+
+def test_a_scheduler_of_an_event_loop() -> None:
+    """The first number comes on the loop, which is not blocked for it."""
+
+    async def first() -> int:
+        loop = asyncio.get_running_loop()
+        counted = loop.create_future()
+        held = watch_file_count(FOLDER, changes=lambda _: rx.never(), count=lambda _: 3).subscribe(
+            counted.set_result, scheduler=AsyncIOScheduler(loop)
+        )
+        number: int = await asyncio.wait_for(counted, 10)
+        held.dispose()
+        return number
+
+    assert 3 == asyncio.run(first())

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 from reactivex.scheduler import EventLoopScheduler
 from reactivex.testing import TestScheduler
+from watchdog.events import (
+    DirModifiedEvent,
+    FileClosedNoWriteEvent,
+    FileModifiedEvent,
+    FileOpenedEvent,
+)
 
 from cuggino.sources import folder_changes
+from cuggino.sources.folder_watches import FolderWatches
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, eventually, wait_for
 
@@ -267,3 +274,31 @@ def test_a_failing_subscriber_gets_its_own_error(tmp_path: Path) -> None:
         (tmp_path / "a").write_text("1")
         recorder.wait()
     assert recorder.error is problem
+
+
+def test_a_closed_scheduler_ends_the_notifications(tmp_path: Path) -> None:
+    """A change after the scheduler was closed is dropped, and fails no watching thread."""
+    lane = EventLoopScheduler()
+    with no_leaks():
+        recorder = Recorder(folder_changes(tmp_path), scheduler=lane)
+        (tmp_path / "a").write_text("1")
+        recorder.wait_first()
+        lane.dispose()
+        seen = len(recorder.items)
+        (tmp_path / "b").write_text("1")
+        assert not eventually(lambda: len(recorder.items) > seen, limit=0.1)
+        recorder.subscription.dispose()
+    assert recorder.error is None
+
+
+def test_events_that_are_no_change(tmp_path: Path) -> None:
+    """Events that watchdog sends unasked, such as of reading, are dropped."""
+    seen: list[bool] = []
+    watches = FolderWatches(tmp_path, seen.append)
+    file = str(tmp_path / "a")
+    for event in (FileOpenedEvent(file), FileClosedNoWriteEvent(file), DirModifiedEvent(file)):
+        watches.dispatch(event)
+    assert [] == seen
+    watches.dispatch(FileModifiedEvent(file))
+    assert [False] == seen
+    watches.stop()

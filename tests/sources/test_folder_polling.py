@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +16,9 @@ import pytest
 from watchdog import observers
 from watchdog.observers.api import BaseObserver, EventEmitter
 
-from cuggino.sources import PollingStarted, folder_changes, watch_file_count
+from cuggino.sources import PollingStarted, folder_changes, folder_watches, watch_file_count
 from cuggino.sources.folder import REMOTE
-from cuggino.testing import no_leaks
+from cuggino.testing import VirtualClock, no_leaks
 from tests.sources.subscribers import Recorder, eventually
 
 FORBIDDEN = "cuggino.sources.folder_watches._is_forbidden"
@@ -105,6 +106,65 @@ def test_a_watch_that_cannot_be_set(
         assert isinstance(recorder.wait_first(), PollingStarted)
         assert sees(recorder, lambda: (tmp_path / "a").write_text("1"))
         recorder.subscription.dispose()
+
+
+def test_a_watch_that_fails_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other error of the subscription is the stream's, and nothing is left of the watch."""
+
+    def no_threads_left(_observer: BaseObserver) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(BaseObserver, "start", no_threads_left)
+    with no_leaks():
+        recorder = Recorder(folder_changes(tmp_path)).wait()
+    assert "can't start new thread" == str(recorder.error)
+    assert [] == recorder.items
+
+
+def test_a_folder_that_keeps_changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that never matches the folders as they are is given up for polling."""
+    seen = count()
+
+    def another(_folder: Path) -> folder_watches._Scope:
+        return folder_watches._Scope(str(next(seen)), (), frozenset())
+
+    monkeypatch.setattr(folder_watches, "_scope", another)
+    with no_leaks():
+        recorder = Recorder(folder_changes(tmp_path, poll_every=0.02))
+        notice = recorder.wait_first()
+        recorder.subscription.dispose()
+    assert PollingStarted(tmp_path, "the folder keeps being created and removed") == notice
+    assert 2 * folder_watches.ATTEMPTS + 1 == next(seen)
+
+
+def test_unknown_mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the file systems cannot be listed, the folder is watched, not polled."""
+
+    def hidden(*, all: bool) -> Any:
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil, "disk_partitions", hidden)
+    with no_leaks():
+        recorder = Recorder(folder_changes(tmp_path))
+        (tmp_path / "a").write_text("1")
+        assert tmp_path == recorder.wait_first()
+        recorder.subscription.dispose()
+
+
+@pytest.mark.usefixtures("polling")
+def test_a_subscriber_that_exits(tmp_path: Path) -> None:
+    """`sys.exit` in `on_next` ends the watch and passes through the scheduler."""
+    clock = VirtualClock()
+
+    def leave(_item: object) -> None:
+        raise SystemExit(3)
+
+    with no_leaks():
+        errors: list[Exception] = []
+        folder_changes(tmp_path).subscribe(leave, errors.append, scheduler=clock)
+        with pytest.raises(SystemExit):
+            clock.advance_to(clock.at(1))
+    assert [] == errors
 
 
 def test_a_watch_that_cannot_be_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,3 +148,14 @@ def test_in_doubt_it_stays(
     monkeypatch.setattr(psutil, "process_iter", lambda: iter([stranger]))
     assert removed == (remove_stale_locks([lock], repo.root, since=LONG_AGO) == [lock])
     assert removed == (not lock.exists())
+
+
+def test_words_that_are_no_path(
+    repo: GitProject, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An argument that no path can be does not hold the lock."""
+    told = Stranger("git", psutil.AccessDenied)
+    monkeypatch.setattr(told, "cwd", lambda: "/", raising=False)
+    monkeypatch.setattr(told, "cmdline", lambda: ["git", "--file=/a\0b"], raising=False)
+    monkeypatch.setattr(psutil, "process_iter", lambda: iter([told]))
+    assert [lock] == remove_stale_locks([lock], repo.root, since=LONG_AGO)

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
-from cuggino.sources import process_lines
+from cuggino.sources import guardian, guardian_client, process_lines, process_tree
 from cuggino.sources.guardian_client import GuardianClient
 from tests.sources.subscribers import Recorder, alive, eventually
 
@@ -203,3 +205,104 @@ def test_a_guardian_goes_home_when_nothing_is_left() -> None:
     assert guardian is not None
     client.close()
     assert guardian.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("chunks", "groups"),
+    [
+        ([], set()),
+        ([b"+ 5\n+ 7\n- 5\n"], {7}),
+        ([b"+ 1", b"2\n+ 3\n- ", b"3\n- 4\n"], {12}),
+        ([b"+ 5\nquit\n"], None),
+    ],
+    ids=["none", "added and removed", "in pieces", "quit"],
+)
+def test_the_remaining_groups(
+    monkeypatch: pytest.MonkeyPatch, chunks: list[bytes], groups: set[int] | None
+) -> None:
+    """The end of the input leaves the groups that were not removed; `quit` leaves nothing to do.
+
+    Only groups that remain are terminated, by their id or the cookie.
+    """
+    input_of_it = iter(chunks)
+    ended: list[Any] = []
+
+    class Tree:
+        def __init__(self, groups: set[int], cookie: str) -> None:
+            self.what = (groups, cookie)
+
+        def end(self, ladder: process_tree.Ladder) -> None:
+            ended.append((*self.what, [sign for sign, _ in ladder]))
+
+    ignored: list[int] = []
+    monkeypatch.setattr(
+        guardian, "os", SimpleNamespace(read=lambda _fd, _size: next(input_of_it, b""))
+    )
+    monkeypatch.setattr(process_tree, "ProcessTree", Tree)
+    monkeypatch.setattr(signal, "signal", lambda sign, _how: ignored.append(sign))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    guardian.main("1-a.", ["/packages"])
+    terminated = (groups, "1-a.", [signal.SIGINT, signal.SIGTERM])
+    assert ([] if groups is None else [terminated]) == ended
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} == set(ignored)
+
+
+class _Guardian:
+    """A guardian process that only keeps what it is told."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.returncode: int | None = None
+        self.told: list[bytes] = []
+        self.stdin = SimpleNamespace(write=self.told.append, close=lambda: self.told.append(b"."))
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float) -> None:
+        self.returncode = 0
+
+
+@pytest.fixture
+def guardians(monkeypatch: pytest.MonkeyPatch) -> list[_Guardian]:
+    """The guardians that are started."""
+    started: list[_Guardian] = []
+
+    def start(*_: object, **__: object) -> _Guardian:
+        started.append(_Guardian())
+        return started[-1]
+
+    monkeypatch.setattr(
+        guardian_client,
+        "subprocess",
+        SimpleNamespace(Popen=start, PIPE=-1, DEVNULL=-3, TimeoutExpired=subprocess.TimeoutExpired),
+    )
+    return started
+
+
+def test_a_new_guardian_is_told_the_living_groups(guardians: list[_Guardian]) -> None:
+    """Each cookie makes sure that there is a guardian; `quit` is for one without groups."""
+    client = GuardianClient()
+    client.cookie()
+    client.add(5)
+    client.add(7)
+    client.remove(5)
+    client.cookie()
+    guardians[0].returncode = -9
+    client.cookie()
+    client.close()
+    client.close()
+    first, second = guardians
+    assert [b"+ 5\n", b"+ 7\n", b"- 5\n", b"."] == first.told
+    assert [b"+ 7\n", b"."] == second.told
+
+
+def test_without_an_interpreter_there_is_no_guardian(
+    guardians: list[_Guardian], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An embedded interpreter gets its cookies and guards nothing."""
+    monkeypatch.setattr(sys, "executable", "")
+    client = GuardianClient()
+    assert client.cookie() != client.cookie()
+    client.add(5)
+    client.close()
+    assert [] == guardians

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.sources import process_lines
+from cuggino.testing import VirtualClock, no_leaks
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
 
 
@@ -254,6 +257,87 @@ def test_an_exception_of_the_subscriber_ends_the_tree_and_comes_back() -> None:
     assert recorder.error is mistake
     assert not alive(int(recorder.items[0]))
     assert set() == children()
+
+
+def test_an_exit_in_the_subscriber_ends_the_tree_and_passes() -> None:
+    """`sys.exit` in `on_next` passes through the scheduler after every process is gone."""
+    clock = VirtualClock()
+
+    def leave(_: bytes) -> None:
+        raise SystemExit(3)
+
+    stream = process_lines(["sh", "-c", "echo $$; sleep 600"])
+    recorder = Recorder(stream, on_next=leave, scheduler=clock)
+    with pytest.raises(SystemExit):
+        clock.advance_to(clock.at(1))
+    assert not alive(int(recorder.items[0]))
+    assert (None, False) == (recorder.error, recorder.completed)
+
+
+def test_disposal_before_the_end_is_delivered() -> None:
+    """The end of a process that the scheduler still has to deliver is dropped."""
+    clock = VirtualClock()
+    recorder = Recorder(process_lines(["true"]), scheduler=clock)
+    assert eventually(lambda: clock.pending > 0)
+    recorder.subscription.dispose()
+    clock.advance_to(clock.at(1))
+    assert (None, False) == (recorder.error, recorder.completed)
+
+
+@pytest.mark.parametrize(
+    "place", ["ProcessReader.run", "LineSplitter.feed", "Child.end"], ids=["run", "read", "end"]
+)
+def test_a_defect_is_the_streams_error(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """An unexpected exception of the reader's thread is reported, and no process is left."""
+    defect = ZeroDivisionError("defect")
+
+    def fail(*_: object) -> None:
+        raise defect
+
+    monkeypatch.setattr(f"cuggino.sources.process_reader.{place}", fail)
+    script = "echo x; sleep 600" if place == "LineSplitter.feed" else "exit 0"
+    with no_leaks():
+        recorder = Recorder(process_lines(["sh", "-c", script])).wait()
+    assert recorder.error is defect
+    assert set() == children()
+
+
+def test_a_thread_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the stream's, and no pipe is left open."""
+    start = threading.Thread.start
+
+    def no_threads_left(thread: threading.Thread) -> None:
+        if thread.name == "cuggino-true":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", no_threads_left)
+    with no_leaks():
+        recorder = Recorder(process_lines(["true"])).wait()
+    assert "can't start new thread" == str(recorder.error)
+
+
+def test_input_that_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without room for the input the process is not started."""
+
+    class Full(io.BytesIO):
+        def write(self, _data: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    kept = Full()
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: kept)
+    error = Recorder(process_lines(["cat"], stdin="text")).wait().error
+    assert isinstance(error, SpawnFailed)
+    assert "No space left on device" in str(error)
+    assert kept.closed
+
+
+def test_a_process_that_other_code_has_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a pidfd, a process that is not there any more has ended."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec >&- 2>&-; sleep 0.05"]))
+    os.waitpid(int(recorder.wait_first()), 0)
+    assert recorder.wait().completed
 
 
 def test_without_a_pidfd_the_exit_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,12 @@ from reactivex import operators as ops
 from reactivex.scheduler import EventLoopScheduler
 
 from cuggino.sources import process_lines
+from cuggino.sources.process_tree import (
+    COOKIE,
+    ProcessTree,
+    _environment,
+    _psutil_environment,
+)
 from tests.sources.subscribers import Recorder, alive, children, eventually, python, wait_for
 
 TREE = """
@@ -263,3 +271,34 @@ def test_a_stopped_process_is_ended_too() -> None:
     psutil.Process(pid).send_signal(signal.SIGSTOP)
     recorder.subscription.dispose()
     assert not psutil.pid_exists(pid)
+
+
+def test_a_process_of_another_user_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that may not be signalled is not waited for."""
+    cookie = f"{os.getpid()}-untouchable."
+
+    def denied(_process: psutil.Process, _sign: int) -> None:
+        raise psutil.AccessDenied
+
+    command = python("print(flush=True); input()")
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, COOKIE: cookie},
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        tree = ProcessTree([], cookie)
+        assert [process.pid] == [member.pid for member in tree.members()]
+        pauses: list[float] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(psutil.Process, "send_signal", denied)
+            tree.end([(signal.SIGTERM, 0)], pauses.append)
+        assert ([], set()) == (pauses, tree.members())
+        assert process.poll() is None
+        for environment in (_psutil_environment, _environment):
+            assert f"\0{COOKIE}={cookie}".encode() in environment(process.pid)
+        process.communicate(b"\n")
+    assert b"" == _psutil_environment(process.pid)
