@@ -95,12 +95,10 @@ class Runtime:
         worker = chosen if record is None else record_to(folder / record, chosen)
         workspace, timeout = Workspace(folder), config.commit_timeout
         apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
-        specs = Path(config.specs_path)
         services = Services(
             agent=worker,
             workspace=workspace,
-            repository=GitRepository(folder, exclude=(specs, *apart), timeout=timeout),
-            whole_repository=GitRepository(folder, exclude=apart, timeout=timeout),
+            repository=GitRepository(folder, exclude=apart, timeout=timeout),
             prompts=Prompts(workspace.prompts),
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
@@ -115,8 +113,6 @@ class Runtime:
         Raises:
             TypeError: no service has that name.
         """
-        if "repository" in services:
-            services.setdefault("whole_repository", None)
         agent = services.get("agent", self.agent)
         return dataclasses.replace(
             self, agent=agent, services=dataclasses.replace(self.services, **services)

@@ -73,8 +73,9 @@ def commit(
     project: GitProject, message: str = "work", *, cwd: Path | None = None, timeout: float = 60
 ) -> CommitPerformed | CommitFailed | None:
     """Run the commit stage and return its result."""
-    repository = GitRepository(cwd or project.root, exclude=EXCLUDED, timeout=timeout)
-    return run(commit_stage(repository, message, iteration=2))
+    specs, *rest = EXCLUDED
+    repository = GitRepository(cwd or project.root, exclude=tuple(rest), timeout=timeout)
+    return run(commit_stage(repository, message, iteration=2, exclude=(specs,)))
 
 
 def failure(project: GitProject, *, cwd: Path | None = None, timeout: float = 60) -> str:

@@ -9,8 +9,8 @@ import pytest
 from cuggino.config import Config
 from cuggino.events import dump_event, parse_event
 from cuggino_cli.main import main
-from cuggino_cli.options.config_keys import GROUPS
 from tests.documents import DOCUMENTS, ROOT
+from tests.documents.config import GROUPS, users
 from tests.documents.picture import PICTURE, lines_to_compare, picture, words
 from tests.documents.recording import Line, Span, lines_of, record_demo
 from tests.screen.samples import all_event_types
@@ -43,8 +43,9 @@ def test_every_key() -> None:
     """The groups have each key of the configuration once, with existing commands."""
     keys = [key for group in GROUPS.values() for key in group]
     assert sorted(Config.model_fields) == sorted(keys)
-    followers = {who for group in GROUPS.values() for names in group.values() for who in names}
-    assert followers == {"run", "watch", "deliver", "loop", "plan"}
+    assert {"run", "watch", "deliver", "loop", "plan"} == {
+        who for key in keys for who in users(key)
+    }
 
 
 @pytest.mark.parametrize(("command", "loop"), [("deliver", "deliver"), ("loop", "plan_build")])
@@ -52,7 +53,7 @@ def test_loop_reads_only_its_own_keys(command: str, loop: str) -> None:
     """The source of a loop reads no key that the table assigns to other commands only."""
     files = [path for path in (ROOT / "cuggino/loops").rglob("*.py") if loop in str(path)]
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    followed = {key for group in GROUPS.values() for key, who in group.items() if command in who}
+    followed = {key for key in Config.model_fields if command in users(key)}
     read = set(re.findall(r"\boptions\.(\w+)", text)) & Config.model_fields.keys()
     assert read
     assert read - {"specs_path"} <= followed

@@ -47,8 +47,8 @@ class Repository(Protocol):
     def head(self) -> Observable[str | None]:
         """Emit the hash of the current commit, or None."""
 
-    def commit(self, message: str) -> Observable[Commit]:
-        """Commit all changes; emits the commit, or nothing without changes."""
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
+        """Commit all changes outside the paths in `exclude`; emits the commit, if there are any."""
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
         """Push the current commit to the branch of the remote, never forced.
@@ -75,12 +75,7 @@ class GitRepository:
     def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
         self._cwd = cwd
         self._timeout = timeout
-        relative = (Path(os.path.relpath(cwd / path, cwd)) for path in exclude)
-        # git rejects paths outside the folder, which are not committed anyway.
-        self._paths = [
-            ".",
-            *(f":(exclude,literal){path}" for path in relative if path.parts[:1] != ("..",)),
-        ]
+        self._exclude = exclude
 
     def head(self) -> Observable[str | None]:
         return self._text("rev-parse", "--verify", "--quiet", "HEAD").pipe(
@@ -92,8 +87,9 @@ class GitRepository:
         """Remove the locks of a killed git that no running one can hold."""
         return flow(lambda: self._recover(since))
 
-    def commit(self, message: str) -> Observable[Commit]:
-        return self._bounded("commit", flow(lambda: self._commit(message)))
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
+        paths = self._paths((*self._exclude, *exclude))
+        return self._bounded("commit", flow(lambda: self._commit(message, paths)))
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
         return self._bounded("push", flow(lambda: self._push(remote, branch)))
@@ -115,11 +111,18 @@ class GitRepository:
         removed = yield from ask(act(lambda: remove_stale_locks(locks, top, since=since)))
         yield from emit([str(path) for path in removed or []])
 
-    def _commit(self, message: str) -> Flow[None]:
+    def _paths(self, exclude: tuple[Path, ...]) -> tuple[str, ...]:
+        """Return the folder without the excluded paths, as arguments of git."""
+        relative = (Path(os.path.relpath(self._cwd / path, self._cwd)) for path in exclude)
+        # git rejects paths outside the folder, which are not committed anyway.
+        inside = (path for path in relative if path.parts[:1] != ("..",))
+        return (".", *(f":(exclude,literal){path}" for path in inside))
+
+    def _commit(self, message: str, paths: tuple[str, ...]) -> Flow[None]:
         # Changed paths are added one by one: `git add` fails on an excluded path that is ignored,
         # as `.cuggino` often is, and on a removed one that is already staged.
         command: tuple[str, ...]
-        status = yield from ask(self._text(*_STATUS, "--", *self._paths))
+        status = yield from ask(self._text(*_STATUS, "--", *paths))
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
         prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
         entries = _entries(status, prefix)
@@ -137,7 +140,7 @@ class GitRepository:
             status = yield from ask(self._text("--literal-pathspecs", *_STATUS, "--", *modules))
             left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
         diff = ("diff", "--cached", "--name-only", "--no-relative", "-z")
-        ours = yield from ask(self._text(*diff, "--", *self._paths))
+        ours = yield from ask(self._text(*diff, "--", *paths))
         if not ours:
             if left:
                 raise ProcessError("git", _left(left))
@@ -147,7 +150,7 @@ class GitRepository:
         command = ("commit", "--cleanup=whitespace", "-F", "-")
         if ours != (yield from ask(self._text(*diff))):
             # An excluded path is staged; `--only` leaves it staged.
-            command = (*command, "--only", "--", *self._paths)
+            command = (*command, "--only", "--", *paths)
         stdin = text.encode("utf-8", "replace")
         yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
         short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
@@ -202,9 +205,16 @@ class GitRepository:
 
 
 def commit_stage(
-    repository: Repository, message: str, *, iteration: int, base: str | None = None
+    repository: Repository,
+    message: str,
+    *,
+    iteration: int,
+    base: str | None = None,
+    exclude: tuple[Path, ...] = (),
 ) -> Observable[CommitPerformed | CommitFailed]:
-    """Commit the work of a task; emits `CommitPerformed`, `CommitFailed`, or nothing.
+    """Commit the work of a task outside `exclude`.
+
+    Emits `CommitPerformed`, `CommitFailed`, or nothing.
 
     Without changes there is no event. A failure is an event and never an error: the loop
     continues. Changes within a submodule cannot be committed here: they give a `CommitFailed`
@@ -216,7 +226,7 @@ def commit_stage(
 
     def run() -> Flow[None]:
         try:
-            commit = yield from ask(repository.commit(message))
+            commit = yield from ask(repository.commit(message, exclude=exclude))
             if commit is None and base is not None:
                 head = yield from ask(repository.head())
                 if head is not None and head != base:

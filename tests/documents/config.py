@@ -3,18 +3,60 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cuggino.config import Config, FallbackAgent, RoleAgent
+from cuggino.config import (
+    Config,
+    FallbackAgent,
+    GuardSettings,
+    JournalSettings,
+    LoopSettings,
+    ReviewSettings,
+    RoleAgent,
+    SupervisionSettings,
+    WatchSettings,
+)
 from cuggino.config.plan_build import KEYS, PlanBuildConfig
+from cuggino.loops import (
+    DeliverRunOptions,
+    LoopRunOptions,
+    PlanBuildOptions,
+    WatchRunOptions,
+)
 from cuggino_cli.help.schemas import field_docs, one_line
-from cuggino_cli.options.config_keys import GROUPS
 from tests.documents.markdown import table
-from tests.documents.models import default_text, type_name
+from tests.documents.models import default_text, own_fields, type_name
+
+_LOOPS: Mapping[str, type[BaseModel]] = {
+    "run": LoopRunOptions,
+    "watch": WatchRunOptions,
+    "deliver": DeliverRunOptions,
+    "loop": PlanBuildOptions,
+}
+_GUARD = own_fields(GuardSettings)
+_AGENTS = ("agent", "agent_path", "model", "agents", "fallback")
+_PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox", "sandbox_domains"}
+"""What `cuggino plan` uses."""
+_USERS = {
+    "specs_path": ("run", "watch", "plan"),
+    "commit_timeout": ("run", "watch", "loop"),
+    "notify": ("watch",),
+}
+"""The commands that use a key, where the options of the loops do not say so."""
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "The work": ("specs_path", *own_fields(LoopSettings), "command_timeout", "commit_timeout"),
+    "Agents": _AGENTS,
+    "Limits, waits and retries": own_fields(SupervisionSettings, ReviewSettings),
+    "What agents may do": [key for key in _GUARD if key != "specs_path"],
+    "Journals": own_fields(JournalSettings),
+    "The watch": (*own_fields(WatchSettings), "notify"),
+}
+"""The keys of `.cuggino.json` by topic."""
 
 _INTRO = """\
 # Configuration
@@ -126,6 +168,12 @@ creates a `.cuggino/.gitignore` for the files of runs, if missing.
 """
 
 
+def users(key: str) -> tuple[str, ...]:
+    """Return the commands that use a key."""
+    loops = (loop for loop, options in _LOOPS.items() if key in {*options.model_fields, *_AGENTS})
+    return _USERS.get(key) or (*loops, *(["plan"] if key in _PLAN else []))
+
+
 def config() -> str:
     """Return the page."""
     return "\n".join(_lines()).rstrip("\n") + "\n"
@@ -140,8 +188,8 @@ def _lines() -> Iterator[str]:
         yield from table(
             ("key", "type", "default", "for", "meaning"),
             (
-                (*_row(Config, name), ", ".join(f"`{who}`" for who in followers), _about(name))
-                for name, followers in keys.items()
+                (*_row(Config, name), ", ".join(f"`{who}`" for who in users(name)), _about(name))
+                for name in keys
             ),
         )
     yield _ROLES

@@ -19,6 +19,13 @@ def marker_roles(marker: type[LlmMarkerEvent]) -> list[str]:
     return [str(role) for role, allowed in ROLE_MARKERS.items() if marker in allowed] or ["audit"]
 
 
+def own_fields(*models: type[BaseModel]) -> tuple[str, ...]:
+    """Return the fields that the models themselves declare."""
+    return tuple(
+        name for model in models for name in model.model_fields if name in model.__annotations__
+    )
+
+
 def default_text(field: FieldInfo) -> str:
     """Return the default as JSON, or "" without one."""
     if field.is_required() or field.default is None:

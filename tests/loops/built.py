@@ -344,7 +344,7 @@ class Repository:
     def head(self) -> Observable[str | None]:
         return self.project.head or defer(lambda _: just(str(len(self.project.log))))
 
-    def commit(self, message: str) -> Observable[Commit]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         def make(_scheduler: object) -> Observable[Commit]:
             if self.project.committing is not None:
                 return self.project.committing

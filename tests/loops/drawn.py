@@ -95,13 +95,15 @@ class DrawnRepository:
         self._commits = iter(commits)
         self._pushes = iter(pushes)
         self.messages: list[str] = []
+        self.excluded: list[tuple[Path, ...]] = []
         self.pushed_to: list[tuple[str, str]] = []
 
     def head(self) -> Observable[str | None]:
         return from_iterable(["base"])
 
-    def commit(self, message: str) -> Observable[Commit]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         self.messages.append(message)
+        self.excluded.append(exclude)
         return next(self._commits)
 
     def push(self, remote: str, branch: str) -> Observable[Any]:

@@ -220,7 +220,7 @@ class FolderRepository:
     def head(self) -> Observable[str | None]:
         return self._open.of(defer(lambda _: just(str(len(self.commits)))))
 
-    def commit(self, message: str) -> Observable[Commit]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         def do(_scheduler: object) -> Observable[Commit]:
             commits = self._read()
             if commits and commits[-1]["files"] == self.files:

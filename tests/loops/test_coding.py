@@ -124,7 +124,7 @@ class TestTasks:
 
 class TestCommits:
     def test_each_task_is_committed_before_the_next_starts(self, tmp_path: Path) -> None:
-        """Each task is committed, and the commit reported, before the next agent starts."""
+        """Each task is committed without the specifications before the next agent starts."""
         t = marbles(k=Commit(hash="abc", message="one"))
         commit = t.cold("--k|")
         second = t.cold("-d|")
@@ -136,6 +136,7 @@ class TestCommits:
             commits=[commit, empty()],
         )
         t.check(loop.run(commit=True), "(IP)(CM)G--(KM)-(DV)(YL|)")
+        assert [(Path(".specs"),)] * 2 == loop.repository.excluded
         t.check_subscriptions(commit, "--^--!")
         t.check_subscriptions(second, "-----^-!")
         assert ["one", "all"] == loop.repository.messages

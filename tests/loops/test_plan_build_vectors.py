@@ -49,7 +49,7 @@ class NoRepository:
     def head(self) -> Observable[str | None]:
         return just(None)
 
-    def commit(self, message: str) -> Observable[Any]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Any]:
         raise AssertionError(message)
 
     def push(self, remote: str, branch: str) -> Observable[Any]:

@@ -34,7 +34,7 @@ class ScriptedRepository:
         self.heads_asked += 1
         return of(self._head)
 
-    def commit(self, message: str) -> Observable[Commit]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         match next(self._results):
             case "nothing":
                 return empty()

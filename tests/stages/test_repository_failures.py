@@ -132,7 +132,7 @@ def test_other_errors_stay_errors(project: GitProject) -> None:
         def head(self) -> None:
             raise NotImplementedError
 
-        def commit(self, message: str) -> None:
+        def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> None:
             raise ZeroDivisionError(message)
 
     with pytest.raises(ZeroDivisionError):

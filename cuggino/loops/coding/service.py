@@ -191,9 +191,9 @@ class CodingRun:
         repository = self._services.repository
         # Known before: a commit that was made just before a crash is then not missed.
         base = yield from ask(repository.head(), name="head")
-        commit = yield from forward(
-            commit_stage(repository, message, iteration=n, base=base), name="commit"
-        )
+        specs = (Path(self._options.specs_path),)
+        stage = commit_stage(repository, message, iteration=n, base=base, exclude=specs)
+        commit = yield from forward(stage, name="commit")
         target = self._options.push
         if target and isinstance(commit, CommitPerformed):
             push = push_stage(repository, target, commit.commit_hash, iteration=n)

@@ -38,7 +38,7 @@ class NoRepository:
         """Emit None."""
         return just(None)
 
-    def commit(self, message: str) -> Observable[Commit]:
+    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         """Commit nothing."""
         return empty()
 
@@ -57,9 +57,6 @@ class Services:
     agent: LlmAgent
     workspace: Workspace
     repository: Repository = field(default_factory=NoRepository)
-    """Version control; its commits leave out the specifications."""
-    whole_repository: Repository | None = None
-    """The same with the specifications, for the plan/build loop; absent means `repository`."""
     prompts: Prompts = field(default_factory=Prompts)
     shell: Shell = shell_lines
     gate: QuotaGate = field(default_factory=QuotaGate)

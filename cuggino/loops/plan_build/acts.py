@@ -33,7 +33,7 @@ class PlanBuildActs:
         services = run.services
         self._run = run
         self._options = options
-        self._repository = services.whole_repository or services.repository
+        self._repository = services.repository
         self._store = JobStore(services.workspace.root)
         self._unverified = UnverifiedJobs(services.workspace.unverified_jobs)
         self._warned: set[str] = set()
