@@ -13,6 +13,7 @@ import pytest
 from cuggino import run
 from cuggino.events import CommitFailed, CommitPerformed
 from cuggino.stages import GitRepository, commit_stage
+from tests.limits import LIMIT
 
 
 def isolate_git(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -39,7 +40,7 @@ class GitProject:
 
     def git(self, *args: str, cwd: Path | None = None) -> str:
         ran = subprocess.run(
-            ["git", *args], cwd=cwd or self.root, capture_output=True, check=True, timeout=30
+            ["git", *args], cwd=cwd or self.root, capture_output=True, check=True, timeout=LIMIT
         )
         return ran.stdout.decode("utf-8", "surrogateescape")
 

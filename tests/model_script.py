@@ -114,7 +114,7 @@ class Hang:
     Before the answer, or after this many events of a message.
     """
 
-    seconds: float = 60.0
+    seconds: float = 600.0
     message: Message | None = None
     after_events: int = 0
 

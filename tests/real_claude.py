@@ -204,7 +204,7 @@ class Claude(RealProgram):
             case "no verdict":
                 fields = {"python": interpreter(now, "echo {}; exit 0")}
             case _:
-                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": 2}
+                fields = {"python": interpreter(now, HOOK_FAULTS[fault])}
         with changed_guard(**fields):
             yield break_now
 
@@ -268,8 +268,7 @@ class ClaudeSdk(Claude):
     @override
     @contextmanager
     def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
-        from cuggino.agents.claude_sdk import guard as sdk_guard
-        from cuggino.agents.claude_sdk.guard import SdkGate
+        from cuggino.agents.claude_sdk.guard import JUDGE_SECONDS, SdkGate
 
         answer, hooks = hook.answer, SdkGate.hooks
         broken: list[bool] = []
@@ -280,7 +279,7 @@ class ClaudeSdk(Claude):
             if broken and fault == "nonsense":
                 return {"x": "y"}
             if broken:
-                time.sleep(3)  # the guard itself hangs: the real program waits for it
+                time.sleep(JUDGE_SECONDS + 2)
             return answer(data, *given, **named)
 
         def without(event: str) -> Callable[[SdkGate], Any]:
@@ -296,7 +295,6 @@ class ClaudeSdk(Claude):
                 case "no hook for tools":
                     patch.setattr(SdkGate, "hooks", without("PreToolUse"))
                 case _:
-                    patch.setattr(sdk_guard, "JUDGE_SECONDS", 1.0)
                     patch.setattr(hook, "answer", failing)
             yield lambda: broken.append(True)
 

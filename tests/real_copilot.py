@@ -152,7 +152,7 @@ class Copilot(RealProgram):
 
 def hooks(event: str, answer: Mapping[str, Any]) -> str:
     """Return a file of hooks with one that gives this answer to the event."""
-    entry = {"type": "command", "bash": f"echo '{json.dumps(answer)}'", "timeoutSec": 5}
+    entry = {"type": "command", "bash": f"echo '{json.dumps(answer)}'", "timeoutSec": 60}
     return json.dumps({"version": 1, "hooks": {event: [entry]}})
 
 

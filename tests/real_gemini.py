@@ -59,7 +59,6 @@ class Gemini(RealProgram):
     other_model = "gemini-2.5-pro"
     helped = Tool("complete_task", {"result": {"response": "helped"}})
     limit_lasts = 3600.0
-    patience = 120.0  # each of its hooks is a slow process
     no_login = MappingProxyType({"GEMINI_API_KEY": "", "GOOGLE_GEMINI_BASE_URL": ""})
 
     @override
@@ -144,7 +143,8 @@ class Gemini(RealProgram):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gemini_guard, "_script", made)
-            patch.setattr(gemini_guard, "TIMEOUT_MS", 3000)
+            if fault == "slow":
+                patch.setattr(gemini_guard, "TIMEOUT_MS", 10_000)
             yield lambda: write_file(file, fault)
 
 

@@ -74,7 +74,6 @@ class OpenCode(RealProgram):
     cli = "opencode_cli"
     server = OpenAiServer
     cut_after = 3
-    patience = 100.0  # it retries for a minute before failing
     other_model = "mock/other-model"
     unknown_session = "ses_0123456789abcdefghijklmnop"
     limit_lasts = 7200.0
@@ -163,8 +162,6 @@ class OpenCode(RealProgram):
                 patch.setattr(source, lambda _orders: "throw 1")
             else:
                 patch.setattr("cuggino.agents.opencode.agent.hook_command", judge)
-            if when == "later":
-                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", 1)
             yield now.touch
 
 

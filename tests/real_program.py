@@ -40,6 +40,7 @@ from cuggino.sources import process_lines
 from cuggino.testing import Call, CannotPlay, Delegate, Edit, Read, Run, Write, no_leaks
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
+from tests.limits import LIMIT
 from tests.model_script import (
     ApiError,
     Block,
@@ -191,7 +192,6 @@ class RealProgram(ABC):
     """Seconds until `failure("usage_limit")` resets; None if that is not reported."""
     cut_after: ClassVar[int] = 6
     """Events of a message that are sent before it is cut."""
-    patience: ClassVar[float] = 60.0
     other_model: ClassVar[str | None] = None
     unknown_session: ClassVar[str] = "0199aaaa-0000-4000-8000-00000000ffff"
     harmless_tools: ClassVar[frozenset[str]] = frozenset()
@@ -333,7 +333,7 @@ def in_a_project(kind: type[R], program: Path, folder: Path) -> Iterator[R]:
 def nothing_leaks() -> Iterator[None]:
     """Assert that the block leaves no process, thread or open file."""
     cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe open
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield
 
 

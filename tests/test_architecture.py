@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 import cuggino
+from tests.limits import LIMIT
 from tests.stubs import PACKAGES, stub_file, stub_text
 
 ROOT = Path(cuggino.__file__).parent
@@ -351,7 +352,7 @@ def _loaded_by(arguments: str) -> set[str]:
         text=True,
         check=True,
         cwd=ROOT.parent,
-        timeout=60,
+        timeout=LIMIT,
     )
     modules = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
     assert modules & {"cuggino", "cuggino._version"}

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from cuggino.guard.sandbox import NO_SANDBOX
+from tests.limits import LIMIT
 from tests.real_claude import VERSION
 
 ROOT = Path(__file__).parents[1]
@@ -99,7 +100,7 @@ def test_lint() -> None:
         [hadolint, "--no-color", "--failure-threshold", "style", str(DOCKERFILE)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         cwd=ROOT,
     )
     assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)

@@ -22,8 +22,9 @@ from reactivex.disposable import Disposable
 from cuggino import LoopScheduler, iterate, run
 from cuggino.sources import process_lines
 from tests.edge_streams import Ticks, collect, nothing_left, silent
+from tests.limits import LIMIT
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("nothing_left")]
+pytestmark = pytest.mark.usefixtures("nothing_left")
 __all__ = ["nothing_left"]
 
 CONSUMERS: dict[str, Callable[[Observable[Any]], list[Any]]] = {
@@ -115,7 +116,7 @@ class TestRun:
         assert main is not None
 
         def interrupt() -> None:
-            started.wait(5)
+            started.wait(LIMIT)
             signal.pthread_kill(main, signal.SIGINT)
 
         helper = threading.Thread(target=interrupt)
@@ -139,7 +140,7 @@ class TestRun:
             assert child.stdout is not None
             assert b"up\n" == child.stdout.readline()
             child.send_signal(signal.SIGINT)
-            _, errors = child.communicate(timeout=20)
+            _, errors = child.communicate(timeout=LIMIT)
         assert -signal.SIGINT == child.returncode
         assert errors.strip().endswith(b"KeyboardInterrupt")
         pid = int(file.read_text())
@@ -154,13 +155,13 @@ class TestIterate:
 
         def slowly() -> None:
             ending.set()
-            again.wait(5)  # ends only after the second interrupt
+            again.wait(LIMIT)  # ends only after the second interrupt
             released.set()
 
         def interrupt() -> None:
-            started.wait(5)
+            started.wait(LIMIT)
             signal.pthread_kill(main, signal.SIGINT)
-            ending.wait(5)
+            ending.wait(LIMIT)
             signal.pthread_kill(main, signal.SIGINT)
             again.set()
 
@@ -174,7 +175,7 @@ class TestIterate:
         helper.start()
         with pytest.raises(KeyboardInterrupt):
             list(iterate(Observable(subscribe)))
-        assert released.wait(5)
+        assert released.wait(LIMIT)
         helper.join()
 
     def test_leaving_early_disposes(self) -> None:
@@ -198,7 +199,7 @@ class TestIterate:
         with pytest.raises(ZeroDivisionError):
             consume()
         gc.collect()
-        assert ticks.released.wait(5)
+        assert ticks.released.wait(LIMIT)
 
     def test_backpressure(self) -> None:
         """While the consumer works, at most two more events are produced."""

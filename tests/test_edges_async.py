@@ -17,7 +17,7 @@ from cuggino import aiterate
 from cuggino.sources import process_lines
 from tests.edge_streams import Ticks, collect, nothing_left, silent
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("nothing_left")]
+pytestmark = pytest.mark.usefixtures("nothing_left")
 __all__ = ["nothing_left"]
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import LIMIT
+
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 
 PROJECT = Path(__file__).parents[1] / "examples" / "own_project"
@@ -34,11 +36,10 @@ def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=LIMIT,
     )
 
 
-@pytest.mark.timeout(550)
 def test_project_tests_pass(project: Path) -> None:
     """All tests pass with the fixtures of the plugin."""
     done = ran(project, "pytest", "-q", "-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
@@ -55,7 +56,6 @@ DEFECTS = [
 """Changes of the source, each with a part of the failure it causes."""
 
 
-@pytest.mark.timeout(550)
 def test_defects_fail_the_tests(project: Path) -> None:
     """Each defect in the loop or the policy fails a test with a message that explains it."""
     for file, before, broken, _ in DEFECTS:
@@ -70,7 +70,6 @@ def test_defects_fail_the_tests(project: Path) -> None:
 
 
 @pytest.mark.real_agent
-@pytest.mark.timeout(550)
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is not installed")
 def test_project_types(project: Path) -> None:
     """mypy passes with the project's own strict configuration."""

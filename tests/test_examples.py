@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import LIMIT
+
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 
 
@@ -22,7 +24,7 @@ def test_example(path: Path, tmp_path: Path) -> None:
     _, _, tail = path.read_text(encoding="utf-8").partition("# prints:\n")
     expected = "".join(f"{line.removeprefix('# ')}\n" for line in tail.splitlines())
     done = subprocess.run(
-        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
     )
     assert "" == done.stderr
     assert expected == done.stdout

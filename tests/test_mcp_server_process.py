@@ -12,6 +12,7 @@ import pytest
 from cuggino.domain.deliverable_tools import TOOLS
 from cuggino.storage.deliverables import LOCK_FILE, DeliverableStore
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.mcp_server import NOW, answer, create, hear, request, say, status_of, wire
 
 GARBAGE = [
@@ -62,7 +63,7 @@ def test_server_survives_any_input(tmp_path: Path) -> None:
             assert "deliverables" in told or (told["success"] is False and told["message"])
         assert server.stdin is not None
         server.stdin.close()
-        assert 0 == server.wait(timeout=20)
+        assert 0 == server.wait(timeout=LIMIT)
         assert server.stdout is not None
         rest = [json.loads(line) for line in server.stdout]
         assert all(response["jsonrpc"] == "2.0" for response in rest)
@@ -77,7 +78,7 @@ def test_server_ends_with_its_input(tmp_path: Path) -> None:
         told = [hear(server)]
         assert server.stdin is not None
         server.stdin.close()
-        assert 0 == server.wait(timeout=20)
+        assert 0 == server.wait(timeout=LIMIT)
         assert server.stdout is not None
         assert server.stderr is not None
         told += [json.loads(line) for line in server.stdout]
@@ -94,7 +95,7 @@ def test_signal_terminates_the_server(number: signal.Signals, tmp_path: Path) ->
         say(server, json.dumps(request(1, "create_deliverable", create("A"))))
         assert answer(hear(server))["success"]
         server.send_signal(number)
-        assert -number == server.wait(timeout=20)
+        assert -number == server.wait(timeout=LIMIT)
     assert (tmp_path / LOCK_FILE).exists()
     store = DeliverableStore(tmp_path, lock_timeout=0.5)
     assert store.call("create", create("B"), now=NOW).result.success

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.limits import LIMIT
 from tests.model_script import (
     Step,
     always,
@@ -39,7 +40,7 @@ SPOKEN = {"role": "assistant", "content": [{"type": "text", "text": "said"}]}
 def ask(
     server: ModelServer, *messages: dict[str, Any], system: str = "", stream: bool = True
 ) -> tuple[int, str]:
-    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=LIMIT)
     try:
         body = {"model": "m", "system": system, "messages": messages, "stream": stream}
         connection.request("POST", "/v1/messages?beta=true", json.dumps(body))
@@ -137,7 +138,7 @@ def test_leaving_releases_a_hang_and_every_thread() -> None:
     with ModelServer(hang) as server:
         thread = threading.Thread(target=client, args=(server,))
         thread.start()
-        assert arrived.wait(10)
+        assert arrived.wait(LIMIT)
     thread.join(10)
     assert len(broken) == 1
     assert before == set(threading.enumerate())
@@ -146,7 +147,7 @@ def test_leaving_releases_a_hang_and_every_thread() -> None:
 def test_other_routes() -> None:
     """Token counts and health checks work without a script."""
     with ModelServer(always(Hang())) as server:
-        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=LIMIT)
         found = []
         for method, path in [
             ("HEAD", "/"),

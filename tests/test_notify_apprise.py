@@ -20,6 +20,7 @@ from cuggino.errors import ConfigError, CugginoError
 from cuggino.events import NotificationFailed, WatchBacklogWaiting, WatchEvent
 from cuggino.notify import AppriseNotifier, with_notifications
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 
 SECRET = "geheim"
 
@@ -97,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers["Content-Length"])
         self.server.posted.append(json.loads(self.rfile.read(size)))
         if self.server.hang.is_set():
-            self.server.leave.wait(10)
+            self.server.leave.wait(LIMIT)
         self.send_response(self.server.status)
         self.end_headers()
 
@@ -165,7 +166,7 @@ class TestFake:
     def test_hanging_place_times_out(self, fake: Fake) -> None:
         """A hanging place is reported at the timeout; the others are notified without waiting."""
         leave = threading.Event()
-        fake(lambda url, _title: leave.wait(20) if url.startswith("slack") else True)
+        fake(lambda url, _title: leave.wait(LIMIT) if url.startswith("slack") else True)
         began = time.monotonic()
         with no_leaks():
             notifier = AppriseNotifier(["slack://x", "json://x"], timeout=0.2)
@@ -176,7 +177,7 @@ class TestFake:
     def test_timeout_uses_the_scheduler(self, fake: Fake) -> None:
         """The timeout runs on the scheduler given to `subscribe`, virtual or real."""
         leave = threading.Event()
-        fake(lambda _url, _title: leave.wait(20))
+        fake(lambda _url, _title: leave.wait(LIMIT))
         clock, failed = VirtualTimeScheduler(), list[float]()
         AppriseNotifier(["slack://x"]).notify("title", "body").subscribe(
             on_error=lambda _: failed.append(clock.clock), scheduler=clock
@@ -188,7 +189,7 @@ class TestFake:
     def test_disposal_waits_briefly(self, fake: Fake) -> None:
         """Disposal waits briefly, and the notification emits nothing more."""
         leave = threading.Event()
-        fake(lambda _url, _title: leave.wait(20))
+        fake(lambda _url, _title: leave.wait(LIMIT))
         began = time.monotonic()
         with no_leaks():
             stream = AppriseNotifier(["slack://x"]).notify("title", "body")

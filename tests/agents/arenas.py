@@ -31,6 +31,7 @@ from cuggino.testing import (
 from cuggino.testing.conformance.acts import Act
 from cuggino.testing.conformance.arena import GuardFault
 from tests import model_script as model
+from tests.limits import LIMIT
 from tests.model_script import Block, Drop, Hang, Message, Reply, Script, Text, Thought
 from tests.model_server import ModelServer
 from tests.real_program import NOBODY, RealProgram, with_known_version
@@ -69,7 +70,7 @@ class ModelArena(PlayArena):
         real.project.mkdir(parents=True)
         self.real = real
         self.options = real.usual
-        self.patience = real.patience
+        self.patience = LIMIT
         self.unknown_session = real.unknown_session
         self.other_model = real.other_model
         self.harmless_tools = real.harmless_tools
@@ -211,7 +212,7 @@ class Turns:
 class RealSuite:
     """A mixin that provides the arena for a real program."""
 
-    pytestmark: ClassVar = [pytest.mark.real_agent, pytest.mark.timeout(400)]
+    pytestmark: ClassVar = pytest.mark.real_agent
     kind: ClassVar[type[RealProgram]]
 
     @pytest.fixture

@@ -26,6 +26,7 @@ from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.operators.supervision import is_transient
 from tests.agents.claude.fake_claude import fake_claude, tell_all, told
+from tests.limits import LIMIT
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def ask(entry: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
         [entry["command"], *entry["args"]],
         input=json.dumps(data).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=LIMIT,
         check=True,
     )
     said: dict[str, Any] = json.loads(done.stdout)

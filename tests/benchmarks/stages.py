@@ -28,6 +28,7 @@ from cuggino.sources.process import process_lines
 from cuggino.storage.journal import Journal
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.benchmarks.measuring import Figure, in_turns, seconds
+from tests.limits import LIMIT
 
 
 def overhead(*, stages: int = 50, many: int = 10_000) -> Iterator[Figure]:
@@ -86,7 +87,7 @@ def processes(*, rounds: int = 15) -> Iterator[Figure]:
         said = threading.Event()
         began = time.perf_counter()
         subscription = process_lines(argv).subscribe(lambda _: said.set(), scheduler=lane)
-        said.wait(30)
+        said.wait(LIMIT)
         first = time.perf_counter()
         subscription.dispose()
         return (first - began) * 1e3, (time.perf_counter() - first) * 1e3

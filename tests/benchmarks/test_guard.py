@@ -15,6 +15,7 @@ import pytest
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.claude.guard import guard_settings
 from cuggino.guard.policy import Policy
+from tests.limits import LIMIT
 
 ROUNDS = 9
 MOST = 9.0
@@ -23,7 +24,7 @@ MOST = 9.0
 
 def seconds(argv: Sequence[str], data: bytes) -> float:
     began = time.perf_counter()
-    subprocess.run(argv, input=data, stdout=subprocess.PIPE, timeout=60, check=True)
+    subprocess.run(argv, input=data, stdout=subprocess.PIPE, timeout=LIMIT, check=True)
     return time.perf_counter() - began
 
 

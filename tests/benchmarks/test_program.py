@@ -12,6 +12,7 @@ import pytest
 from tests.benchmarks.__main__ import GROUPS, QUICK, shown
 from tests.benchmarks.measuring import Figure, in_turns
 from tests.benchmarks.streams import lines, write_large, write_stream
+from tests.limits import LIMIT
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def test_table_and_json(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=LIMIT,
         check=False,
     )
     assert (0, "") == (done.returncode, done.stderr)
@@ -44,7 +45,9 @@ def test_table_and_json(tmp_path: Path) -> None:
 def test_unknown_group() -> None:
     """An unknown group is rejected with the list of known ones."""
     words = [sys.executable, "-m", "tests.benchmarks", "speed"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
     assert 2 == done.returncode
     assert "there is no group 'speed': choose from cold-start, " in done.stderr
     assert set(QUICK) <= set(GROUPS)

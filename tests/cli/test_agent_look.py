@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from cuggino.doctor.agents import _answer, _configured
+from tests.limits import LIMIT
 
 
 def test_the_agents_of_a_project(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_an_answer_that_is_asked_for_late() -> None:
     """A finished probe counts even if another one used up the time."""
     words = [sys.executable, "-c", "print('said')"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        process.wait(timeout=60)
+        process.wait(timeout=LIMIT)
         assert b"said\n" == _answer(process, -1.0)
 
 

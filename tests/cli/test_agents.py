@@ -27,6 +27,7 @@ from cuggino_cli.main import main
 from cuggino_cli.screen.agents import agents_fragments
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.text import width
+from tests.limits import LIMIT
 from tests.third_party import AGENT, install
 
 READY = AgentReport(
@@ -220,7 +221,7 @@ def test_a_probe_that_hangs(few: None, packages: Path, project: Path) -> None:
     assert "it did not report its version in time" == looks["hangs"].problem
     left = [p for p in psutil.process_iter() if _words(p) == ["sleep", "31417"]]
     left += [p for p in psutil.Process().children(recursive=True) if not is_guardian(p)]
-    _, alive = psutil.wait_procs(left, timeout=5)  # killed processes exit shortly
+    _, alive = psutil.wait_procs(left, timeout=LIMIT)  # killed processes exit shortly
     assert [] == alive
 
 
@@ -294,7 +295,7 @@ def test_as_a_program(project: Path, packages: Path) -> None:
         env={**os.environ, "PATH": "/nowhere"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert (0, "") == (done.returncode, done.stderr)
     assert "not installed" in done.stdout

@@ -19,10 +19,10 @@ import pytest
 from cuggino import parse_event
 from cuggino.events import DeliverEnded
 from tests.cli.deliveries import STUBBORN, project_of
+from tests.limits import LIMIT
 from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
-LIMIT = 60.0
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 RESUME = "`cuggino deliver --resume` continues where it stopped"
 
@@ -62,13 +62,13 @@ def command(
         env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
     )
     try:
-        assert eventually((project / "started").exists, limit=LIMIT)
+        assert eventually((project / "started").exists)
         yield process
     finally:
         process.kill()
         process.communicate()
     tool = int((project / "started").read_text())
-    assert eventually(lambda: not alive(tool), limit=LIMIT)
+    assert eventually(lambda: not alive(tool))
 
 
 @pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from cuggino import parse_event
+from tests.limits import LIMIT
 from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
 NOTICE = "cuggino: stopping; Ctrl-C once more ends it at once\n"
-LIMIT = 60.0
 
 STUBBORN = """
 [[planning]]
@@ -55,13 +55,13 @@ def command(
         env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
     )
     try:
-        assert eventually((project / "started").exists, limit=LIMIT)
+        assert eventually((project / "started").exists)
         yield process
     finally:
         process.kill()
         process.communicate()
     tool = int((project / "started").read_text())
-    assert eventually(lambda: not alive(tool), limit=LIMIT)
+    assert eventually(lambda: not alive(tool))
 
 
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:

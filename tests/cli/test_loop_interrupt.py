@@ -21,10 +21,10 @@ from cuggino import parse_event
 from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
+from tests.limits import LIMIT
 from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
-LIMIT = 60.0
 WAITING = """
 [[{0}.steps]]
 say = "Half a line"
@@ -65,7 +65,7 @@ def command(
         process.communicate()
     if (project / "started").exists():
         tool = int((project / "started").read_text())
-        assert eventually(lambda: not alive(tool), limit=LIMIT)
+        assert eventually(lambda: not alive(tool))
 
 
 class Keyboard:
@@ -104,7 +104,7 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
     """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
     project = project_of(tmp_path, scenario(phase), guard="off")
     with command(project, "--auto", *args) as process:
-        assert eventually((project / "started").exists, limit=LIMIT)
+        assert eventually((project / "started").exists)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
     lines = out.decode().splitlines()
@@ -121,7 +121,7 @@ def test_with_json(tmp_path: Path) -> None:
     """With `--json` the last event is the interruption."""
     project = project_of(tmp_path, scenario("plan"), guard="off")
     with command(project, "--auto", "--json") as process:
-        assert eventually((project / "started").exists, limit=LIMIT)
+        assert eventually((project / "started").exists)
         process.send_signal(signal.SIGINT)
         out, _err = process.communicate(timeout=LIMIT)
     last = parse_event(out.decode().splitlines()[-1])
@@ -146,7 +146,7 @@ def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
         keyboard.read("Select (1-3, default=2):")
         keyboard.type("3\r")
         keyboard.read("Working...")
-        assert eventually((project / "started").exists, limit=LIMIT)
+        assert eventually((project / "started").exists)
         keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]
         process.send_signal(signal.SIGINT)
         keyboard.read("where it stopped")

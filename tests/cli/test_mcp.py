@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.domain.deliverable_tools import TOOLS
+from tests.limits import LIMIT
 from tests.mcp_server import arguments
 
 
@@ -22,7 +23,7 @@ def run(*said: str, before: str = "") -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
 
 
@@ -53,4 +54,4 @@ def test_the_library_is_loaded_late() -> None:
         "import sys\nimport cuggino.mcp_server\nimport cuggino_cli.commands.mcp\n"
         f"from cuggino_cli.main import main\nassert 0 == main(['mcp', '--help'])\n{check}"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=LIMIT)

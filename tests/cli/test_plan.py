@@ -18,6 +18,7 @@ from cuggino.prompts import Prompts
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.agents.claude.fake_claude import fake_claude
+from tests.limits import LIMIT
 
 _NOTE = """
 *flags, system = sys.argv[1:]
@@ -189,7 +190,7 @@ def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    _, errors = leader.communicate(timeout=60)
+    _, errors = leader.communicate(timeout=LIMIT)
     assert 0 == leader.returncode, errors
     said = json.loads((project / "said.json").read_text())
     assert {"code": code, "same": True, "front": True} == said

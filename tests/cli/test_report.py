@@ -19,6 +19,7 @@ from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
 from tests.git_project import GitProject, isolate_git
+from tests.limits import LIMIT
 
 JOURNALS = Path(__file__).parent.parent / "data" / "journals"
 FIRST = "019aa000-0000-7000-8000-000000000001"
@@ -159,7 +160,7 @@ def test_standard_output(runs: Path) -> None:
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert ran.stdout.startswith(b"<!doctype html>")
     assert ran.stdout.endswith(b"</html>\n")
@@ -206,7 +207,7 @@ def test_a_running_run(project: Path) -> None:
 def test_the_owner_was_killed(project: Path) -> None:
     """A run whose owner is dead is not reported as running."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
-    assert 0 == gone.wait(timeout=30)
+    assert 0 == gone.wait(timeout=LIMIT)
     journal_of(project, at=datetime.now(UTC))
     owner = {"pid": gone.pid, "since": "2026-11-20T21:00:00+00:00", "command": "cuggino run"}
     (project / ".cuggino" / "lock.json").write_text(json.dumps(owner), encoding="utf-8")

@@ -15,6 +15,7 @@ import pytest
 
 from cuggino.events import LoopApproved, StageFinished
 from cuggino.storage import Workspace, list_journals, read_journal
+from tests.limits import LIMIT
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 
@@ -59,7 +60,6 @@ say = "<REQUEST_CHANGES>three is missing</REQUEST_CHANGES>"
 say = "<APPROVED>fine</APPROVED>"
 """
 
-LIMIT = 60.0
 RUN = 1.6
 """Seconds over which the kills are spread: about what an undisturbed run takes."""
 

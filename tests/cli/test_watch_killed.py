@@ -137,7 +137,7 @@ class Killed:
             if isinstance(entry.event, WatchItemRetry | WatchItemParked)
         ]
         assert [] == failures
-        assert eventually(lambda: not self._living(), limit=10)
+        assert eventually(lambda: not self._living())
 
     def _living(self) -> list[int]:
         here = str(self.project.folder)

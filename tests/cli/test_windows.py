@@ -10,6 +10,7 @@ import pytest
 from cuggino._version import __version__
 from cuggino_cli import main
 from cuggino_cli.commands import COMMANDS
+from tests.limits import LIMIT
 
 _ON_WINDOWS = """
 import sys
@@ -37,7 +38,7 @@ def on_windows(*args: str) -> tuple[int, str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT,
     )
     return ran.returncode, ran.stdout, ran.stderr
 

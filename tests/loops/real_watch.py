@@ -22,10 +22,8 @@ from cuggino.events import (
 )
 from cuggino.storage import Workspace
 from tests.git_project import GitProject
+from tests.limits import LIMIT
 from tests.sources.subscribers import alive, eventually
-
-WITHIN = 90.0
-"""Seconds after which an event that should have come is taken for lost."""
 
 FIRST, SECOND = "010-alpha.md", "020-beta.md"
 
@@ -35,8 +33,8 @@ ISSUE = "Which beta is meant?"
 _TOOL = """
 import subprocess, sys, time
 
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
-time.sleep(120)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+time.sleep(600)
 """
 """What an agent is busy with for longer than any test waits; it has a child of its own."""
 
@@ -94,16 +92,16 @@ class WatchProject:
     def working(self, role: str) -> list[int]:
         """Return the processes of a role."""
         looks = [sys.executable, str(self._place / "witness.py"), role, str(self.folder)]
-        return [int(pid) for pid in subprocess.check_output(looks, timeout=WITHIN).split()]
+        return [int(pid) for pid in subprocess.check_output(looks, timeout=LIMIT).split()]
 
     def wait_for_tool(self, role: str) -> list[int]:
         """The processes of the agent, as soon as its tool and the tool's child work."""
 
         def is_busy() -> bool:
-            found = [pid for pid in self.working(role) if "sleep(120)" in _command_of(pid)]
+            found = [pid for pid in self.working(role) if "sleep(600)" in _command_of(pid)]
             return bool(found)
 
-        assert eventually(is_busy, limit=WITHIN), f"the tool of the {role} agent does not work"
+        assert eventually(is_busy), f"the tool of the {role} agent does not work"
         return self.working(role)
 
     def drop(self, *names: str) -> None:
@@ -195,7 +193,7 @@ class Watch:
 
     def until(self, tag: str) -> Event:
         """The next event with this tag, behind the one that was waited for before."""
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + LIMIT
         with self._news:
             while True:
                 for number in range(self._at, len(self.events)):
@@ -226,9 +224,9 @@ class Watch:
         """End it by SIGINT, and see that all it had started has ended with it."""
         tree = self._tree()
         self.process.send_signal(signal.SIGINT)
-        assert 130 == self.process.wait(WITHIN)
-        self._reader.join(WITHIN)
-        assert eventually(lambda: not [pid for pid in tree if alive(pid)], limit=5)
+        assert 130 == self.process.wait(LIMIT)
+        self._reader.join(LIMIT)
+        assert eventually(lambda: not [pid for pid in tree if alive(pid)])
         assert [] == self._unreadable
         assert "" == self.stderr.strip()
 
@@ -236,7 +234,7 @@ class Watch:
         """Kill it and return the processes that it had started."""
         tree = self._tree()
         self.process.kill()
-        assert -signal.SIGKILL == self.process.wait(WITHIN)
+        assert -signal.SIGKILL == self.process.wait(LIMIT)
         return tree
 
     def _tree(self) -> list[int]:

@@ -21,6 +21,7 @@ from cuggino.events import (
 )
 from cuggino.operators import LoopScheduler
 from cuggino.testing import DrawnStream, Marbles
+from tests.limits import LIMIT
 from tests.loops.delivered import DONE, Delivered, Story, Turn, Writes, deliver_marbles
 from tests.loops.policed import limited
 
@@ -244,9 +245,9 @@ def test_from_another_thread(tmp_path: Path) -> None:
             begun.set()
 
     project.stream(interrupt=stop).subscribe(hear, lambda _: over.set(), over.set, scheduler=loop)
-    assert begun.wait(30)
+    assert begun.wait(LIMIT)
     stop.on_next("stop")
-    assert over.wait(30)
+    assert over.wait(LIMIT)
     loop.dispose()
     assert 1 == len(threads)
     assert threading.current_thread().name not in threads

@@ -25,6 +25,7 @@ from cuggino.events import (
 )
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env
 
@@ -113,7 +114,7 @@ def make(claude_cli: Path, tmp_path: Path) -> Iterator[Callable[..., Project]]:
         return Project(folder, tmp_path / "home", claude_cli)
 
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield make
 
 

@@ -32,6 +32,7 @@ from cuggino.events import (
 )
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.model_script import SUBSCRIPTION, usage_limit
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env
@@ -183,7 +184,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
     (folder / ".autonoe" / "agent.json").write_text('{"mcpServers": {}}')
     (folder / "SPEC.md").write_text("Five files.\n")
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         if request.param == "scripted":
             yield Project(folder, scripted(folder))
             return

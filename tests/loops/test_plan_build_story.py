@@ -30,6 +30,7 @@ from cuggino.events import (
 )
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env
 from tests.real_copilot import Copilot
@@ -157,7 +158,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
     subprocess.run([*git, "add", "--", "docs", "PLAN.PROMPT.md", "BUILD.PROMPT.md"], check=True)
     subprocess.run([*git, "commit", "-qm", "docs: specify"], check=True)
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         if request.param == "scripted":
             yield Project(folder, scripted())
             return

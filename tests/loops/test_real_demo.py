@@ -12,6 +12,7 @@ import pytest
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import GuardDenied, LoopApproved, ToolResult, parse_event
 from cuggino_cli.commands.demo import make_project
+from tests.limits import LIMIT
 from tests.loops.demo import FOCUS, SCENARIO, Played, play
 from tests.loops.scenario_model import ROLES, scenario_model
 from tests.model_script import ModelRequest
@@ -22,7 +23,7 @@ from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
 from tests.real_opencode import OpenCode
 from tests.real_program import RealProgram, in_a_project
 
-pytestmark = [pytest.mark.real_agent, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.real_agent
 
 PROGRAMS = (Claude, ClaudeSdk, Codex, Copilot, Gemini, OpenCode)
 
@@ -87,7 +88,7 @@ def test_demo_by_the_command_line(copilot: Copilot, tmp_path: Path, expected: Pl
             env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=100,
+            timeout=LIMIT,
             check=False,
         )
     assert (0, b"") == (done.returncode, done.stderr)

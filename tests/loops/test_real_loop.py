@@ -28,6 +28,7 @@ from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
+from tests.limits import LIMIT
 from tests.loops.demo import FOCUS, SCENARIO, Played, agent_env, play
 from tests.loops.endings import RUN_TOOL, Endings, Project
 from tests.loops.scenario_model import scenario_model
@@ -47,7 +48,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Played:
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield
 
 
@@ -66,7 +67,7 @@ def test_the_demo_through_the_command_line(
             env=agent_env(tmp_path / "home", server),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=100,
+            timeout=LIMIT,
             check=False,
         )
     assert (0, b"") == (done.returncode, done.stderr)
@@ -136,7 +137,7 @@ class TestRealEndings(Endings):
         over = Text("<SPEC_ISSUE>The tool has ended.</SPEC_ISSUE>")
         script = RoleScript({"planning": "# Role: planning agent"}, {"planning": [[tool, over]]})
         cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-        with no_leaks(), ModelServer(script) as server:
+        with no_leaks(within=LIMIT), ModelServer(script) as server:
             env = agent_env(tmp_path / "home", server)
             yield Project.make(
                 tmp_path / "project",

@@ -21,7 +21,8 @@ from cuggino.events import (
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.git_project import isolate_git
-from tests.loops.real_watch import FINDING, FIRST, ISSUE, SECOND, WITHIN, Watch, WatchProject
+from tests.limits import LIMIT
+from tests.loops.real_watch import FINDING, FIRST, ISSUE, SECOND, Watch, WatchProject
 from tests.loops.scenario_model import scenario_model
 from tests.model_script import Message, ModelRequest, Reply, RoleScript, Script, Text, Tool
 from tests.model_server import ModelServer
@@ -106,7 +107,7 @@ def _toml(scenario: Scenario) -> str:
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield
 
 
@@ -234,7 +235,7 @@ def test_another_command_in_the_same_folder(place: Path) -> None:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=WITHIN,
+                timeout=LIMIT,
                 check=False,
             )
             assert (2, "") == (second.returncode, second.stdout)
@@ -257,7 +258,7 @@ def test_a_watch_that_is_killed(place: Path) -> None:
         planning = project.wait_for_tool("planning")
         tree = watch.kill()
         assert set(planning) & set(tree)
-    assert eventually(lambda: not [pid for pid in {*planning, *tree} if alive(pid)], limit=10)
+    assert eventually(lambda: not [pid for pid in {*planning, *tree} if alive(pid)])
     assert [] == project.working("planning")
     assert [FIRST] == project.backlog
 

@@ -12,8 +12,7 @@ from typing import Any
 import psutil
 from reactivex import Observable, abc
 
-LIMIT = 20.0
-"""Seconds after which something that should have happened is taken for lost."""
+from tests.limits import LIMIT
 
 
 class Recorder:

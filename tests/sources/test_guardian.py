@@ -17,6 +17,7 @@ import pytest
 
 from cuggino.sources import guardian, guardian_client, process_lines, process_tree
 from cuggino.sources.guardian_client import GuardianClient
+from tests.limits import LIMIT
 from tests.sources.subscribers import Recorder, alive, eventually
 
 PARENT = """
@@ -88,9 +89,9 @@ def test_children_die_with_a_killed_parent(
     process, pids = parent
     guardian = _guardian(process)
     process.send_signal(sign)
-    assert -sign == process.wait(10)
-    assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
-    assert eventually(lambda: not alive(guardian.pid), limit=5)
+    assert -sign == process.wait(LIMIT)
+    assert eventually(lambda: not any(alive(pid) for pid in pids))
+    assert eventually(lambda: not alive(guardian.pid))
 
 
 def test_an_interpreter_that_exits_ends_its_children(
@@ -99,7 +100,7 @@ def test_an_interpreter_that_exits_ends_its_children(
     """A normal exit without disposal ends the tree first, in silence."""
     process, pids = parent
     guardian = _guardian(process)
-    _, errors = process.communicate("\n", timeout=20)
+    _, errors = process.communicate("\n", timeout=LIMIT)
     assert (process.returncode, errors) == (0, "")
     assert [alive(pid) for pid in pids] == [False, False]
     assert not alive(guardian.pid)
@@ -125,12 +126,12 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         cwd=Path(__file__).parents[2],
     )
     pids = [int(word) for word in result.stdout.split()]
     assert len(pids) == 4
-    assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
+    assert eventually(lambda: not any(alive(pid) for pid in pids))
 
 
 def test_a_forked_copy_does_not_keep_the_guardian_waiting() -> None:
@@ -152,12 +153,12 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         cwd=Path(__file__).parents[2],
     )
     copy, *pids = (int(word) for word in result.stdout.split())
     try:
-        assert eventually(lambda: not any(alive(pid) for pid in pids), limit=10)
+        assert eventually(lambda: not any(alive(pid) for pid in pids))
         assert alive(copy)
     finally:
         os.kill(copy, signal.SIGKILL)
@@ -176,7 +177,7 @@ if copy == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
 """
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=LIMIT
     )
     assert (result.stdout, result.stderr) == ("0\n", "")
 

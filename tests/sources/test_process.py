@@ -73,7 +73,7 @@ def test_a_line_at_the_limit_arrives_and_one_above_is_an_error() -> None:
 def test_a_line_that_never_ends_is_cut_at_the_limit() -> None:
     """An endless line of more than 64 MiB is an error as soon as it is above the limit."""
     code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
-    recorder = Recorder(process_lines(python(code))).wait(60)
+    recorder = Recorder(process_lines(python(code))).wait()
     assert isinstance(recorder.error, LineTooLong)
     assert recorder.error.limit == 64 * 1024 * 1024
     assert set() == children()

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from cuggino.sources import process_lines
 from cuggino.sources.process_reader import LineSplitter
+from tests.limits import LIMIT
 from tests.sources.subscribers import Recorder, alive, eventually, python, wait_for
 
 MB = 1024 * 1024
@@ -36,7 +37,7 @@ def _read(argv: list[str], pause: float = 0.0, every: int = 1) -> tuple[int, int
             time.sleep(pause)
 
     process_lines(argv).subscribe(take, on_completed=ended.set)
-    assert ended.wait(60)
+    assert ended.wait(LIMIT)
     return lines, size, peak
 
 

@@ -14,6 +14,7 @@ from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.stages import Shell, command_stage, shell_lines
 from cuggino.testing import Marbles, no_leaks
+from tests.limits import LIMIT
 
 Output = CheckCommandOutput | SetupCommandOutput
 
@@ -285,10 +286,10 @@ class TestWithTheRealShell:
 
     def test_what_stays_in_the_background_does_not_hold_it_up(self, file: Path) -> None:
         """A server that the command leaves running does not keep the stage from ending."""
-        command = "sleep 30 >/dev/null 2>&1 & echo $!"
+        command = "sleep 600 >/dev/null 2>&1 & echo $!"
         event = run(stage(shell_lines, file, command=command))
         assert event is not None
         server = psutil.Process(int(event.output))
         assert server.is_running()
         server.kill()
-        server.wait(5)
+        server.wait(LIMIT)

@@ -185,7 +185,7 @@ class TestFailure:
         (tmp_path / "bin").mkdir()
         fake = tmp_path / "bin" / "git"
         fake.write_text(
-            f"#!/bin/sh\necho $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid\nsleep 60\n"
+            f"#!/bin/sh\necho $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid\nsleep 600\n"
         )
         fake.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")

@@ -22,6 +22,7 @@ from cuggino.errors import StorageError
 from cuggino.storage.deliverables import LOCK_FILE, STATUS_FILE, DeliverableStore
 from cuggino.testing import no_leaks
 from tests.domain.test_deliverables import made
+from tests.limits import LIMIT
 from tests.vectors import rows
 
 NOW = datetime(2026, 3, 4, 10, 11, 12, tzinfo=UTC)
@@ -205,7 +206,7 @@ def test_a_lock_timeout(tmp_path: Path) -> None:
 
         other = threading.Thread(target=change)
         other.start()
-        other.join(timeout=20)
+        other.join(timeout=LIMIT)
         (refused,) = refusals
         assert "has been in use by another process for 0.05 s" in refused.message
         assert store.call("list", {}, now=NOW).result.success

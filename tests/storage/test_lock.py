@@ -14,6 +14,7 @@ import pytest
 from cuggino.errors import WorkspaceLocked
 from cuggino.storage import LockOwner, Workspace
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 
 HOLDER = """
 import sys, time
@@ -53,7 +54,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         assert refused.since is not None
         assert before <= refused.since <= datetime.now(UTC)
         assert f"is in use by process {process.pid} (cuggino run, since 2" in refused.message
-        process.communicate(b"\n", timeout=10)
+        process.communicate(b"\n", timeout=LIMIT)
     with Workspace(tmp_path).lock():
         pass
 
@@ -81,7 +82,7 @@ def test_the_killed_owner_frees_it(tmp_path: Path) -> None:
     """After SIGKILL of its owner the workspace is free, and its owner's file is overwritten."""
     with holder(tmp_path) as process:
         process.kill()
-        process.wait(10)
+        process.wait(LIMIT)
     left = Workspace(tmp_path).owner()
     assert left is not None
     assert process.pid == left.pid

@@ -17,6 +17,7 @@ from cuggino.testing import (
 )
 from cuggino.testing.conformance import SUITES
 from cuggino.testing.conformance.rules import Rules
+from tests.limits import LIMIT
 from tests.testing.broken_agents import BROKEN, AsksSomebody, LeavesItsTools
 from tests.testing.plain_agent import GuardedPlainAgent, GuardedPlainArena, PlainAgent, PlainArena
 
@@ -91,7 +92,7 @@ def test_broken_agent(agent: type[PlainAgent]) -> None:
     suite, broken = BROKEN[agent]
     failed = [verdict for verdict in verdicts(agent, suite) if verdict.outcome == "failed"]
     for process in LeavesItsTools.left:
-        process.wait(10)
+        process.wait(LIMIT)
     LeavesItsTools.left.clear()
     assert sorted(broken) == sorted(verdict.rule for verdict in failed)
     for verdict in failed:

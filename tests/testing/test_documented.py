@@ -9,6 +9,7 @@ import pytest
 
 import cuggino.testing
 from cuggino.testing import plugin
+from tests.limits import LIMIT
 
 pytest_plugins = ["pytester"]
 
@@ -24,7 +25,7 @@ def test_documented_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.M
     tests = "\n".join(BLOCKS)
     pytester.makepyfile(tests)
     options = ("-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
-    result = pytester.runpytest_subprocess(*options, timeout=100)
+    result = pytester.runpytest_subprocess(*options, timeout=LIMIT)
     result.assert_outcomes(passed=tests.count("def test_"))
     assert tests.count("def test_") >= 6
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import LIMIT
+
 pytest_plugins = ["pytester"]
 
 Ran = Callable[..., pytest.RunResult]
@@ -24,7 +26,7 @@ def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
         pytester.makepyfile(tests)
         pytester.makeini(f"[pytest]\naddopts = --strict-markers --strict-config\n{ini}")
         options = ("-p", "cuggino.testing.plugin", "-p", "no:cacheprovider", *words)
-        return pytester.runpytest_subprocess(*options, timeout=60)
+        return pytester.runpytest_subprocess(*options, timeout=LIMIT)
 
     return run
 
@@ -257,7 +259,7 @@ def test_plugin_imports_little() -> None:
         "print(sorted(set(sys.modules) - before))"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LIMIT
     ).stdout
     doors = ["cuggino", "cuggino._lazy", "cuggino._version", "cuggino.testing"]
     assert f"{[*doors, 'cuggino.testing.plugin']}\n" == said

@@ -505,7 +505,7 @@ def long_session(rules: Rules, arena: Arena) -> LongSession:
         outcome: Outcome | None = None
         left = ""
         try:
-            with nothing_left():
+            with nothing_left(arena.patience):
                 outcome = arena.session(
                     [Run("echo one"), Say("Over.")],
                     prompt=prompt,

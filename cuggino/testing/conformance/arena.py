@@ -134,7 +134,7 @@ class Arena(Protocol):
 
     @property
     def patience(self) -> float:
-        """Seconds that a session may take, the agent's own retries included."""
+        """Seconds that a session may take, the agent's retries included, and to leave nothing."""
 
     @property
     def folder(self) -> Path:

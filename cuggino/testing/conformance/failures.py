@@ -145,7 +145,10 @@ class FailureConformance(Rules):
         """A killed program is a `crash`, and the processes of its tools end too."""
         sleeper = Sleeper()
         command, count = sleeper.stubborn()
-        with sleeper.gone(), arena.start([Run(command), Say("Over.")]) as running:
+        with (
+            sleeper.gone(arena.patience),
+            arena.start([Run(command), Say("Over.")]) as running,
+        ):
             running.until(lambda: len(sleeper.pids()) == count, expected="the agent's command")
             os.kill(arena.program(), signal.SIGKILL)
             error = failed(running.outcome(), "crash")
@@ -164,13 +167,19 @@ class FailureConformance(Rules):
     @rule
     def test_dispose_at_once(self, arena: Arena) -> None:
         """A session that is disposed of before its first event leaves nothing."""
-        with nothing_left(), arena.start([Fail("hang")], system_prompt="Be brief.") as running:
+        with (
+            nothing_left(arena.patience),
+            arena.start([Fail("hang")], system_prompt="Be brief.") as running,
+        ):
             _dispose(running)
 
     @rule
     def test_dispose_while_waiting(self, arena: Arena) -> None:
         """A session that is disposed of while the model is silent leaves nothing."""
-        with nothing_left(), arena.start([Fail("hang")], system_prompt="Be brief.") as running:
+        with (
+            nothing_left(arena.patience),
+            arena.start([Fail("hang")], system_prompt="Be brief.") as running,
+        ):
             visible = running.requests() is not None
             running.until(
                 lambda: bool(running.requests() if visible else running.events),
@@ -188,7 +197,10 @@ class FailureConformance(Rules):
                 return True
             return not deltas and bool(running.requests())
 
-        with nothing_left(), arena.start([[Say(LONG), Fail("hang")]]) as running:
+        with (
+            nothing_left(arena.patience),
+            arena.start([[Say(LONG), Fail("hang")]]) as running,
+        ):
             running.until(writing, expected="the beginning of a message")
             _dispose(running)
 
@@ -198,8 +210,8 @@ class FailureConformance(Rules):
         sleeper = Sleeper()
         command, count = sleeper.stubborn()
         with (
-            sleeper.gone(),
-            nothing_left(),
+            sleeper.gone(arena.patience),
+            nothing_left(arena.patience),
             arena.start([Run(command), Say("Over.")]) as running,
         ):
             running.until(lambda: len(sleeper.pids()) == count, expected="the agent's command")
@@ -214,7 +226,7 @@ class FailureConformance(Rules):
             return not isinstance(event, SessionEnded)
 
         leaving = ops.take_while(before_end, inclusive=True)
-        with nothing_left():
+        with nothing_left(arena.patience):
             with arena.start([Say("Over.")], through=leaving) as running:
                 outcome = running.outcome()
             same("SessionEnded", outcome.events[-1].tag, outcome)
@@ -227,7 +239,7 @@ class FailureConformance(Rules):
         def first_call(stream: rx.Observable[LlmAgentEvent]) -> rx.Observable[LlmAgentEvent]:
             return stream.pipe(ops.filter(lambda e: isinstance(e, ToolCall)), ops.take(1))
 
-        with sleeper.gone(), nothing_left():
+        with sleeper.gone(arena.patience), nothing_left(arena.patience):
             with arena.start([Run(sleeper.command)], through=first_call) as running:
                 outcome = running.outcome()
             same(["ToolCall"], [event.tag for event in outcome.events], outcome)
@@ -243,7 +255,7 @@ class FailureConformance(Rules):
                 raise OSError("refused")
             return event
 
-        with sleeper.gone(), nothing_left():
+        with sleeper.gone(arena.patience), nothing_left(arena.patience):
             with arena.start([Run(sleeper.command)], through=ops.map(refuse)) as running:
                 outcome = running.outcome()
             assert isinstance(outcome.error, OSError), f"the exception is lost: {outcome}"

@@ -178,7 +178,7 @@ class Sleeper:
         return " ".join([*ways, self.command]), len(ways) + 1
 
     @contextmanager
-    def gone(self, *, within: float = 5.0) -> Iterator[None]:
+    def gone(self, within: float) -> Iterator[None]:
         """Assert that none is left after the block, and terminate those that are."""
         try:
             yield
@@ -204,7 +204,7 @@ class Sleeper:
 
 
 @contextmanager
-def nothing_left(*, within: float = 5.0) -> Iterator[None]:
+def nothing_left(within: float) -> Iterator[None]:
     """Assert that the block leaves no process, thread, open file or temporary file."""
     before = tempfile.tempdir
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:

@@ -19,6 +19,7 @@ from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
 from tests.agents.cassettes.recorded import options
+from tests.limits import LIMIT
 from tests.loops.demo import FOCUS, SCENARIO, agent_env, play
 from tests.loops.scenario_model import scenario_model
 from tests.model_server import Message, ModelServer, Text, Tool
@@ -40,7 +41,7 @@ SHORT = SCENARIO.model_copy(
 def nothing_is_left() -> Iterator[None]:
     """Check that the test leaves no process, thread or file behind."""
     cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield
 
 

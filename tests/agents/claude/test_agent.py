@@ -20,6 +20,7 @@ from cuggino.events import AgentMessage, SessionEnded
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import fake_claude, tell_all, told
+from tests.limits import LIMIT
 
 FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
 FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"
@@ -219,7 +220,7 @@ def test_a_spawn_is_cold(tmp_path: Path) -> None:
     for _ in range(2):
         ended = threading.Event()
         stream.subscribe(seen.append, on_completed=ended.set)
-        assert ended.wait(20)
+        assert ended.wait(LIMIT)
     assert ["told", "told"] == [event.text for event in seen if isinstance(event, AgentMessage)]
 
 

@@ -20,6 +20,7 @@ from cuggino.errors import AgentFailed, AgentNotFound, LlmSessionError, StorageE
 from cuggino.events import AgentMessage, LlmAgentEvent, SessionEnded
 from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import fake_claude
+from tests.limits import LIMIT
 
 MIB = 1024 * 1024
 
@@ -223,7 +224,7 @@ def test_a_program_that_ignores_signals(tmp_path: Path) -> None:
             started.set()
 
     subscription = spawn(tmp_path, body).subscribe(note)
-    assert started.wait(20)
+    assert started.wait(LIMIT)
     since = time.monotonic()
     subscription.dispose()
     assert time.monotonic() - since < 10

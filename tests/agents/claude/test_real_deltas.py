@@ -19,6 +19,7 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.events import AgentMessage, Event, MessageDelta, Note, SessionEnded, ToolCall
 from cuggino.operators import extract_markers, marker_tags
 from cuggino_cli.commands.demo import make_project
+from tests.limits import LIMIT
 from tests.model_script import Hang, Message, Script, Text, Thought, Tool, always, replies
 from tests.model_server import ModelServer
 from tests.real_claude import clean_env
@@ -64,7 +65,7 @@ def first(wanted: Callable[[Event], bool], stream: Observable[Event]) -> list[Ev
                 found.set()
 
     subscription = stream.subscribe(keep)
-    assert found.wait(30)
+    assert found.wait(LIMIT)
     subscription.dispose()
     return seen
 
@@ -144,7 +145,7 @@ def test_the_command_line_shows_text_as_it_comes(claude_cli: Path, tmp_path: Pat
             text=True,
         ) as running:
             assert running.stdout is not None
-            ended = threading.Timer(60, running.kill)
+            ended = threading.Timer(LIMIT, running.kill)
             ended.start()
             lines: list[str] = []
             for line in running.stdout:

@@ -20,6 +20,7 @@ from cuggino.testing import AgentConformance, FailureConformance, GuardConforman
 from tests.agents.arenas import RealSuite
 from tests.agents.claude.test_real_sandbox import WRITER
 from tests.file_server import MCP_SERVER
+from tests.limits import LIMIT
 from tests.model_script import Message, Text, Tool, always, spoken
 from tests.model_server import ModelServer
 from tests.real_claude import VERSION, ClaudeSdk, bash, delegate, needs_sandbox
@@ -284,11 +285,11 @@ def test_dispose_cancels_a_tool_in_this_process(claude_sdk: ClaudeSdk) -> None:
 
     with claude_sdk.serve(spoken([Tool("mcp__tools__wait", {})])) as server:
         recorder = begin(claude_sdk, server, [wait])
-        assert waiting.wait(20)
+        assert waiting.wait(LIMIT)
         assert [event for event in recorder.items if isinstance(event, ToolCall)]
         other = threading.Thread(target=recorder.subscription.dispose)
         other.start()
-        other.join(15)
+        other.join(LIMIT)
         assert not other.is_alive()
         assert cancelled.is_set()
         assert (set(), False) == (children(), sdk_threads())
@@ -309,7 +310,7 @@ def test_tool_that_disposes_of_its_session(claude_sdk: ClaudeSdk) -> None:
 
     with claude_sdk.serve(spoken([Tool("mcp__tools__stop", {})])) as server:
         begun.append(begin(claude_sdk, server, [stop]))
-        assert done.wait(20)
+        assert done.wait(LIMIT)
         assert set() == children()
         assert eventually(lambda: not sdk_threads())
 

@@ -10,6 +10,7 @@ import pytest
 from reactivex.scheduler import EventLoopScheduler
 
 from tests.agents.claude_sdk.test_stream import GUARDED, nothing_is_left, session
+from tests.limits import LIMIT
 from tests.sources.subscribers import Recorder, children, eventually
 
 __all__ = ["nothing_is_left"]
@@ -45,7 +46,7 @@ def test_a_subscriber_that_disposes(tmp_path: Path) -> None:
     ready = threading.Event()
 
     def stop(_event: Any) -> None:
-        ready.wait(20)
+        ready.wait(LIMIT)
         held[0].subscription.dispose()
 
     held.append(session(tmp_path, body, on_next=stop))

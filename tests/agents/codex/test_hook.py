@@ -20,6 +20,7 @@ from cuggino.agents.codex.hook import (
 )
 from cuggino.guard.patches import patched_files
 from cuggino.guard.roles import role_policy
+from tests.limits import LIMIT
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def ask(guard: CodexGuard, **data: Any) -> tuple[int, Any, str]:
         input=json.dumps(asked),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr

@@ -163,7 +163,7 @@ def test_command_outlives_the_session(codex: Codex) -> None:
         (number,) = re.findall(r"session ID (\d+)", str(getattr(request, "messages_text", "")))
         return Tool("write_stdin", {"session_id": int(number), "chars": "x\n"})
 
-    done = codex.run(bash("sleep 60; cat > no.txt", yield_time_ms=300), typed)
+    done = codex.run(bash("sleep 600; cat > no.txt", yield_time_ms=300), typed)
     assert done.error is None
     assert "stdin is closed" in done.conversation
     (call,), (result,) = done.of(ToolCall), done.of(ToolResult)

@@ -17,6 +17,7 @@ from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.guard.roles import role_policy
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 
 Raw = dict[str, Any]
 
@@ -125,7 +126,7 @@ class Linked:
     def run(self) -> Exception | None:
         """Run to the end."""
         self.link.start()
-        assert self.ended.wait(10)
+        assert self.ended.wait(LIMIT)
         self.link.close()
         return self.ends[0]
 
@@ -229,7 +230,7 @@ def test_closing_at_any_step(sdk: Sdk, tmp_path: Path, where: str) -> None:
     setattr(sdk, where, wait)
     linked = Linked(tmp_path)
     linked.link.start()
-    assert waiting.wait(10)
+    assert waiting.wait(LIMIT)
     linked.link.close()
     linked.link.close()
     assert [None] == linked.ends
@@ -241,7 +242,7 @@ def test_closing_before_it_begins(sdk: Sdk, tmp_path: Path) -> None:
     linked = Linked(tmp_path)
     linked.link.close()
     linked.link.start()
-    assert linked.ended.wait(10)
+    assert linked.ended.wait(LIMIT)
     linked.link.close()
     assert [] == sdk.asked
     linked.link.finish()
@@ -259,7 +260,7 @@ def test_an_unreadable_permission_request(sdk: Sdk, tmp_path: Path) -> None:
     sdk.on_send = lambda _o: _later(ValueError("Unknown PermissionRequest kind: 'new'"))
     linked = Linked(tmp_path)
     linked.link.start()
-    assert linked.ended.wait(10)
+    assert linked.ended.wait(LIMIT)
     linked.link.close()
     assert "Unknown PermissionRequest" in str(linked.ends[0])
 

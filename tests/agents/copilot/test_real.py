@@ -19,6 +19,7 @@ from cuggino.testing import AgentConformance, FailureConformance, GuardConforman
 from cuggino.testing.conformance.rules import Sleeper
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
+from tests.limits import LIMIT
 from tests.model_script import Drop, Message, Text, Thought, Tool, always, replies
 from tests.real_copilot import VERSION, Copilot, bash, clean_env, create, delegate, hooks
 from tests.real_program import NOBODY, SPEC, write_file
@@ -170,13 +171,12 @@ cuggino.run(agent.spawn(options), lambda event: print(event.tag, flush=True))
 """
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_parent_is_killed(copilot: Copilot, sign: signal.Signals) -> None:
     """However the parent of a session dies, every process of the session is terminated."""
     sleeper = Sleeper()
     with (
-        sleeper.gone(within=20.0),
+        sleeper.gone(LIMIT),
         copilot.serve(
             always(Message([bash(f"setsid {sleeper.command} & {sleeper.command}")]))
         ) as server,
@@ -190,14 +190,14 @@ def test_parent_is_killed(copilot: Copilot, sign: signal.Signals) -> None:
             stderr=subprocess.DEVNULL,
         ) as holder:
             try:
-                assert eventually(lambda: len(sleeper.pids()) >= 2, limit=100)
+                assert eventually(lambda: len(sleeper.pids()) >= 2)
                 tree = psutil.Process(holder.pid).children(recursive=True)
                 assert [process for process in tree if "--headless" in process.cmdline()]
                 holder.send_signal(sign)
-                holder.wait(30)
+                holder.wait(LIMIT)
             finally:
                 holder.kill()
-        assert eventually(lambda: not any(p.is_running() for p in tree), limit=20)
+        assert eventually(lambda: not any(p.is_running() for p in tree))
 
 
 def test_guarded_patch(copilot: Copilot) -> None:
@@ -259,7 +259,7 @@ def test_guarded_background_command(copilot: Copilot) -> None:
     sleeper = Sleeper()
     order = {"description": "d", "mode": "async", "detach": True}
     commands = ("echo no > .specs/task.md", sleeper.command)
-    with sleeper.gone():
+    with sleeper.gone(LIMIT):
         done = copilot.run(
             [Tool("bash", {"command": command, **order}) for command in commands],
             guard=copilot.policy(),

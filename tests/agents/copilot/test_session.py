@@ -21,9 +21,10 @@ from cuggino.events import Event, GuardDenied, LlmAgentEvent, SessionEnded
 from cuggino.operators import LoopScheduler
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 
 Raw = dict[str, Any]
-LISTENS = "echo noise; echo CLI server listening on port 4711; exec sleep 60"
+LISTENS = "echo noise; echo CLI server listening on port 4711; exec sleep 600"
 BEGUN: list[Raw] = [
     {"type": "session.start", "data": {"sessionId": "s1"}},
     {"type": "user.message", "data": {"content": "Go."}},
@@ -67,7 +68,7 @@ class FakeLink:
             self.gate.see(event)
             self._on_event(event)
         if self._ends:
-            self.finished.wait(10)
+            self.finished.wait(LIMIT)
             self._on_end(None)
 
     def finish(self) -> None:
@@ -203,7 +204,7 @@ def test_a_program_that_does_not_listen(tmp_path: Path, script: str, message: st
 def test_a_program_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that does not listen in time is terminated."""
     monkeypatch.setattr(copilot_stream, "START_SECONDS", 0.2)
-    done = Session(tmp_path, FakeLink(), script="exec sleep 60")
+    done = Session(tmp_path, FakeLink(), script="exec sleep 600")
     assert isinstance(done.error, AgentFailed)
     assert "did not listen" in done.error.message
 
@@ -260,7 +261,7 @@ def test_disposal(tmp_path: Path) -> None:
             told.set()
 
     held = stream(tmp_path, link).subscribe(keep, scheduler=lane)
-    assert told.wait(10)
+    assert told.wait(LIMIT)
     held.dispose()
     held.dispose()
     assert link.closed.is_set()
@@ -284,7 +285,7 @@ def test_a_subscriber_that_raises(tmp_path: Path) -> None:
 
     lane = LoopScheduler()
     stream(tmp_path, link).subscribe(refuse, fail, scheduler=lane)
-    assert ended.wait(10)
+    assert ended.wait(LIMIT)
     lane.close()
     assert ["no"] == [str(error) for error in errors]
 

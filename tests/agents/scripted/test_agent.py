@@ -31,6 +31,7 @@ from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
 from cuggino.testing import no_leaks
 from tests.agents.claude.claude_lines import kind
+from tests.limits import LIMIT
 
 FAIL = {"fail": {"status": 529, "error": "overloaded_error", "text": "Overloaded."}}
 
@@ -197,7 +198,7 @@ def test_a_disposed_session(tmp_path: Path) -> None:
 
     stream = player.agent.spawn(player.options(session_id="s"))
     subscription = stream.subscribe(note)
-    assert called.wait(20)
+    assert called.wait(LIMIT)
     subscription.dispose()
     assert "two" == player.play(resume_session_id="s")
 

@@ -23,6 +23,7 @@ from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.agents.scripted.stub import STUB, play, results, session, stub
+from tests.limits import LIMIT
 from tests.mcp_server import arguments, create, status_of
 
 
@@ -140,7 +141,7 @@ def test_a_session_that_is_disposed_of(tmp_path: Path) -> None:
 
     steps: list[dict[str, Any]] = [{"tool": "list"}, {"sleep": 600.0}]
     subscription = session(tmp_path, *steps, servers={"s": stub("list")}).subscribe(note)
-    assert answered.wait(60)
+    assert answered.wait(LIMIT)
     assert 2 == len(running())
     subscription.dispose()
     assert [] == running()
