@@ -179,9 +179,6 @@ def process_duplex(
     cwd: str | os.PathLike[str],
     env: Mapping[str, str],
     stdin: InputPipe,
-    max_line: int = 64 * 1024 * 1024,
-    stderr_tail: int = 64 * 1024,
-    grace: float = 2.0,
 ) -> Observable[bytes]:
     """Run `argv` like `process_lines`, with a standard input that is written to while it runs.
 
@@ -193,15 +190,8 @@ def process_duplex(
         cwd=os.fspath(cwd),
         env=dict(env),
         stdin=None,
-        merge_stderr=False,
-        keep_ends=False,
-        sweep=True,
-        max_line=max_line,
-        stderr_tail=stderr_tail,
-        grace=grace,
         pipe=stdin,
     )
-
     return _stream(command)
 
 

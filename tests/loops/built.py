@@ -27,8 +27,8 @@ from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.operators import QuotaGate, mapcat
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
-from cuggino.testing import Marbles, Seen
-from tests.loops.delivered import pending
+from cuggino.testing import Marbles
+from tests.loops.delivered import Told, pending
 
 END = SessionEnded(outcome="completed", cost_usd=0.01)
 SAID = (AgentMessage(text="said"), END)
@@ -174,22 +174,8 @@ def built_marbles(**events: Any) -> Marbles:
     return Marbles(**{"a": AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events})
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """The events of a run."""
-
-    seen: list[Seen]
-
-    @property
-    def events(self) -> list[Any]:
-        return [value for _, kind, value in self.seen if kind == "next"]
-
-    @property
-    def error(self) -> Exception | None:
-        """The error of the stream; None when it has completed."""
-        _, kind, value = self.seen[-1]
-        assert kind in ("completed", "error")
-        return value if kind == "error" else None
+class Story(Told):
+    """The events of a plan/build run."""
 
     @property
     def ended(self) -> PlanBuildEnded:
@@ -220,10 +206,6 @@ class Story:
     def of(self, *kinds: type[Event]) -> list[Any]:
         """The events of these kinds."""
         return [event for event in self.events if isinstance(event, kinds)]
-
-    def times(self, *kinds: type[Event]) -> list[float]:
-        """When events of these kinds came, in virtual seconds."""
-        return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
 
 
 @dataclass

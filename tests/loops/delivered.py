@@ -234,7 +234,7 @@ def pending(marbles: Marbles) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Told:
     """The events of a run."""
 
     seen: list[Seen]
@@ -249,6 +249,14 @@ class Story:
         _, kind, value = self.seen[-1]
         assert kind in ("completed", "error")
         return value if kind == "error" else None
+
+    def times(self, *kinds: type[Event]) -> list[float]:
+        """When events of these kinds came, in virtual seconds."""
+        return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
+
+
+class Story(Told):
+    """The events of a deliverables run."""
 
     @property
     def ended(self) -> DeliverEnded:
@@ -283,7 +291,3 @@ class Story:
     def of(self, *kinds: type[Event]) -> list[tuple[float, Any]]:
         """The events of these kinds, and when they came."""
         return [(when, value) for when, _, value in self.seen if isinstance(value, kinds)]
-
-    def times(self, *kinds: type[Event]) -> list[float]:
-        """When events of these kinds came, in virtual seconds."""
-        return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
