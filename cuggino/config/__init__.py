@@ -4,7 +4,16 @@ An unusable file is an error with the place and a suggestion, never a silent def
 other settings than the user believes costs a night.
 """
 
-from cuggino.config.agent_file import joined_settings, read_agent_file
+from cuggino.config.agent_file import (
+    AGENT_FILE,
+    AgentFile,
+    AgentSettings,
+    change_note,
+    joined_settings,
+    missing_programs,
+    parse_agent_file,
+    read_agent_file,
+)
 from cuggino.config.agents import FallbackAgent, RoleAgent
 from cuggino.config.file import (
     CONFIG_FILE,
@@ -39,8 +48,11 @@ from cuggino.config.plan_build import (
 )
 
 __all__ = [
+    "AGENT_FILE",
     "CONFIG_FILE",
     "PLAN_BUILD_CONFIG_FILE",
+    "AgentFile",
+    "AgentSettings",
     "CommandSettings",
     "Config",
     "FallbackAgent",
@@ -55,6 +67,7 @@ __all__ = [
     "RunSettings",
     "SupervisionSettings",
     "WatchSettings",
+    "change_note",
     "change_plan_build_config",
     "changed_config",
     "chosen_agent",
@@ -65,6 +78,8 @@ __all__ = [
     "joined_settings",
     "load_config",
     "load_plan_build_config",
+    "missing_programs",
+    "parse_agent_file",
     "parse_config",
     "read_agent_file",
     "reset_plan_build_config",

@@ -7,14 +7,9 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
+from cuggino.config import AGENT_FILE, AgentSettings, missing_programs, parse_agent_file
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import CugginoError
-from cuggino.guard import (
-    AGENT_FILE,
-    AgentSettings,
-    agent_file,
-    missing_programs,
-)
 
 
 def deliverables(folder: Path) -> Iterator[CheckResult]:
@@ -58,7 +53,7 @@ def _settings(folder: Path) -> Iterator[CheckResult]:
     settings = AgentSettings()
     try:
         if path.is_file():
-            found = agent_file(path.read_bytes())
+            found = parse_agent_file(path.read_bytes())
             settings = found.settings
             for warning in found.warnings:
                 yield CheckResult("note", warning)

@@ -6,9 +6,6 @@ It needs only the standard library, because an agent's hook runs it in a process
 from cuggino._lazy import lazy
 
 NAMES = {
-    "agent_settings": (
-        "AGENT_FILE AgentFile AgentSettings agent_file change_note missing_programs"
-    ),
     "extensions": "AllowedCommands UnknownProfile allowed_commands chosen_profiles",
     "patches": "patched_files",
     "paths": "NOTE",

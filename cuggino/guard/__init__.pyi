@@ -1,13 +1,5 @@
 """Public names of `cuggino.guard`; written by `python -m tests.stubs`."""
 
-from cuggino.guard.agent_settings import (
-    AGENT_FILE,
-    AgentFile,
-    AgentSettings,
-    agent_file,
-    change_note,
-    missing_programs,
-)
 from cuggino.guard.extensions import (
     AllowedCommands,
     UnknownProfile,
@@ -55,15 +47,12 @@ from cuggino.guard.verdict import (
 )
 
 __all__ = [
-    "AGENT_FILE",
     "NOTE",
     "NO_SANDBOX",
     "PERMISSIONS",
     "PERMISSION_SETS",
     "READERS",
     "ROLES",
-    "AgentFile",
-    "AgentSettings",
     "AllowedCommands",
     "Level",
     "Mode",
@@ -75,14 +64,11 @@ __all__ = [
     "SandboxMode",
     "UnknownProfile",
     "Verdict",
-    "agent_file",
     "allowed_commands",
-    "change_note",
     "chosen_profiles",
     "denied",
     "find_shfmt",
     "judge",
-    "missing_programs",
     "patched_files",
     "role_policy",
     "sandbox_for",

@@ -64,7 +64,7 @@ def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise ConfigError("no shfmt", hint="install it")
 
-    monkeypatch.setattr(shfmt, "find_shfmt", missing)
+    monkeypatch.setattr("cuggino.guard.find_shfmt", missing)
     expected = ("problem", "guard: no shfmt")
     finding = found(ready)
     assert expected == (finding.status, finding.what)

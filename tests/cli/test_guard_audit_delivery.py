@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from cuggino.config import Config, configured_policy, save_config
+from cuggino.config.agent_file import AGENT_FILE, parse_agent_file
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
-from cuggino.guard.agent_settings import AGENT_FILE, agent_file
 from cuggino.guard.roles import PERMISSIONS
 from cuggino.guard_audit.audit import deliver_settings
 from cuggino.loops import DeliverRunOptions
@@ -130,7 +130,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
     )
     for settings in (own, {}):
         settle(project, **settings)
-        agent = agent_file((project / AGENT_FILE).read_bytes()).settings
+        agent = parse_agent_file((project / AGENT_FILE).read_bytes()).settings
         setup = session_setup(
             instruction, options, agent, verified=project / "verified", is_guarded=True
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from reactivex import operators as ops
 
 from cuggino.agents.base import is_guarded
+from cuggino.config import AgentSettings
 from cuggino.domain import TOOLS_OF, agent_tool
 from cuggino.events import (
     DeliverablesListed,
@@ -20,7 +21,7 @@ from cuggino.events import (
     DeliverWarning,
     Event,
 )
-from cuggino.guard import NOTE, AgentSettings
+from cuggino.guard import NOTE
 from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup

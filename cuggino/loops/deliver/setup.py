@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuggino.config import configured_policy, joined_settings, read_agent_file
+from cuggino.config import (
+    AgentFile,
+    AgentSettings,
+    change_note,
+    configured_policy,
+    joined_settings,
+    missing_programs,
+    read_agent_file,
+)
 from cuggino.domain import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
-from cuggino.guard import (
-    PERMISSIONS,
-    AgentFile,
-    AgentSettings,
-    Policy,
-    change_note,
-    missing_programs,
-)
+from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.storage import Workspace
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from cuggino.errors import ConfigError
-from cuggino.guard.agent_settings import (
+from cuggino.config.agent_file import (
     AgentFile,
     AgentSettings,
     ExtraHook,
-    agent_file,
     change_note,
     merged,
+    parse_agent_file,
 )
+from cuggino.errors import ConfigError
 from cuggino.guard.extensions import AllowedCommands
 from cuggino.guard.sandbox import SandboxMode, sandbox_mode, start_warnings
 from tests.vectors import not_followed, rows
@@ -91,7 +91,7 @@ def test_no_profile_means_all(profile: object) -> None:
 
 def test_no_file() -> None:
     """Without a file the built-in settings apply, without a warning (AUT-130)."""
-    assert AgentFile(AgentSettings(), "", ()) == agent_file(None)
+    assert AgentFile(AgentSettings(), "", ()) == parse_agent_file(None)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_unusable_file(content: bytes, place: str) -> None:
     """An unusable file is ignored as a whole, with one warning that names the place."""
     useful = content.replace(b"{", b'{"allowPkillTargets": ["a"], ', 1)
     for text in {content, useful if content.startswith(b'{"') else content}:
-        settings, digest, warnings = agent_file(text)
+        settings, digest, warnings = parse_agent_file(text)
         assert AgentSettings() == settings
         assert digest
         [warning] = warnings
@@ -131,14 +131,14 @@ def test_an_unusable_file(content: bytes, place: str) -> None:
 def test_an_unknown_profile() -> None:
     """A profile that does not exist is an error that lists the valid names (AUT-138)."""
     with pytest.raises(ConfigError, match=r'agent\.json: unknown profile "nod"') as caught:
-        agent_file(b'{"profile": ["go", "nod"]}')
+        parse_agent_file(b'{"profile": ["go", "nod"]}')
     assert 'did you mean "node"? valid profiles: base, node, bun, ' in str(caught.value.hint)
 
 
 def test_settings_without_effect_warn() -> None:
     """A sandbox, a name without a hook, and an unknown key only give a warning each."""
     raw = {"sandbox": {"enabled": False}, "hooks": {"PreToolUse": ["mine"]}, "colour": 1}
-    settings, _, warnings = agent_file(b"\xef\xbb\xbf" + json.dumps(raw).encode())
+    settings, _, warnings = parse_agent_file(b"\xef\xbb\xbf" + json.dumps(raw).encode())
     assert AgentSettings(hooks=(*AgentSettings().hooks, "mine")) == settings
     for part, warning in zip(('"sandbox"', 'hook "mine"', 'key "colour"'), warnings, strict=True):
         assert part in warning
@@ -146,7 +146,7 @@ def test_settings_without_effect_warn() -> None:
 
 def test_a_changed_file() -> None:
     """A file that changed since the last run gives a note (AUT-140)."""
-    one, two = (agent_file(text).digest for text in (b"{}", b"{ }"))
+    one, two = (parse_agent_file(text).digest for text in (b"{}", b"{ }"))
     assert ["", "", ""] == [change_note(None, one), change_note(one, one), change_note("", "")]
     assert "was changed since the last run" in change_note(one, two)
     assert "is new since the last run" in change_note("", two)
