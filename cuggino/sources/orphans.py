@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
 
 import psutil
 from reactivex import Observable, defer, interval, of, operators as ops
@@ -26,26 +25,10 @@ def orphans_gone(pid: int, *, limit: float = 30.0) -> Observable[bool]:
             return of(True)
         times = max(1, round(limit / _LOOK_EVERY))
         ticks: Observable[int] = interval(_LOOK_EVERY)
-        looks = ticks.pipe(ops.map(look_again(times)))
-        return looks.pipe(ops.filter(_is_decided), ops.map(_is_gone), ops.take(1))
-
-    def look_again(times: int) -> Callable[[int], _Look]:
-        return lambda n: _Look(n + 1 >= times, any(guardians_of(pid)))
+        gone = ticks.pipe(ops.take(times), ops.map(lambda _tick: not any(guardians_of(pid))))
+        return gone.pipe(ops.take_while(lambda is_gone: not is_gone, inclusive=True), ops.last())
 
     return defer(look)
-
-
-class _Look(NamedTuple):
-    late: bool
-    busy: bool
-
-
-def _is_decided(seen: _Look) -> bool:
-    return seen.late or not seen.busy
-
-
-def _is_gone(seen: _Look) -> bool:
-    return not seen.busy
 
 
 def guardians_of(pid: int) -> Iterator[psutil.Process]:

@@ -2,59 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
-def agent_names(
-    _context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Complete agents, and the prefixes of agents that are files."""
+
+def _completing(names: Callable[[], Iterable[str]]) -> Complete:
+    """Return the completion of an argument or option, from all names that are possible."""
+    return lambda _context, _parameter, begun: offered(names(), begun)
+
+
+def _agents() -> Iterable[str]:
     from cuggino.agents import agent_entries
 
-    return offered([entry.name for entry in agent_entries()] + ["scripted:", "replay:"], begun)
+    return [*(entry.name for entry in agent_entries()), "scripted:", "replay:"]
 
 
-def run_ids(
-    _context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Complete ids of the runs in the current folder, newest first."""
-    journals = Path(".cuggino/journal").glob("*.jsonl")
-    return offered(sorted((path.stem for path in journals), reverse=True), begun)
+def _runs() -> Iterable[str]:
+    return sorted((path.stem for path in Path(".cuggino/journal").glob("*.jsonl")), reverse=True)
 
 
-def backlog_items(
-    _context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Complete items of the backlog, parked ones included."""
-    return _files(("backlog", "parked"), begun)
+def _files(*folders: str) -> Iterable[str]:
+    return sorted(
+        {
+            path.name
+            for folder in folders
+            for path in Path(".cuggino", folder).glob("*")
+            if path.is_file() and not path.name.startswith(".")
+        }
+    )
 
 
-def parked_items(
-    _context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Complete parked items."""
-    return _files(("parked",), begun)
-
-
-def issue_names(
-    _context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Complete open spec issues and findings."""
-    return _files(("spec-issues", "tbd"), begun)
-
-
-def _files(folders: Iterable[str], begun: str) -> list[CompletionItem]:
-    names = {
-        path.name
-        for folder in folders
-        for path in Path(".cuggino", folder).glob("*")
-        if path.is_file() and not path.name.startswith(".")
-    }
-    return offered(sorted(names), begun)
+agent_names = _completing(_agents)
+run_ids = _completing(_runs)
+"""Runs in the current folder, newest first."""
+backlog_items = _completing(lambda: _files("backlog", "parked"))
+parked_items = _completing(lambda: _files("parked"))
+issue_names = _completing(lambda: _files("spec-issues", "tbd"))
 
 
 def offered(
