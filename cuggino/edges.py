@@ -153,9 +153,8 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     lane = LoopScheduler()
 
     def put(item: Any) -> None:
-        while not room.acquire(timeout=0.05):
-            if left.is_set():
-                return
+        while not (left.is_set() or room.acquire(timeout=0.05)):
+            pass
         if not left.is_set():
             loop.call_soon_threadsafe(items.put_nowait, item)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
-from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS, ToolAnswer, agent_tool
+from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS, ToolAnswer, ToolName, agent_tool
+from cuggino.errors import StorageError
 from cuggino.mcp_server import answer_with_warnings, make_server
 from cuggino.storage.deliverables import VerifiedFile
 from cuggino.testing import no_leaks
@@ -145,19 +147,45 @@ def test_failed_write_is_an_answer(tmp_path: Path) -> None:
     assert "status.json" in told["message"]
 
 
-def test_unexpected_exception_is_an_answer() -> None:
-    """An unexpected exception is reported to the agent, which can continue."""
+@pytest.mark.parametrize(
+    ("failure", "tools", "message", "code"),
+    [
+        (
+            ZeroDivisionError("by zero"),
+            TOOLS,
+            "Internal error: ZeroDivisionError: by zero",
+            "INTERNAL_ERROR",
+        ),
+        (
+            StorageError("write", "disk full", hint="free some space"),
+            TOOLS,
+            "Nothing was changed: disk full (free some space)",
+            "STORAGE_ERROR",
+        ),
+        (StorageError("write", "gone"), TOOLS, "Nothing was changed: gone", "STORAGE_ERROR"),
+        (
+            ZeroDivisionError("not called"),
+            TOOLS[:1],
+            f'There is no tool "list" here. There are: {TOOLS[0]}',
+            "UNKNOWN_TOOL",
+        ),
+    ],
+    ids=["defect", "storage with a hint", "storage", "unknown tool"],
+)
+def test_failures_are_answers(
+    failure: Exception, tools: tuple[ToolName, ...], message: str, code: str
+) -> None:
+    """A failure of any kind is reported to the agent, which can continue."""
     from mcp.client.client import Client
 
-    def defect(tool: str, given: object) -> dict[str, object]:
-        raise ZeroDivisionError("by zero")
+    def fail(tool: str, given: object) -> dict[str, object]:
+        raise failure
 
     async def session() -> dict[str, Any]:
-        async with Client(make_server(defect, tools=TOOLS)) as agent:
+        async with Client(make_server(fail, tools=tools)) as agent:
             return await call(agent, "list", {})
 
-    expected = {"success": False, "message": "Internal error: ZeroDivisionError: by zero"}
-    assert {**expected, "error": "INTERNAL_ERROR"} == anyio.run(session)
+    assert {"success": False, "message": message, "error": code} == anyio.run(session)
 
 
 def test_warnings_in_an_answer() -> None:

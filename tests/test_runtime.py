@@ -12,6 +12,7 @@ from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, 
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentNotFound, CugginoError
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
+from cuggino.stages import GitRepository
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.git_project import GitProject, isolate_git
 
@@ -62,6 +63,16 @@ class TestBuilding:
         assert project.resolve() == runtime.cwd == runtime.workspace.root
         assert Config(max_iterations=3) == runtime.config
         assert Config() == Runtime.live(cwd=project, config=Config(), agent=agent()).config
+
+    def test_another_repository(self, project: Path) -> None:
+        """A repository that replaces the project's stands for the whole repository as well."""
+        live = Runtime.live(cwd=project, agent=agent())
+        assert live.services.whole_repository is not None
+        own = GitRepository(project)
+        replaced = live.replace(repository=own).services
+        assert (own, None) == (replaced.repository, replaced.whole_repository)
+        both = live.replace(repository=own, whole_repository=own).services
+        assert both.whole_repository is own
 
     def test_choice_of_the_agent(self, project: Path) -> None:
         """The agent is the given, the named or the configured one."""

@@ -8,10 +8,13 @@ import pytest
 from reactivex import operators as ops
 
 from cuggino import Runtime, run
-from cuggino.config import Config, save_config
+from cuggino.agents import RoutedAgent
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.config import Config, FallbackAgent, save_config
 from cuggino.errors import RunNotFound
 from cuggino.events import ToolCall
 from cuggino.runs import RecordedRun, Runs, UnreadableRun
+from cuggino.testing import InMemoryAgent
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, TWO, record
 
 
@@ -87,3 +90,23 @@ def test_plan_session(runtime: Runtime) -> None:
     assert ".cuggino/backlog" in (session.options.system_prompt or "")
     assert session.options.guard is not None
     assert not session.workspace.folder.exists(), "nothing is written before it runs"
+
+
+def test_plan_session_of_several_agents(tmp_path: Path) -> None:
+    """Of an agent with fallbacks, the first one is the project manager."""
+    for name in ("first.toml", "second.toml"):
+        (tmp_path / name).write_text('[[planning]]\nsteps = [{ say = "hello" }]\n')
+    config = Config(
+        agent="scripted:first.toml", fallback=[FallbackAgent(agent="scripted:second.toml")]
+    )
+    runtime = Runtime.live(cwd=tmp_path, config=config)
+    session = runtime.plan_session()
+    assert isinstance(runtime.agent, RoutedAgent)
+    assert isinstance(session.agent, ScriptedAgent)
+
+
+def test_run_of_a_plan_session(tmp_path: Path) -> None:
+    """The workspace is there for the session, and its code is the agent's."""
+    session = Runtime.live(cwd=tmp_path, agent=InMemoryAgent({})).plan_session()
+    assert 0 == session.run()
+    assert session.workspace.backlog.is_dir()

@@ -85,16 +85,15 @@ def _play(items: Iterable[Item], options: SpawnOptions) -> Flow[None]:
 
 
 def _tool(item: Write | Run | Use, call: str, options: SpawnOptions) -> Observable[Any]:
-    match item:
-        case Write(path, text):
-            return _told(call, "Write", {"file_path": path, "content": text}, _write(item, options))
-        case Run(command):
-            return _told(call, "Bash", {"command": command}, Use("Bash"))
-        case Use(tool, given):
-            known = tool_named(tool)
-            if known is None:
-                return _told(call, tool, given, item)
-            return flow(lambda: _deliverables(item, call, agent_tool(known), options))
+    if isinstance(item, Write):
+        given = {"file_path": item.path, "content": item.text}
+        return _told(call, "Write", given, _write(item, options))
+    if isinstance(item, Run):
+        return _told(call, "Bash", {"command": item.command}, Use("Bash"))
+    known = tool_named(item.tool)
+    if known is None:
+        return _told(call, item.tool, item.input, item)
+    return flow(lambda: _deliverables(item, call, agent_tool(known), options))
 
 
 def _told(call: str, name: str, given: Mapping[str, Any], answer: Use) -> Observable[Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino.events import RunContinued, RunEnded, RunStarted, StageStarted, ToolCall
+from cuggino.guard_audit import check_call
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
 from tests.cli.recorded_runs import AT, ONE, Said, record
@@ -96,6 +97,33 @@ def test_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The calls of a watch itself belong to the audit role."""
     record(project, ONE, (1, None, bash("ls")), (2, None, write("a.md")), kind="watch")
     assert ["audit"] == [call["role"] for call in denied(capsys)]
+
+
+@pytest.mark.parametrize(("allow_all", "more"), [(True, []), (False, ["build#1"])])
+def test_a_plan_build_run(
+    allow_all: bool, more: list[str], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verifiers have the permissions of an audit; without `allow_all` the level is `full`."""
+    started = RunStarted(
+        run_id=ONE, kind="loop", command="cuggino loop", options={"allow_all": allow_all}
+    )
+    journal = Journal.create(project / ".cuggino" / "journal", started, at=AT, sync=False)
+    journal.append(bash("nc -h"), at=AT, stage="build#1")
+    journal.append(write("src/a.py"), at=AT, stage="build#1")
+    journal.append(write("src/a.py"), at=AT, stage="verify-1#2")
+    journal.close()
+    found = denied(capsys)
+    assert [*((stage, "implementing") for stage in more), ("verify-1#2", "audit")] == [
+        (call["stage"], call["role"]) for call in found
+    ]
+
+
+def test_a_call_from_elsewhere(tmp_path: Path) -> None:
+    """A working folder outside the project is taken for the project."""
+    given = {"file_path": str(tmp_path / "other" / "a.md"), "content": "x"}
+    options: Any = {"project": tmp_path / "own", "config": Config(), "role": "implementing"}
+    assert not check_call("Write", given, **options).is_allowed
+    assert check_call("Write", given, **options, cwd=tmp_path / "other").is_allowed
 
 
 def test_nothing_denied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

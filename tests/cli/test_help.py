@@ -99,6 +99,8 @@ def test_schema_of_all_events(capsys: pytest.CaptureFixture[str]) -> None:
     one = {"oneOf": [{"$ref": "#/$defs/CommitPerformed"}], "$defs": schema["$defs"]}
     event = CommitPerformed(iteration=1, commit_hash="d97a60c", message="Add it")
     Draft202012Validator(one).validate(json.loads(dump_event(event)))
+    alone = json.loads(told(capsys, "events", "commitperformed", "--json"))
+    Draft202012Validator(alone).validate(json.loads(dump_event(event)))
     with pytest.raises(ValidationError):
         Draft202012Validator(one).validate({"_tag": "CommitPerformed", "iteration": 1})
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cuggino_cli.commands.loop_configure import _questions
 from cuggino_cli.main import main
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup, answer
 from tests.vectors import rows
@@ -180,3 +182,21 @@ def test_a_broken_file_of_a_layer(
     assert "; ignored" in capsys.readouterr().err
     assert 2 == main(["loop", "configure", "--model", "m"])
     assert "{" == (home / FILE).read_text()
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("model", " ", "A model is needed"),
+        ("model", "0", "A number from 1 to 2, or a name"),
+        ("model", "3", "A number from 1 to 2, or a name"),
+        ("model", "100", "A number from 1 to 2, or a name"),
+        ("planPromptPath", " ", "A file is needed"),
+        ("logLevel", "loud", "One of "),
+    ],
+)
+def test_a_wrong_answer(field: str, text: str, message: str) -> None:
+    """A wrong answer is refused with what is possible instead."""
+    questions = {question.field: question for question in _questions(["a", "b"])}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        questions[field].parse(text)

@@ -128,6 +128,14 @@ class TestEndings:
         ]
         assert ["001.md"] == list(map(str, _names(watching.workspace.parked)))
 
+    def test_an_item_without_progress_is_parked(self, tmp_path: Path) -> None:
+        """A stalled run is not repeated: the item waits for a person."""
+        watching = Watching(tmp_path, loops=[(1, "stalled")])
+        watching.write(0, "001.md")
+        parked = values(watching, 100, WatchItemParked)
+        assert [("001.md", "no progress")] == [(event.filename, event.reason) for event in parked]
+        assert 1 == len(watching.loop.options)
+
     def test_an_item_edited_again_and_again_is_parked(self, tmp_path: Path) -> None:
         """An item that changes during each of three runs is parked."""
         watching = Watching(tmp_path, loops=[(10, "approved")] * 5, max_attempts=3)

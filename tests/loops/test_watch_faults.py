@@ -15,6 +15,7 @@ from cuggino.errors import (
     SessionError,
     StorageError,
 )
+from cuggino.storage.backlog import Backlog
 from cuggino.storage.moving import digest_of
 from tests.loops.watching import Outcome, Watching
 
@@ -82,6 +83,17 @@ def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.Monk
         (60, "WatchProcessingItem", "001.md"),
         (60, "WatchItemParked", "001.md"),
     ] == watching.story(65)[:7]
+
+
+def test_gone_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that vanished since the backlog was read is skipped without a failure."""
+    watching = Watching(tmp_path, loops=[(1, "approved")])
+    monkeypatch.setattr(
+        Backlog, "digest", lambda _self, name: (watching.workspace.backlog / name).unlink()
+    )
+    watching.write(0, "001.md")
+    assert [(0, "WatchProcessingItem", "001.md"), (0, "WatchBacklogWaiting")] == watching.story(100)
+    assert [] == watching.loop.options
 
 
 def test_unreadable_when_its_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.domain.attempts import Attempts
 from cuggino.events import (
     Event,
     LoopApproved,
@@ -19,7 +20,7 @@ from cuggino.events import (
 )
 from cuggino.loops import WatchRunOptions
 from cuggino.loops.frame.recording import open_journal
-from cuggino.loops.watch.journal import ITEM, settled_run
+from cuggino.loops.watch.journal import ITEM, restore_attempts, settled_run
 from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -68,3 +69,16 @@ def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_
     """The result of a run counts for its own item only, until the watch has acted on it."""
     found = settled_run(watch_of(tmp_path, *told))
     assert (None if settled is None else (settled, END)) == found
+
+
+def test_counted_failures_are_restored(tmp_path: Path) -> None:
+    """A killed watch's failures count until the item is put away; limits never do."""
+    limited = RETRY.model_copy(update={"filename": "2.md", "counted": False})
+    parked = RETRY.model_copy(update={"filename": "3.md"})
+    away = WatchItemParked(filename="3.md", reason="no")
+    attempts = Attempts(max_attempts=3, retry_seconds=60.0)
+    restore_attempts(attempts, watch_of(tmp_path, RETRY, limited, parked, away))
+    names = ["1.md", "2.md", "3.md"]
+    assert [1, 0, 0] == [attempts.count(name) for name in names]
+    assert ["2.md", "3.md"] == attempts.ready(names, AT)
+    assert 60.0 == attempts.next_due(names, AT)

@@ -18,6 +18,7 @@ from cuggino.events import (
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
+    LoopStalled,
 )
 from cuggino.loops import LoopRunOptions, Services, WatchRunOptions, WatchService
 from cuggino.operators import merge_now
@@ -62,6 +63,8 @@ class ScriptedLoop:
                 return LoopApproved(iteration=1)
             case "max_iterations":
                 return LoopMaxIterations(iteration=3, max_iterations=3)
+            case "stalled":
+                return LoopStalled(iteration=3, reason="no_progress", message="no progress")
             case "spec_issue":
                 name = self._workspace.write_spec_issue("unclear")
                 return LoopSpecIssue(iteration=1, content="unclear", filename=name)

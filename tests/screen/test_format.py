@@ -8,6 +8,8 @@ import pytest
 
 from cuggino.events import (
     AgentMessage,
+    AgentNudged,
+    AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
     CheckCommandOutput,
@@ -264,3 +266,22 @@ def test_retry_shows_its_delay() -> None:
     item = sample(WatchItemRetry).model_copy(update={"retry_in": 1.5})
     for event in (retry, item):
         assert "again in 1.5s" in (plain(event) or "")
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (AgentNudged(idle=None, tool=None), "[Agent] Stage timeout: resuming its session"),
+        (AgentReplaced(idle=None, tool=None), "[Agent] Stage timeout: starting a fresh agent"),
+        (
+            AgentNudged(idle=90.0, tool="Bash"),
+            "[Agent] silent for 1m 30s while Bash runs: resuming",
+        ),
+        (AgentReplaced(idle=90.0, tool=None), "[Agent] silent for 1m 30s: starting a fresh agent"),
+    ],
+)
+def test_a_stalled_agent(event: Event, text: str) -> None:
+    """The message names the limit that was reached: silence, or the time of the stage."""
+    shown = format_event(event, verbosity=Verbosity.QUIET)
+    assert shown is not None
+    assert "".join(fragment.text for fragment in shown).startswith(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from reactivex import interval, operators as ops, timer
@@ -12,6 +13,7 @@ from reactivex import interval, operators as ops, timer
 from cuggino.sources.process import process_lines
 from cuggino.testing import StandsStill, VirtualClock, no_leaks
 from cuggino.testing.clock import seconds, spoken
+from cuggino.testing.doubles import changes_seen_by
 from cuggino.testing.runtime import play
 
 
@@ -182,3 +184,19 @@ def test_clock_survives_an_exception() -> None:
         clock.advance_to(clock.at(5))
     clock.advance_to(clock.at(5))
     assert 5 == clock.elapsed
+
+
+def test_folder_changes_in_virtual_time(tmp_path: Path) -> None:
+    """Every change is seen before time advances, also of a link to nothing."""
+    clock = VirtualClock()
+    seen: list[float] = []
+    held = changes_seen_by(clock)(tmp_path).subscribe(lambda _: seen.append(clock.elapsed))
+    link = tmp_path / "link"
+    clock.schedule_absolute(clock.at(1), lambda *_: link.symlink_to("nowhere"))
+    clock.schedule_absolute(clock.at(3), lambda *_: link.unlink())
+    clock.advance_to(clock.at(5))
+    assert [1, 3] == seen
+    held.dispose()
+    link.symlink_to("nowhere")
+    clock.advance_to(clock.at(6))
+    assert [1, 3] == seen

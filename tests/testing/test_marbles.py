@@ -92,6 +92,19 @@ def test_class_matches_any_instance() -> None:
     t.check(Marbles(d=Done(content="x")).cold("-d#"), "-DE")
     with pytest.raises(ValueError, match="Done in '-D' is a class, which can be expected, but not"):
         t.cold("-D")
+    with pytest.raises(AssertionError, match="-         1 s  D  any Done"):
+        t.check(Marbles(d=A).cold("-d|"), "-D|")
+
+
+def test_hot_stream_played_late() -> None:
+    """A hot stream that nobody records drops the events before its first subscriber."""
+    t = letters()
+    hot = t.hot("a---b|")
+    t.clock.advance_to(t.at(2))
+    seen: list[object] = []
+    hot.subscribe(seen.append, scheduler=t.clock)
+    t.clock.advance_to(t.at(10))
+    assert [t.events["b"]] == seen
 
 
 def test_hot_subscription() -> None:

@@ -134,6 +134,7 @@ class TestPlaying:
         story = cousin.play(timer(HOUR))
         assert ([(HOUR, 0)], ["int"], 0) == (story.timeline, story.tags(), story.last)
         assert "            1h  0\n            1h  completed" == str(story)
+        assert f"<Story of 1 events>\n{story}" == repr(story)
 
     def test_stream_is_unsubscribed(self, tmp_path: Path) -> None:
         """At `until` the stream is unsubscribed, or earlier when it has ended."""

@@ -97,6 +97,12 @@ def test_all_together(ran: Ran) -> None:
             ''')
             assert "LoopSpecIssue" == cuggino_runtime(agent).run(focus="it").tags()[-1]
 
+        def test_scripted_file(cuggino_runtime, cuggino_scripted, tmp_path):
+            file = tmp_path / "own.toml"
+            file.write_text('[[planning]]\\nsteps = [{ say = "<SPEC_ISSUE>x</SPEC_ISSUE>" }]\\n')
+            story = cuggino_runtime(cuggino_scripted(file)).run(focus="it")
+            assert "LoopSpecIssue" == story.tags()[-1]
+
         def test_two_projects(cuggino_runtime):
             first = cuggino_runtime({})
             second = cuggino_runtime({}, folder="other")
@@ -104,7 +110,7 @@ def test_all_together(ran: Ran) -> None:
             assert first.clock is second.clock
         """
     )
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=5)
 
 
 def test_git_is_isolated(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
