@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -101,10 +102,15 @@ class ApiError:
 
 @dataclass(frozen=True)
 class Drop:
-    """The connection is reset: at once, or after this many events of a message."""
+    """The connection is reset: at once, or after this many events of a message.
+
+    A program may lose events that arrive just before the reset; `once` holds it back until the test
+    sets it.
+    """
 
     message: Message | None = None
     after_events: int = 0
+    once: threading.Event | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from tests.model_script import (
     Tool,
 )
 from tests.model_sse import complete_message, sse_events
+from tests.sources.subscribers import eventually
 
 __all__ = [
     "ApiError",
@@ -180,8 +181,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json(200, self._complete(reply, body), reply.headers)
             case ApiError(status, kind, message, headers):
                 self._send_json(status, _error(kind, message), headers)
-            case Drop(message, after_events):
+            case Drop(message, after_events, once):
                 self._begin(message, after_events, body)
+                closing = self.owner._closing
+                assert once is None or eventually(lambda: once.is_set() or closing.is_set())
                 self._reset()
             case Hang(seconds, message, after_events):
                 self._begin(message, after_events, body)

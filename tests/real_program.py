@@ -297,6 +297,7 @@ class RealProgram(ABC):
         env: Mapping[str, str] | None = None,
         script: Script | None = None,
         retries: int = 0,
+        on_event: Callable[[LlmAgentEvent], object] = lambda _event: None,
         **options: Any,
     ) -> Outcome:
         """Run a session in which the model plays these turns; `helper` is for its subagent."""
@@ -308,6 +309,7 @@ class RealProgram(ABC):
             def keep(event: Event) -> None:
                 assert isinstance(event, LlmAgentEvent)
                 events.append(event)
+                on_event(event)
 
             try:
                 cuggino.run(agent.spawn(self.options(**options)), keep)

@@ -233,7 +233,8 @@ class UsageMeter:
     counts when it is complete, in its final `message_delta`; an attempt that broke off has none and
     is not counted, though it is billed. Sub-agents stream nothing: their messages count when they
     start, by their `assistant` lines, which hold all of the input and almost none of the output. A
-    result is more accurate and replaces what was counted since the previous one.
+    result is more accurate and replaces what was counted since the previous one. It includes
+    attempts that broke off, as far as the program received them.
     """
 
     def __init__(self) -> None:

@@ -50,6 +50,9 @@ CAPTURES = [
     Capture("429_once_then_ok", 0, "completed", None, 0.00044, "SSA"),
     Capture("cut_after_tooluse_block", 0, "completed", None, 0.00092, "SCSRA"),
     Capture("cut_in_tooluse_then_ok", 0, "completed", None, 0.00136, "SAUA"),
+    Capture("retry_nothing_received", 0, "completed", None, 0.006, "SSA"),
+    Capture("retry_start_received", 0, "completed", None, 0.01002, "SSA"),
+    Capture("retry_text_received", 0, "completed", None, 0.01016, "SSA"),
     Capture("usage_limit_text", 0, "completed", None, 0.00044, "SA"),
     Capture("usage_limit_near", 0, "completed", None, 0.003, "SAL"),
     Capture("usage_limit_subscription", 1, "quota", "QuotaExceeded", 0.0, "SLS"),
@@ -76,7 +79,7 @@ CAPTURES = [
 STREAMED = {"subagent": 2}
 """The number of streamed texts, where sub-agent messages are not streamed."""
 
-TAKEN_BACK = {"cut_after_tooluse_block", "cut_mid_message_forever"}
+TAKEN_BACK = {"cut_after_tooluse_block", "cut_mid_message_forever", "retry_text_received"}
 
 
 def replay(name: str) -> tuple[ClaudeSession, list[LlmAgentEvent]]:

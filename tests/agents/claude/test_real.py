@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,11 @@ from cuggino.events import (
     Done,
     Event,
     GuardDenied,
+    MessageDelta,
     RateLimited,
     SessionEnded,
     ToolResult,
+    Usage,
     UsageUpdate,
     is_llm_terminal_marker_event,
 )
@@ -102,16 +105,29 @@ def test_retries_of_the_program(
     assert [] == done.of(AgentMessage)
 
 
-def test_usage_after_a_cut(claude: Claude) -> None:
-    """The answer counts; the program's total may include the beginning of the one that broke off.
-
-    That was seen once, on a busy machine; the cause is not known.
-    """
-    done = claude.run(script=replies(Drop(LONG, after_events=4), then=ANSWER), retries=1)
+def test_usage_after_a_lost_request(claude: Claude) -> None:
+    """Only the answer counts when the program received nothing of an earlier one."""
+    done = claude.run(script=replies(Drop(), then=ANSWER), retries=1)
     assert done.error is None
-    total = done.ended.usage
-    assert total is not None
-    assert (total.input_tokens, total.output_tokens) in ((1000, 100), (2000, 108))
+    assert Usage(input_tokens=1000, output_tokens=100) == done.ended.usage
+
+
+def test_usage_after_a_cut(claude: Claude) -> None:
+    """The beginning of an answer counts as far as the program received it.
+
+    That is its input, 1 token at its start, and an estimate of 7 for its text.
+    """
+    received = threading.Event()
+    cut = Drop(LONG, after_events=4, once=received)
+
+    def notice(event: Event) -> None:
+        if isinstance(event, MessageDelta):
+            received.set()
+
+    done = claude.run(script=replies(cut, then=ANSWER), retries=1, on_event=notice)
+    assert done.error is None
+    assert Usage(input_tokens=2000, output_tokens=108) == done.ended.usage
+    assert (1000, 100) == tokens_while_running(done)
 
 
 def test_usage_limit_of_a_subscription(claude: Claude) -> None:
@@ -175,8 +191,12 @@ def test_marker_beyond_the_budget(claude: Claude) -> None:
 
 def tokens(done: Outcome) -> tuple[int, int]:
     """Return the last usage update of the running session, which equals its final usage."""
+    assert done.of(UsageUpdate)[-1].usage == done.ended.usage
+    return tokens_while_running(done)
+
+
+def tokens_while_running(done: Outcome) -> tuple[int, int]:
     last = done.of(UsageUpdate)[-1].usage
-    assert last == done.ended.usage
     return last.input_tokens, last.output_tokens
 
 

@@ -152,6 +152,31 @@ def test_interrupted_captures(name: str, expected: tuple[int, int] | None) -> No
     assert ended.cost_usd is None
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("retry_nothing_received", (1000, 100)),
+        ("retry_start_received", (2000, 101)),
+        ("retry_text_received", (2000, 108)),
+    ],
+)
+def test_retries_after_a_cut(name: str, expected: tuple[int, int]) -> None:
+    """The program's total includes an attempt that broke off, as far as it was received.
+
+    The three recorded sessions met the same server: it sends the start and 24 characters of a
+    message and resets the connection. What the program receives before the reset depends on timing.
+    It adds the usage of the start (1,000 and 1), and 7 more tokens for the text.
+    """
+    session, told = ClaudeSession(), list[LlmAgentEvent]()
+    for line in (DATA / "claude" / f"{name}.jsonl").read_bytes().splitlines():
+        told += session.feed(line, now=0.0)
+    ended, error = session.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)
+    assert error is None
+    assert [(1000, 100)] == updates(told)
+    assert ended.usage is not None
+    assert expected == (ended.usage.input_tokens, ended.usage.output_tokens)
+
+
 @pytest.mark.parametrize("path", sorted((DATA / "claude").iterdir()), ids=lambda path: path.stem)
 def test_updates_agree_with_the_end(path: Path) -> None:
     """In recorded runs the count never decreases and never exceeds the final one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +14,7 @@ from cuggino.agents.gemini.tools import MARK
 from cuggino.errors import GuardNotLive, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
+    Event,
     GuardDenied,
     MessageDelta,
     SystemMessage,
@@ -160,8 +162,15 @@ def test_usage_limit_without_a_reset(gemini: Gemini) -> None:
 
 def test_deltas_of_a_cut_message(gemini: Gemini) -> None:
     """A message that is never completed is reported as deltas only."""
-    cut = Drop(Message([Text("This will never be finished, and is long enough.")]), after_events=2)
-    done = gemini.run(script=always(cut))
+    received = threading.Event()
+    message = Message([Text("This will never be finished, and is long enough.")])
+    cut = Drop(message, after_events=2, once=received)
+
+    def notice(event: Event) -> None:
+        if isinstance(event, MessageDelta):
+            received.set()
+
+    done = gemini.run(script=always(cut), on_event=notice)
     assert done.error is not None
     assert ([], True) == (done.of(AgentMessage), bool(done.of(MessageDelta)))
 
