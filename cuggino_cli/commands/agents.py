@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.follow.output import color_option, plain_terminal, table_columns, write_json
 from cuggino_cli.help.manual import manual
 
 if TYPE_CHECKING:
@@ -34,12 +33,7 @@ DELTAS   whether text is shown while it is being written
 *        an agent of this project""",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="When to use colors; auto honors NO_COLOR.",
-)
+@color_option
 def command(as_json: bool, color: ColorMode) -> int:
     """List the installed agents and their capabilities.
 
@@ -51,12 +45,10 @@ def command(as_json: bool, color: ColorMode) -> int:
     reports = inspect_agents(Path.cwd())
     if as_json:
         for report in reports:
-            click.echo(json.dumps(report.to_json()))
+            write_json(report.to_json())
         return 0
-    from cuggino_cli.follow.output import OutputOptions, stdout_terminal
     from cuggino_cli.screen.agents import agents_fragments
 
-    terminal = stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
-    columns = terminal.columns() if sys.stdout.isatty() else None
-    terminal.print(agents_fragments(reports, columns=columns))
+    terminal = plain_terminal(color)
+    terminal.print(agents_fragments(reports, columns=table_columns(terminal)))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuggino.guard import PERMISSION_SETS
-from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+from cuggino_cli.follow.output import color_option, plain_terminal, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
 
@@ -27,12 +26,6 @@ _level_option = click.option(
     "--level",
     type=click.Choice(["roles", "full"]),
     help="roles: any program, files by the role. full: listed programs only.",
-)
-_color_option = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="When to use colors; auto honors NO_COLOR.",
 )
 
 
@@ -105,7 +98,7 @@ def command() -> None:
     help="Judge one case per line, - for standard input; print one verdict per line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-@_color_option
+@color_option
 def check(
     command_line: str | None,
     profiles: tuple[str, ...],
@@ -132,7 +125,7 @@ def check(
     if cases is not None:
         if any(value is not None for value in given) or allow_destructive:
             raise click.UsageError("--file allows no other options: each line is a whole case.")
-        return _check_file(cases, as_json=as_json, terminal=_terminal(color))
+        return _check_file(cases, as_json=as_json, terminal=plain_terminal(color))
     return _check_one(
         *_call(command_line, tool, path),
         config=_config(profiles, commands, allow_destructive),
@@ -140,7 +133,7 @@ def check(
         level=level,
         cwd=cwd,
         as_json=as_json,
-        terminal=_terminal(color),
+        terminal=plain_terminal(color),
     )
 
 
@@ -155,7 +148,7 @@ def check(
 @click.argument("run_id", metavar="RUN", shell_complete=run_ids)
 @_level_option
 @click.option("--json", "as_json", is_flag=True, help="Print each denied call as a JSON object.")
-@_color_option
+@color_option
 def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> int:
     """Judge the tool calls of a recorded run, and list those that would be denied.
 
@@ -171,7 +164,7 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
 
     folder = Path.cwd()
     path = Runs(folder).path_of(run_id)
-    terminal = _terminal(color)
+    terminal = plain_terminal(color)
     calls = denials = 0
 
     def show(judged: JudgedCall) -> None:
@@ -181,7 +174,7 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
             return
         denials += 1
         if as_json:
-            _write_json(_denied_json(judged))
+            write_json(_denied_json(judged))
         else:
             terminal.print(_denied_fragments(judged))
 
@@ -273,7 +266,7 @@ def _check_one(
         tool, tool_input, project=Path.cwd(), config=config, role=role, level=level, cwd=cwd
     )
     if as_json:
-        _write_json(verdict_json(verdict))
+        write_json(verdict_json(verdict))
     else:
         terminal.print(verdict_fragments(verdict))
     return 0 if verdict.is_allowed else 1
@@ -286,7 +279,7 @@ def _check_file(name: str, *, as_json: bool, terminal: Terminal) -> int:
     for case in read_cases(_lines(name), here=Path.cwd()):
         verdict = judge_case(case)
         if as_json:
-            _write_json({"id": case.id, **verdict_json(verdict)})
+            write_json({"id": case.id, **verdict_json(verdict)})
         else:
             title = str(case.id if case.id is not None else verdict.parts[0].text)
             terminal.print(part_fragments(title, verdict.reason))
@@ -303,11 +296,3 @@ def _lines(name: str) -> list[bytes]:
             return file.readlines()
     except OSError as error:
         raise ConfigError(f"--file {name} cannot be read: {error.strerror}") from error
-
-
-def _terminal(color: ColorMode) -> Terminal:
-    return stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
-
-
-def _write_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from cuggino_cli.follow.output import OutputOptions, output_options, stdout_terminal
+from cuggino_cli.follow.output import (
+    OutputOptions,
+    color_option,
+    output_options,
+    plain_terminal,
+    stdout_terminal,
+    table_columns,
+    write_json,
+)
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
 
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
     from cuggino.events import WatchEvent
     from cuggino.runs import RecordedRun, Runs, UnreadableRun
     from cuggino_cli.screen.runs import Row
-    from cuggino_cli.screen.terminal import ColorMode, Terminal
+    from cuggino_cli.screen.terminal import ColorMode
 
 
 class _ListedGroup(click.Group):
@@ -33,12 +39,6 @@ class _ListedGroup(click.Group):
 
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-_color_option = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="When to use colors; auto honors NO_COLOR.",
-)
 
 
 @click.group(
@@ -62,7 +62,7 @@ def command() -> None:
 
 @command.command("list", epilog=manual(("cuggino runs list --json", "An object a line.")))
 @_json_option
-@_color_option
+@color_option
 def list_runs(as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line."""
     from cuggino.runs import UnreadableRun, run_json, unreadable_json
@@ -72,23 +72,23 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
     if as_json:
         for run in runs:
             if isinstance(run, UnreadableRun):
-                _write_json(unreadable_json(run))
+                write_json(unreadable_json(run))
             else:
-                _write_json(run_json(run))
+                write_json(run_json(run))
         return 0
     rows = [_row(run) for run in runs]
     if not rows:
         click.echo("There are no runs yet.")
         return 0
-    terminal = _terminal(color)
-    terminal.print(runs_fragments(rows, columns=_columns(terminal)))
+    terminal = plain_terminal(color)
+    terminal.print(runs_fragments(rows, columns=table_columns(terminal)))
     return 0
 
 
 @command.command("show", epilog=manual(("cuggino runs show 0193b2c1 --json", "As one object.")))
 @click.argument("run_id", metavar="ID", shell_complete=run_ids)
 @_json_option
-@_color_option
+@color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     """Show a run: totals, stages or sessions, and how to resume it."""
     from cuggino.runs import recorded_stages, run_details_json
@@ -97,9 +97,9 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     run = _runs().find(run_id)
     journal, delivery = run.journal, run.delivery
     if as_json:
-        _write_json(run_details_json(run))
+        write_json(run_details_json(run))
         return 0
-    terminal = _terminal(color)
+    terminal = plain_terminal(color)
     terminal.print(
         run_fragments(
             journal.started,
@@ -109,7 +109,7 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
             stages=recorded_stages(journal),
             message=run.message,
             hint=_resume_hint(run),
-            columns=_columns(terminal),
+            columns=table_columns(terminal),
             delivery=delivery,
         )
     )
@@ -197,15 +197,6 @@ def _runs() -> Runs:
     return Runs(Path.cwd())
 
 
-def _terminal(color: ColorMode) -> Terminal:
-    return stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
-
-
-def _columns(terminal: Terminal) -> int | None:
-    """Return the maximum width of a line; None if the output is not a terminal."""
-    return terminal.columns() if sys.stdout.isatty() else None
-
-
 def _resume_hint(run: RecordedRun) -> str | None:
     return f"resume it: {run.resume_command}" if run.resume_command else None
 
@@ -230,7 +221,3 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         agent=started.agent,
         focus=focus or f"({started.command})",
     )
-
-
-def _write_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from cuggino_cli.screen.terminal import ColorMode, Terminal
 
 Command: TypeAlias = Callable[..., int]
+
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="When to use colors; auto honors NO_COLOR.",
+)
+"""`--color` of a command that prints no stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +115,18 @@ def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal
         errors=errors,
         error_color=errors is not None and choose_color(output.color, errors, os.environ),
     )
+
+
+def plain_terminal(color: ColorMode) -> Terminal:
+    """Return the terminal of a command that prints no stream."""
+    return stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
+
+
+def table_columns(terminal: Terminal) -> int | None:
+    """Return the maximum width of a table; None if the output is not a terminal."""
+    return terminal.columns() if sys.stdout.isatty() else None
+
+
+def write_json(value: dict[str, Any]) -> None:
+    """Print the object as a line of JSON."""
+    click.echo(json.dumps(value))

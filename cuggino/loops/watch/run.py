@@ -159,7 +159,7 @@ class Watch:
         try:
             last = yield from self._run_of(name, options)
         except CugginoError as error:
-            if _is_spent(error) or _cannot_store(error) or _is_diverged(error):
+            if _ends_the_watch(error):
                 raise
             yield from self._failed(name, error, common=hits_every_item(error))
             return
@@ -280,21 +280,16 @@ class Watch:
         return now
 
 
-def _cannot_store(error: CugginoError) -> bool:
-    """Return whether the workspace cannot be written; a missing plan is the agent's failure."""
+def _ends_the_watch(error: CugginoError) -> bool:
+    """Return whether no other item can be worked on either.
+
+    A budget is spent, a replay diverges, or the workspace cannot be written; a missing plan is the
+    agent's failure.
+    """
+    cause = error.cause if isinstance(error, LoopError) else error
+    if isinstance(cause, BudgetExceeded | ReplayDiverged):
+        return True
     return isinstance(error, StorageError) and not isinstance(error, SessionError)
-
-
-def _is_spent(error: CugginoError) -> bool:
-    """Return whether a budget is spent, so that no other agent can work either."""
-    cause = error.cause if isinstance(error, LoopError) else error
-    return isinstance(cause, BudgetExceeded)
-
-
-def _is_diverged(error: CugginoError) -> bool:
-    """Return whether a replay is not what was recorded, nor what follows it."""
-    cause = error.cause if isinstance(error, LoopError) else error
-    return isinstance(cause, ReplayDiverged)
 
 
 def _lifted_at(
