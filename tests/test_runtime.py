@@ -65,14 +65,11 @@ class TestBuilding:
         assert Config() == Runtime.live(cwd=project, config=Config(), agent=agent()).config
 
     def test_another_repository(self, project: Path) -> None:
-        """A repository that replaces the project's stands for the whole repository as well."""
-        live = Runtime.live(cwd=project, agent=agent())
-        assert live.services.whole_repository is not None
+        """A repository can replace the project's."""
         own = GitRepository(project)
-        replaced = live.replace(repository=own).services
-        assert (own, None) == (replaced.repository, replaced.whole_repository)
-        both = live.replace(repository=own, whole_repository=own).services
-        assert both.whole_repository is own
+        live = Runtime.live(cwd=project, agent=agent())
+        assert own is live.replace(repository=own).services.repository
+        assert own is not live.services.repository
 
     def test_choice_of_the_agent(self, project: Path) -> None:
         """The agent is the given, the named or the configured one."""
