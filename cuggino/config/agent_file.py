@@ -23,7 +23,14 @@ Settings = TypeVar("Settings", bound=GuardSettings)
 AGENT_FILE = ".autonoe/agent.json"
 """Path of the file, relative to the project."""
 
-PERMISSIONS = ("Read(./**)", "Write(./**)", "Edit(./**)", "Glob(./**)", "Grep(./**)", "Bash(*)")
+PERMISSION_RULES = (
+    "Read(./**)",
+    "Write(./**)",
+    "Edit(./**)",
+    "Glob(./**)",
+    "Grep(./**)",
+    "Bash(*)",
+)
 """Permission rules for every agent: files in the project, and any command."""
 
 _BROWSER_VERBS = (
@@ -73,7 +80,7 @@ class ExtraHook(NamedTuple):
 class AgentSettings(NamedTuple):
     """The built-in settings plus the additions from the file, in order and without duplicates."""
 
-    permissions: tuple[str, ...] = PERMISSIONS
+    permissions: tuple[str, ...] = PERMISSION_RULES
     allowed_tools: tuple[str, ...] = ALLOWED_TOOLS
     hooks: tuple[str, ...] = HOOKS
     """Names, the built-in ones first. Only the built-in names are implemented (AUT-135)."""
@@ -173,7 +180,9 @@ def merged(user: object) -> AgentSettings:
     permissions = _object(user, "permissions")
     names, extra = _hooks(_object(user, "hooks").get("PreToolUse"))
     return AgentSettings(
-        permissions=_joined(PERMISSIONS, _texts(permissions.get("allow"), "permissions.allow")),
+        permissions=_joined(
+            PERMISSION_RULES, _texts(permissions.get("allow"), "permissions.allow")
+        ),
         allowed_tools=_joined(ALLOWED_TOOLS, _texts(user.get("allowedTools"), "allowedTools")),
         hooks=_joined(HOOKS, names),
         extra_hooks=extra,

@@ -53,7 +53,7 @@ def parse_findings(review: str) -> tuple[Finding, ...]:
     return (Finding(text, place_in(text)),) if text else ()
 
 
-def _finding(entry: Entry) -> Finding:
+def _finding(entry: ReviewEntry) -> Finding:
     return Finding("\n".join(entry.lines), place_in(*entry.lines) or place_in(entry.heading))
 
 
@@ -227,7 +227,7 @@ _LITTLE = frozenset(
 
 
 @dataclass(slots=True)
-class Entry:
+class ReviewEntry:
     """One unit of a review: an item, a row, a section."""
 
     lines: list[str]
@@ -266,23 +266,23 @@ class _Section:
     def _name(self) -> str:
         return _NUMBERED.sub("", self.title[:200], count=1).strip(" \t*_`:.#()-")
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ReviewEntry]:
         if self.items and not self.is_numbered:
-            yield from (Entry(item, self.title) for item in self.items)
+            yield from (ReviewEntry(item, self.title) for item in self.items)
         elif (
             (self.body or self.is_numbered)
             and not self.is_parent
             and self.title
             and not _REVIEW.fullmatch(self._name)
         ):
-            yield Entry([self.title, *self.body])
+            yield ReviewEntry([self.title, *self.body])
 
 
-def entries_of(review: str) -> list[Entry]:
+def entries_of(review: str) -> list[ReviewEntry]:
     """Return the entries of a review; those of neutral sections only if there are no others."""
     sections = _sections(review)
     entries = [e for s in sections if not s.is_neutral for e in s.entries()]
-    return entries or [Entry(item, s.title) for s in sections for item in s.items]
+    return entries or [ReviewEntry(item, s.title) for s in sections for item in s.items]
 
 
 def prose_lines(review: str) -> Iterator[str]:

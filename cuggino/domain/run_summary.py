@@ -62,7 +62,7 @@ def _counts(cls: type[Event]) -> bool:
     return issubclass(cls, _COUNTED)
 
 
-class Commit(NamedTuple):
+class SummaryCommit(NamedTuple):
     """A commit of the run: its abbreviated hash and its subject."""
 
     commit_hash: str
@@ -92,7 +92,7 @@ class RunSummary:
     """True in the deliverables loop."""
     deliverables: DeliverablesListed | None = None
     """The latest deliverables; None while unknown."""
-    commits: tuple[Commit, ...] = ()
+    commits: tuple[SummaryCommit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
     spent: Spending = field(default_factory=Spending)
@@ -134,7 +134,7 @@ class RunSummary:
                 return replace(self, tasks=self.tasks + 1)
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 subject = message.strip().partition("\n")[0]
-                return replace(self, commits=(*self.commits, Commit(commit_hash, subject)))
+                return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
             case WatchProcessingItem():
@@ -168,7 +168,7 @@ class RunSummary:
             rounds=totals.rounds,
             tasks=totals.tasks,
             agents=totals.agents,
-            commits=tuple(Commit(*commit) for commit in totals.commits),
+            commits=tuple(SummaryCommit(*commit) for commit in totals.commits),
             spent=self.spent.add(totals),
             earlier_s=totals.duration,
         )

@@ -34,10 +34,10 @@ from cuggino.events import (
     WatchItemCompleted,
 )
 from cuggino.report.model import (
-    CommandRun,
-    CommitMade,
     DiffStats,
-    Finding,
+    ReportCommand,
+    ReportCommit,
+    ReportFinding,
     RunReport,
     Spent,
     Tone,
@@ -113,9 +113,9 @@ class _Results:
 
     def __init__(self) -> None:
         self.items = 0
-        self.commands: list[CommandRun] = []
-        self.findings: list[Finding] = []
-        self._commits: dict[str, CommitMade] = {}
+        self.commands: list[ReportCommand] = []
+        self.findings: list[ReportFinding] = []
+        self._commits: dict[str, ReportCommit] = {}
 
     def add(self, entry: Entry) -> None:
         event = entry.event
@@ -128,12 +128,12 @@ class _Results:
                 self.items += 1
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 if commit_hash not in self._commits:
-                    self._commits[commit_hash] = CommitMade(
+                    self._commits[commit_hash] = ReportCommit(
                         commit_hash=commit_hash, message=message, at=entry.at, stage=entry.stage
                     )
             case CommitSeen(commit_hash=commit_hash, subject=subject):
                 if commit_hash not in self._commits:
-                    self._commits[commit_hash] = CommitMade(
+                    self._commits[commit_hash] = ReportCommit(
                         commit_hash=commit_hash, message=subject, at=entry.at, stage=entry.stage
                     )
             case PushPerformed(commit_hash=commit_hash, remote=remote):
@@ -142,7 +142,7 @@ class _Results:
                     self._commits[commit_hash] = replace(known, pushed_to=remote)
             case SetupCommandOutput() | CheckCommandOutput():
                 self.commands.append(
-                    CommandRun(
+                    ReportCommand(
                         kind="setup" if isinstance(event, SetupCommandOutput) else "check",
                         at=entry.at,
                         round=event.iteration,
@@ -158,10 +158,10 @@ class _Results:
             self._find(entry, *said)
 
     def _find(self, entry: Entry, kind: str, tone: Tone, text: str) -> None:
-        finding = Finding(at=entry.at, stage=entry.stage, kind=kind, tone=tone, text=text)
+        finding = ReportFinding(at=entry.at, stage=entry.stage, kind=kind, tone=tone, text=text)
         self.findings.append(finding)
 
-    def commits(self, diffs: DiffStats) -> tuple[CommitMade, ...]:
+    def commits(self, diffs: DiffStats) -> tuple[ReportCommit, ...]:
         """Return the commits, each with its changed files if known."""
         return tuple(
             replace(commit, changes=diffs.get(key), gone=key in diffs and diffs[key] is None)

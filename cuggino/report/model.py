@@ -120,7 +120,7 @@ DiffStats = Mapping[str, tuple[FileChange, ...] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitMade:
+class ReportCommit:
     """A commit of the run."""
 
     commit_hash: str
@@ -135,7 +135,7 @@ class CommitMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRun:
+class ReportCommand:
     """A setup or check command that has ended."""
 
     kind: Literal["setup", "check"]
@@ -147,7 +147,7 @@ class CommandRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ReportFinding:
     """A finding of a reviewer or the audit, or a problem in the specification."""
 
     at: datetime
@@ -196,9 +196,9 @@ class RunReport:
     spent: tuple[Spent, ...] = ()
     tools: tuple[ToolUse, ...] = ()
     """By number of calls, the most used first."""
-    commits: tuple[CommitMade, ...] = ()
-    commands: tuple[CommandRun, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    commits: tuple[ReportCommit, ...] = ()
+    commands: tuple[ReportCommand, ...] = ()
+    findings: tuple[ReportFinding, ...] = ()
     notices: tuple[Notice, ...] = ()
     delivery: Delivery | None = None
     """The deliverables; None for the other loops."""

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from cuggino.report.markup import Html, join, tag
-from cuggino.report.model import CommandRun, CommitMade, FileChange, Finding, RunReport, ToolUse
+from cuggino.report.model import (
+    FileChange,
+    ReportCommand,
+    ReportCommit,
+    ReportFinding,
+    RunReport,
+    ToolUse,
+)
 from cuggino.report.sections import badge, first_rows, section, table
 from cuggino.report.times import Times
 from cuggino.report.wording import counted, duration, first_line, number
@@ -33,7 +40,7 @@ def commits(report: RunReport, times: Times) -> Html | None:
     return section("Commits", rendered, note, name="commits", note=sums)
 
 
-def _message(commit: CommitMade) -> Html:
+def _message(commit: ReportCommit) -> Html:
     title = first_line(commit.message) or "(no message)"
     pushed = tag("span", f"pushed to {commit.pushed_to}", class_="quiet")
     parts = [title, tag("br"), pushed] if commit.pushed_to else [title]
@@ -62,7 +69,7 @@ def _message(commit: CommitMade) -> Html:
     return join(*parts)
 
 
-def _change_cells(commit: CommitMade) -> tuple[Html | str, ...]:
+def _change_cells(commit: ReportCommit) -> tuple[Html | str, ...]:
     if commit.changes is None:
         return ("–", "–", "–")
     return (number(len(commit.changes)), _added(commit.changes), _deleted(commit.changes))
@@ -91,7 +98,7 @@ def commands(report: RunReport, times: Times) -> Html | None:
     return section("Checks and setups", listed, note, name="commands", note=said)
 
 
-def _command(command: CommandRun, times: Times) -> Html:
+def _command(command: ReportCommand, times: Times) -> Html:
     code = "no exit code" if command.exit_code is None else f"exit code {command.exit_code}"
     output = command.output
     cut = len(output) - _LONGEST_OUTPUT
@@ -121,7 +128,7 @@ def findings(report: RunReport, times: Times) -> Html | None:
     return section("Reviews and findings", listed, note, name="findings")
 
 
-def _finding(finding: Finding, times: Times) -> Html:
+def _finding(finding: ReportFinding, times: Times) -> Html:
     where = " ".join(part for part in (finding.stage, times.short(finding.at)) if part)
     return tag(
         "article",

@@ -8,7 +8,7 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cuggino.domain.run_summary import Commit, RunSummary
+from cuggino.domain.run_summary import RunSummary, SummaryCommit
 from cuggino.domain.spending import Spending
 from cuggino.events import (
     AgentMessage,
@@ -75,7 +75,7 @@ def test_whole_run() -> None:
         rounds=2,
         tasks=2,
         agents=7,
-        commits=(Commit("a1", "Add a"),),
+        commits=(SummaryCommit("a1", "Add a"),),
         failed_commits=("locked",),
     )
 
@@ -144,7 +144,7 @@ def test_a_resumed_run_counts_once() -> None:
     alone = RunSummary().add(resumed)
     assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
     assert 9.0 == alone.earlier_s
-    assert (Commit("a1", "Add a"),) == alone.commits
+    assert (SummaryCommit("a1", "Add a"),) == alone.commits
     assert Usage(input_tokens=7) == alone.usage
     watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
     assert watched == watched.add(resumed)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from cuggino.agents.scripted.scenario import Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step
 from tests.model_script import Block, Message, ModelRequest, Reply, RoleScript, Script, Text, Tool
 
 ROLES = ("planning", "implementing", "reviewing")
@@ -35,7 +35,7 @@ def scenario_model(scenario: Scenario, folder: Path) -> Script:
     return lambda request: _with_paths(script(request), request, folder)
 
 
-def _turns(run: Run, folder: Path, written: set[str]) -> list[Message]:
+def _turns(run: ScenarioRun, folder: Path, written: set[str]) -> list[Message]:
     """One message a tool call, with the texts before it; the texts behind the last one end it."""
     turns: list[Message] = []
     texts: list[Block] = []

@@ -18,7 +18,7 @@ import cuggino
 from cuggino import Config, LlmAgent, Runtime
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.agents.scripted.scenario import Failure, Limit, Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Failure, Limit, Scenario, ScenarioRun, Step
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.errors import QuotaExceeded
 from cuggino.events import (
@@ -145,7 +145,8 @@ def scripted(_project: Path) -> ScriptedAgent:
                 return [Step(limit=Limit(resets_in=3600.0)), Step(fail=failure)]
 
     runs = [
-        Run(steps=tuple(x for deed in deeds for x in step(deed)), cost_usd=0.01) for deeds in STORY
+        ScenarioRun(steps=tuple(x for deed in deeds for x in step(deed)), cost_usd=0.01)
+        for deeds in STORY
     ]
     return ScriptedAgent(Scenario(initializer=(runs[0],), coding=tuple(runs[1:])))
 

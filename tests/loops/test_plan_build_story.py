@@ -18,7 +18,7 @@ import cuggino
 from cuggino import Config, LlmAgent, Runtime
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.agents.scripted.scenario import Run, Scenario, Step
+from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step
 from cuggino.events import (
     CommitSeen,
     Event,
@@ -110,13 +110,13 @@ class Project:
 
 
 def scripted() -> ScriptedAgent:
-    def runs(sessions: Sequence[Sequence[str]]) -> tuple[Run, ...]:
+    def runs(sessions: Sequence[Sequence[str]]) -> tuple[ScenarioRun, ...]:
         return tuple(
-            Run(steps=tuple(Step(run=command) for command in commands), cost_usd=0.01)
+            ScenarioRun(steps=tuple(Step(run=command) for command in commands), cost_usd=0.01)
             for commands in sessions
         )
 
-    judged = tuple(Run(steps=(Step(say=answer(verdict)),)) for verdict in VERDICTS)
+    judged = tuple(ScenarioRun(steps=(Step(say=answer(verdict)),)) for verdict in VERDICTS)
     return ScriptedAgent(Scenario(plan=runs([PLAN]), build=runs(BUILDS), judge=judged))
 
 

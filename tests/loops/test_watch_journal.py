@@ -19,7 +19,7 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 from cuggino.loops import WatchRunOptions
-from cuggino.loops.frame.recording import open_journal
+from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import ITEM, restore_attempts, settled_run
 from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 

@@ -21,7 +21,7 @@ from reactivex import Observable, concat, defer, empty, just, operators as ops, 
 
 from cuggino.errors import StorageError
 from cuggino.events import AgentMessage, Event, RunEnded, RunStarted, StageStarted, is_journal_event
-from cuggino.loops.frame.recording import Recording, concluded
+from cuggino.loops.frame.journal import RunRecorder, concluded
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import lane
 from cuggino.storage import Journal, JournalFile, finished_stages, read_journal
@@ -138,7 +138,7 @@ class Process:
         else:
             started = RunStarted(run_id="run", kind="run", command="run", focus="it")
             journal = Journal.create(self.world.folder, started, at=here.now, sync=False)
-        kept = Recording(journal, resumed)
+        kept = RunRecorder(journal, resumed)
         with concluded(journal, kept, here, resumed):
             yield from forward(flow(lambda: self._story(), recorder=kept))
 
@@ -420,7 +420,7 @@ def full_disk(nth: int, *, lasting: bool, written: float) -> Iterator[list[int]]
 def test_a_repeated_stage_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison fails for a recorder that does not return recorded outcomes."""
     law = Law((Run((1, 1), True, True, False), Say(1)), tmp_path)
-    monkeypatch.setattr(Recording, "replay", lambda _recorder, _name: None)
+    monkeypatch.setattr(RunRecorder, "replay", lambda _recorder, _name: None)
     with pytest.raises(AssertionError):
         law.assert_resumes(law.world_at(law.instants[-2]))
 
@@ -428,6 +428,6 @@ def test_a_repeated_stage_is_detected(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_lost_event_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison fails for a recorder that does not write the events of the generator."""
     law = Law((Run((1, 1), True, True, False), Say(1)), tmp_path)
-    monkeypatch.setattr(Recording, "event", lambda *_args, **_options: True)
+    monkeypatch.setattr(RunRecorder, "event", lambda *_args, **_options: True)
     with pytest.raises(AssertionError):
         law.assert_resumes(law.world_at(law.instants[0]))

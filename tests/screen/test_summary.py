@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain.run_summary import Commit, RunSummary
+from cuggino.domain.run_summary import RunSummary, SummaryCommit
 from cuggino.domain.spending import Spending
 from cuggino.events import RunOutcome
 from cuggino_cli.screen.fragments import paint
@@ -23,7 +23,7 @@ def test_approved() -> None:
         rounds=2,
         tasks=3,
         agents=7,
-        commits=(Commit("a1b2c3d", "Add a"), Commit("b2c3d4e", "Add b")),
+        commits=(SummaryCommit("a1b2c3d", "Add a"), SummaryCommit("b2c3d4e", "Add b")),
         failed_commits=("git commit exited with code 1",),
         spent=Spending(1.25),
     )

@@ -224,7 +224,7 @@ class SessionWriter:
         )
 
 
-class Recorded:
+class RecordedSubscription:
     """One subscription to a recorded session."""
 
     def __init__(self, observer: abc.ObserverBase[LlmAgentEvent], writer: SessionWriter) -> None:
@@ -340,7 +340,7 @@ class RecordingAgent(DelegatingAgent):
         ) -> abc.DisposableBase:
             lane = serial(scheduler)
             writer = self._begin(options, lane)
-            session = Recorded(observer, writer)
+            session = RecordedSubscription(observer, writer)
             session.subscribe(self.agent.spawn(options), lane)
             return Disposable(session.dispose)
 

@@ -21,7 +21,7 @@ from cuggino.agents.base.stream import stream_json
 from cuggino.agents.base.wire import parse_json_line
 from cuggino.agents.claude.guard import GuardWatch, try_out
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.agents.scripted.scenario import Run, Scenario, Step, load_scenario
+from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step, load_scenario
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
@@ -38,7 +38,7 @@ REMINDER = "You ended without one of the markers of your role"
 class _Session:
     """The progress of a session in this process."""
 
-    run: Run
+    run: ScenarioRun
     begun: int = 0
     """Number of steps of the run that have started."""
 
@@ -145,7 +145,7 @@ class ScriptedAgent(LlmAgent):
             session=reader,
         )
 
-    def _take(self, options: SpawnOptions) -> Run | None:
+    def _take(self, options: SpawnOptions) -> ScenarioRun | None:
         role = options.role or ""
         if options.turn is not None:
             run_of_the_loop = (options.env.get("CUGGINO_SESSION_FILE", ""), role)

@@ -150,7 +150,7 @@ class Step(BaseModel):
         return given | ({"input": self.input} if self.tool is not None else {})
 
 
-class Run(BaseModel):
+class ScenarioRun(BaseModel):
     """One session of a scripted agent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -173,21 +173,21 @@ class Scenario(BaseModel):
     """Seconds before each step."""
     repeat: bool = False
     """Repeat the last run of a role when it has no further one."""
-    planning: tuple[Run, ...] = ()
-    implementing: tuple[Run, ...] = ()
-    reviewing: tuple[Run, ...] = ()
-    audit: tuple[Run, ...] = ()
-    initializer: tuple[Run, ...] = ()
-    coding: tuple[Run, ...] = ()
-    sync: tuple[Run, ...] = ()
-    verify: tuple[Run, ...] = ()
-    plan: tuple[Run, ...] = ()
-    build: tuple[Run, ...] = ()
-    judge: tuple[Run, ...] = ()
+    planning: tuple[ScenarioRun, ...] = ()
+    implementing: tuple[ScenarioRun, ...] = ()
+    reviewing: tuple[ScenarioRun, ...] = ()
+    audit: tuple[ScenarioRun, ...] = ()
+    initializer: tuple[ScenarioRun, ...] = ()
+    coding: tuple[ScenarioRun, ...] = ()
+    sync: tuple[ScenarioRun, ...] = ()
+    verify: tuple[ScenarioRun, ...] = ()
+    plan: tuple[ScenarioRun, ...] = ()
+    build: tuple[ScenarioRun, ...] = ()
+    judge: tuple[ScenarioRun, ...] = ()
 
-    def runs(self, role: str | None) -> tuple[Run, ...]:
+    def runs(self, role: str | None) -> tuple[ScenarioRun, ...]:
         """Return the runs of a role; an unknown role has none."""
-        runs: tuple[Run, ...] = getattr(self, role or "", ())
+        runs: tuple[ScenarioRun, ...] = getattr(self, role or "", ())
         return runs
 
 

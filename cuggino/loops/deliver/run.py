@@ -37,7 +37,7 @@ from cuggino.stages import act
 from cuggino.storage import WORKSPACE_FOLDER, DeliverableStore, VerifiedFile
 
 
-class Delivery:
+class DeliverRun:
     """One run: what its sessions share. A resumed run replays the outcomes of its stages."""
 
     reports_interruption = True

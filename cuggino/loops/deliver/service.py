@@ -9,7 +9,7 @@ from reactivex import Observable
 
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent
-from cuggino.loops.deliver.run import Delivery
+from cuggino.loops.deliver.run import DeliverRun
 from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.run import Run, Story, framed
@@ -89,7 +89,7 @@ class DeliverService:
             assert found is not None
             file, notes = found
             warnings = (*notes, *setup_warnings(file.settings, options.cwd))
-            return Delivery(run, options, agent_settings=file.settings, warnings=warnings)
+            return DeliverRun(run, options, agent_settings=file.settings, warnings=warnings)
 
         return framed(
             self.services,

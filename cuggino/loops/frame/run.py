@@ -22,8 +22,8 @@ from cuggino.errors import (
 )
 from cuggino.events import DeliverExit, Event, PlanBuildExit
 from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.journal import JournalRecorder, RunRecorder, concluded, open_journal
 from cuggino.loops.frame.options import RunOptions
-from cuggino.loops.frame.recording import JournalRecorder, Recording, concluded, open_journal
 from cuggino.loops.frame.services import Services
 from cuggino.loops.frame.supervision import ledger_of, supervision
 from cuggino.operators import (
@@ -142,7 +142,7 @@ def framed(
     resume: JournalFile | Callable[[datetime], JournalFile | None] | None = None,
     ledger: Ledger | None = None,
     transient: Callable[[Exception], bool] = is_transient,
-    recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = Recording,
+    recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = RunRecorder,
 ) -> Flow[None]:
     """Hold the workspace, make the story, and record it if the options ask for a journal.
 

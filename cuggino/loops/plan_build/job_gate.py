@@ -42,7 +42,7 @@ UNVERIFIED = "It could not be verified"
 """The issue of a job of which nobody could say anything: it goes back, and has not failed."""
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """The result of a verification."""
 
     findings: tuple[str, ...]
@@ -87,7 +87,7 @@ class JobGate:
         commits: tuple[str, ...] = (),
         *,
         iterated: bool,
-    ) -> Flow[Verdict]:
+    ) -> Flow[GateVerdict]:
         """Verify the build after an iteration, and each job that is done and not yet `accepted`.
 
         `failures` is how often each has failed; `commits` the subjects of the commits of the
@@ -104,7 +104,7 @@ class JobGate:
         counts = FailureCounts(dict(failures))
         accepted, claims = yield from self._claimed(accepted)
         if not iterated and not claims:
-            return Verdict((), counts.counts, accepted)
+            return GateVerdict((), counts.counts, accepted)
         wants_build = iterated and self._options.verify_after_iteration
         runs = yield from self._commands(build=wants_build or bool(claims), tests=bool(claims))
         if wants_build:
@@ -126,7 +126,7 @@ class JobGate:
         yield from emit(
             VerificationEnded(findings=tuple(self._findings), failures=dict(counts.counts))
         )
-        return Verdict(tuple(self._findings), counts.counts, accepted)
+        return GateVerdict(tuple(self._findings), counts.counts, accepted)
 
     def _claimed(self, accepted: frozenset[str]) -> Flow[tuple[frozenset[str], list[_Claim]]]:
         """Return the jobs that are still accepted, and those done that are not."""

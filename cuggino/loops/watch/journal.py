@@ -29,7 +29,7 @@ ITEM = "item"
 """The name of the stage that is a run of its own, with its own journal."""
 
 
-class WatchRecording:
+class WatchRecorder:
     """The recorder of a watch.
 
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it

@@ -11,13 +11,13 @@ from reactivex import Observable
 
 from cuggino.events import WatchEvent
 from cuggino.loops.coding.service import LoopService
+from cuggino.loops.frame.journal import forget_old_runs
 from cuggino.loops.frame.options import WatchRunOptions
-from cuggino.loops.frame.recording import forget_old_runs
 from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
-from cuggino.loops.watch.journal import WatchRecording, settled_run
+from cuggino.loops.watch.journal import WatchRecorder, settled_run
 from cuggino.loops.watch.run import Watch
 from cuggino.storage import JournalFile
 
@@ -74,5 +74,5 @@ class WatchService:
             lambda run: Watch(run, options, self.loop, settled_run(latest) if latest else None),
             interrupt=interrupt,
             resume=killed,
-            recorder=WatchRecording,
+            recorder=WatchRecorder,
         )

@@ -15,8 +15,8 @@ from typing_extensions import override
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import (
     Failure,
-    Run as ScriptedRun,
     Scenario,
+    ScenarioRun,
     Step,
     TokenCounts,
 )
@@ -77,7 +77,7 @@ class ScriptedArena(PlayArena):
         steps = [Step(raw=line) for line in self._lines]
         for turn in turns:
             steps += _steps(turn)
-        run = ScriptedRun(steps=tuple(steps), cost_usd=0.01 * len(turns))
+        run = ScenarioRun(steps=tuple(steps), cost_usd=0.01 * len(turns))
         agent = ScriptedAgent(Scenario(implementing=(run,)))
         yield ScriptedPlay(agent, len(turns))
 

@@ -48,7 +48,7 @@ from cuggino.storage import (
 )
 
 
-class Recording:
+class RunRecorder:
     """The recorder of a durable flow: writes the journal, and replays the stages in it.
 
     Every entry is flushed before it is acted on.
