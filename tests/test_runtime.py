@@ -12,7 +12,6 @@ from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, 
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentNotFound, CugginoError
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
-from cuggino.stages import GitRepository
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.git_project import GitProject, isolate_git
 
@@ -63,13 +62,6 @@ class TestBuilding:
         assert project.resolve() == runtime.cwd == runtime.workspace.root
         assert Config(max_iterations=3) == runtime.config
         assert Config() == Runtime.live(cwd=project, config=Config(), agent=agent()).config
-
-    def test_another_repository(self, project: Path) -> None:
-        """A repository can replace the project's."""
-        own = GitRepository(project)
-        live = Runtime.live(cwd=project, agent=agent())
-        assert own is live.replace(repository=own).services.repository
-        assert own is not live.services.repository
 
     def test_choice_of_the_agent(self, project: Path) -> None:
         """The agent is the given, the named or the configured one."""
