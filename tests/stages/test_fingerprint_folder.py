@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cuggino import run
-from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators import Flow, LoopScheduler, on_loop, pause
+from cuggino.stages import fingerprint as fingerprint_module
 from cuggino.stages.fingerprint import checked_items, fingerprint_stage
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, is_alive
@@ -20,6 +21,20 @@ from tests.stages.fingerprints import LATER, fill, fingerprint
 @pytest.fixture
 def filled(project: GitProject) -> GitProject:
     return fill(project)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, place: Path) -> set[str]:
+    """Make the system refuse an operation on the place; return the places, as root never sees."""
+    places = {str(place)}
+    real = getattr(owner, name)
+
+    def refused(path: object, *args: object, **options: object) -> object:
+        if not isinstance(path, int) and os.fsdecode(path) in places:  # type: ignore[arg-type]
+            raise PermissionError("refused")
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(owner, name, refused)
+    return places
 
 
 class TestWithoutGit:
@@ -98,6 +113,71 @@ class TestWithoutGit:
             assert before != fingerprint(folder)
         finally:
             (folder / "sub").chmod(0o755)
+
+    def test_a_folder_that_cannot_be_listed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It counts as unreadable, whatever is in it; of the project itself that equals nothing."""
+        before = fingerprint(folder)
+        refused = refuse(monkeypatch, os, "scandir", folder / "sub")
+        unreadable = fingerprint(folder)
+        (folder / "sub" / "new").write_text("x")
+        assert before != unreadable == fingerprint(folder)
+        refused.add(str(folder))
+        failed = fingerprint(folder)
+        assert failed != fingerprint(folder)
+
+    def test_a_file_that_cannot_be_read(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It counts with its size."""
+        before = fingerprint(folder)
+        refuse(monkeypatch, os, "open", folder / "a.txt")
+        unreadable = fingerprint(folder)
+        (folder / "a.txt").write_text("txt.a")
+        assert before != unreadable == fingerprint(folder)
+        (folder / "a.txt").write_text("longer than before")
+        assert unreadable != fingerprint(folder)
+
+    @pytest.mark.parametrize("is_repository", [True, False])
+    def test_a_file_that_vanishes(
+        self,
+        filled: GitProject,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        is_repository: bool,
+    ) -> None:
+        """A file that is listed and then gone does not count."""
+        place = filled.root if is_repository else folder
+        before = fingerprint(place)
+        (place / "new").write_text("x")
+        assert before != fingerprint(place)
+        refuse(monkeypatch, Path, "lstat", place / "new")
+        assert before == fingerprint(place)
+
+    @pytest.mark.parametrize("is_repository", [True, False])
+    def test_pauses_change_nothing(
+        self,
+        filled: GitProject,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        is_repository: bool,
+    ) -> None:
+        """Between two slices of files others get their turn; the fingerprint stays the same."""
+        place = filled.root if is_repository else folder
+        for n in range(3):
+            (place / f"new{n}").write_text(str(n))
+        before = fingerprint(place)
+        pauses: list[float] = []
+
+        def noted(seconds: float) -> Flow[None]:
+            pauses.append(seconds)
+            return pause(seconds)
+
+        monkeypatch.setattr(fingerprint_module, "pause", noted)
+        monkeypatch.setattr(fingerprint_module, "_SLICE_FILES", 2)
+        assert before == fingerprint(place)
+        assert pauses
 
     def test_git_is_not_installed(
         self, filled: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -61,11 +61,6 @@ class RunOptions(RunSettings):
             )
         return given
 
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The roles of the agents that the loop runs."""
-        return ()
-
 
 class CodingOptions(RunOptions, LoopSettings):
     """The options of a coding loop that a watch passes on to the run of each item."""
@@ -74,10 +69,6 @@ class CodingOptions(RunOptions, LoopSettings):
     """Seconds an agent gets after its terminal marker to deliver its result."""
     slow: bool = False
     """Review after every task, not only when the plan is done."""
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        return ("planning", "implementing", "reviewing")
 
 
 class LoopRunOptions(CodingOptions):
@@ -119,10 +110,6 @@ class WatchRunOptions(CodingOptions, WatchSettings):
     name = "the watch"
 
     command: str = "cuggino watch"
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        return (*super().roles, "audit") if self.audit else super().roles
 
 
 class DeliverRunOptions(RunOptions, ReviewSettings):
@@ -169,6 +156,7 @@ class DeliverRunOptions(RunOptions, ReviewSettings):
 
     @property
     def roles(self) -> tuple[Role, ...]:
+        """The roles of the agents that the loop runs."""
         if self.workflow == "sync":
             return ("sync", "verify")
         return ("initializer", "coding", "verify") if self.verify else ("initializer", "coding")
@@ -219,6 +207,7 @@ class PlanBuildOptions(RunOptions, CommandSettings, PlanBuildSettings):
 
     @property
     def roles(self) -> tuple[Role, ...]:
+        """The roles of the agents that the loop runs."""
         if self.plan_only:
             return ("plan",)
         return ("plan", "build", "judge") if self.verify_after_iteration else ("plan", "build")

@@ -15,6 +15,7 @@ import pytest
 
 from cuggino.agents.base.guard import NOT_JUDGED
 from cuggino.agents.gemini import guard as gemini_guard
+from cuggino.agents.gemini.agent import _Lines
 from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.guard import UNMARKED, GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.hook import answer
@@ -292,3 +293,15 @@ def test_a_sub_agents_calls() -> None:
     expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")]
     assert expected == watch.result("t", is_error=False, message="")
     assert watch.breach is None
+
+
+def test_lines_of_a_growing_log(tmp_path: Path) -> None:
+    """Each complete line is read once; an unfinished one when it is complete."""
+    log = tmp_path / "log"
+    lines = _Lines(log)
+    assert [] == lines()
+    log.write_bytes(b"one\ntwo\nthr")
+    assert ["one", "two"] == lines()
+    assert [] == lines()
+    log.write_bytes(log.read_bytes() + b"ee\n\xff\n")
+    assert ["three", "\ufffd"] == lines()
