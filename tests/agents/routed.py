@@ -17,7 +17,7 @@ from cuggino.agents.base import Role
 from cuggino.events import AgentFellBack, AgentMessage, RateLimited, SessionEnded
 from cuggino.guard.policy import Policy
 from cuggino.testing import InMemoryAgent, Marbles
-from tests.loops.policed import HOUR, second
+from tests.loops.supervised_loop import HOUR, second
 
 FULL = SessionEnded(outcome="completed", session_id="own", cost_usd=0.5)
 

@@ -11,7 +11,7 @@ from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive
 from cuggino.events import AgentFellBack, AgentMessage, SessionEnded, Usage
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.agents.routed import FULL, Drawn, candidate, chain, fell, memory, options, values
-from tests.loops.policed import HOUR, failed, limited, second
+from tests.loops.supervised_loop import HOUR, failed, limited, second
 
 
 class TestRoles:

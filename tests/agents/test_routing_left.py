@@ -12,7 +12,7 @@ from cuggino.events import AgentFellBack, RateLimited
 from cuggino.guard.roles import role_policy
 from cuggino.testing import InMemoryAgent
 from tests.agents.routed import FULL, Drawn, Held, candidate, chain, fell, memory, options, values
-from tests.loops.policed import HOUR, failed, limited, second
+from tests.loops.supervised_loop import HOUR, failed, limited, second
 
 
 class TestAllOnCooldown:

@@ -15,7 +15,7 @@ from cuggino.errors import AgentNotFound, LlmSessionError, QuotaExceeded
 from cuggino.events import AgentFellBack, AgentMessage, LlmAgentEvent, SessionEnded
 from cuggino.testing import InMemoryAgent, Marbles
 from tests.agents.routed import candidate, options, values
-from tests.loops.policed import failed, second
+from tests.loops.supervised_loop import failed, second
 
 ENDS = ("well", "unknown", "auth", "gone", "crash", "bad", "soon", "late", "silent")
 """Outcomes of a session; `silent` has no final event."""

@@ -8,7 +8,7 @@ from cuggino.agents import RoutedAgent
 from cuggino.agents.cassettes import record_to
 from cuggino.domain.fallback import AgentCooldown, Cooldown
 from tests.agents.routed import FULL, Drawn, candidate, chain, memory, options, values
-from tests.loops.policed import HOUR, second
+from tests.loops.supervised_loop import HOUR, second
 
 
 def cooldown(agent: str = "A", until: float = HOUR, role: str = "coding") -> AgentCooldown:

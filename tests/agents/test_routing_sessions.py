@@ -9,7 +9,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage
 from cuggino.testing import AgentRun
 from tests.agents.routed import Drawn, chain, memory, options, values
-from tests.loops.policed import HOUR, failed, limited
+from tests.loops.supervised_loop import HOUR, failed, limited
 
 
 class TestResuming:

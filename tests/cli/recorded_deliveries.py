@@ -12,7 +12,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, Event, SessionEnded, ToolCall, ToolResult, Usage
 from cuggino.storage import Workspace, list_journals
 from cuggino.storage.journal import JournalFile, read_journal
-from tests.loops.delivered import Delivered, Statuses, Turn, Writes
+from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes
 
 SECONDS = 5.0
 """What a session of `turn` takes, in virtual time."""
@@ -58,7 +58,7 @@ def deliver(
     **given: Any,
 ) -> JournalFile:
     """Return the journal of a run with these sessions, interrupted after `seconds` if given."""
-    project = Delivered(folder, turns or TURNS, start)
+    project = DeliverLoop(folder, turns or TURNS, start)
     interrupt: Observable[object] = never()
     if seconds is not None:
         interrupt = just("stop").pipe(ops.delay(seconds))
@@ -68,7 +68,7 @@ def deliver(
 
 def go_on(folder: Path, *turns: Turn, **given: Any) -> JournalFile:
     """Return the journal of the latest run after another process resumed it an hour later."""
-    project = Delivered(folder, turns)
+    project = DeliverLoop(folder, turns)
     project.marbles.scheduler.advance_to(3600.0)
     options = project.options(journal=True, **given)
     project.marbles.record(project.service.run(options, resume=latest(folder)))

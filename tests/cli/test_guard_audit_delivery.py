@@ -19,7 +19,7 @@ from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
 from tests.cli.recorded_deliveries import PLANNED, bash, deliver, turn
 from tests.cli.recorded_runs import AT, ONE
-from tests.loops.delivered import Turn
+from tests.loops.deliver_loop import Turn
 
 
 def write(path: str) -> ToolCall:

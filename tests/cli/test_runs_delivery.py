@@ -24,7 +24,7 @@ from tests.cli.recorded_deliveries import (
     turn,
 )
 from tests.cli.recorded_runs import output_of
-from tests.loops.delivered import Turn
+from tests.loops.deliver_loop import Turn
 
 CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
 

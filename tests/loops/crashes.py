@@ -25,9 +25,8 @@ from cuggino.events import (
 )
 from cuggino.storage import Backlog, Journal, JournalFile, run_totals
 from cuggino.testing import Story
-from tests.loops.built import has
-from tests.loops.delivered import status_json
-from tests.loops.drawn import says
+from tests.loops.coding_loop import says
+from tests.loops.deliver_loop import status_json
 from tests.loops.durable_runs import (
     COST,
     LATER,
@@ -40,7 +39,8 @@ from tests.loops.durable_runs import (
     Turns,
     WatchProcess,
 )
-from tests.loops.policed import limited
+from tests.loops.plan_build_loop import has
+from tests.loops.supervised_loop import limited
 
 # -- sessions
 

@@ -11,7 +11,7 @@ from cuggino.errors import (
 )
 from cuggino.stages import Commit
 from cuggino.testing import AgentRun, no_leaks
-from tests.loops.drawn import DrawnLoop, marbles
+from tests.loops.coding_loop import CodingLoop, marbles
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     planner = t.cold("-a-c|")
     first, second = t.cold("-n-g--|"), t.cold("-d|")
     reviewer = t.cold("--y-s|")
-    loop = DrawnLoop(
+    loop = CodingLoop(
         tmp_path, planning=[planner], implementing=[first, second], reviewing=[reviewer]
     )
     with no_leaks():
@@ -36,7 +36,7 @@ def test_agents_that_linger(tmp_path: Path) -> None:
     """An agent that lingers after its marker is terminated within `linger` seconds."""
     t = marbles()
     planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
-    loop = DrawnLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
+    loop = CodingLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
     t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s($YL|)")
     t.check_subscriptions(planner, "^-----!")
     t.check_subscriptions(worker, "------^----!")
@@ -46,7 +46,7 @@ def test_agents_that_linger(tmp_path: Path) -> None:
 def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     """Requested changes start the next iteration, whose planner receives the marker's text."""
     t = marbles()
-    loop = DrawnLoop(
+    loop = CodingLoop(
         tmp_path,
         planning=[t.cold("-c|"), t.cold("-i|")],
         implementing=[t.cold("-d|")],
@@ -55,7 +55,7 @@ def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     seen = t.record(loop.run())
     assert seen[:9] == t.parse("(IP)-(CM)-(DV)-(R2Q)")[:9]
     assert ["SpecIssue", "LoopSpecIssue"] == [value.tag for _, kind, value in seen[9:11]]
-    assert [False, True] == ["redo" in told for told in loop.told("planning")]
+    assert [False, True] == ["redo" in prompt for prompt in loop.prompts("planning")]
     issues = list(loop.workspace.spec_issues.iterdir())
     assert ["unclear"] == [file.read_text() for file in issues]
     assert issues[0].name == seen[10][2].filename
@@ -66,7 +66,7 @@ def test_the_rounds_are_used_up(tmp_path: Path) -> None:
     """After the last iteration that is sent back the loop ends with the number of iterations."""
     t = marbles()
     t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
-    loop = DrawnLoop(
+    loop = CodingLoop(
         tmp_path,
         planning=[t.cold("c|")],
         implementing=[t.cold("d|")],
@@ -79,19 +79,21 @@ class TestTasks:
     def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
         """With `slow` an approval of unfinished work is followed by the next task."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("g|"), t.cold("d|")],
             reviewing=[t.cold("y|"), t.cold("y|")],
         )
         t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
-        assert [True, False] == ["not finished yet" in told for told in loop.told("reviewing")]
+        assert [True, False] == [
+            "not finished yet" in prompt for prompt in loop.prompts("reviewing")
+        ]
 
     def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
         """With `slow`, changes requested after the first task start the next iteration."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|"), t.cold("-")],
             implementing=[t.cold("g|")],
@@ -102,7 +104,7 @@ class TestTasks:
     def test_the_task_limit_goes_to_review(self, tmp_path: Path) -> None:
         """`max_tasks_per_plan` agents on one plan are followed by the review."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("g|"), t.cold("g|"), t.cold("g|")],
@@ -113,7 +115,7 @@ class TestTasks:
     def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
         """A plan that is finished by its last allowed task has not reached the limit."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("g|"), t.cold("d|")],
@@ -128,7 +130,7 @@ class TestCommits:
         t = marbles(k=Commit(hash="abc", message="one"))
         commit = t.cold("--k|")
         second = t.cold("-d|")
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("g|"), second],
@@ -140,12 +142,12 @@ class TestCommits:
         t.check_subscriptions(commit, "--^--!")
         t.check_subscriptions(second, "-----^-!")
         assert ["one", "all"] == loop.repository.messages
-        assert "`git diff base..HEAD`" in loop.told("reviewing")[0]
+        assert "`git diff base..HEAD`" in loop.prompts("reviewing")[0]
 
     def test_a_failed_commit_does_not_stop_the_loop(self, tmp_path: Path) -> None:
         """A commit that fails is an event."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
@@ -157,7 +159,7 @@ class TestCommits:
     def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
         """`NO_MORE_WORK` goes to the review without a commit."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("w|")],
@@ -169,7 +171,7 @@ class TestCommits:
     def test_without_commit_the_repository_is_left_alone(self, tmp_path: Path) -> None:
         """Without `commit` nothing is committed and the reviewer gets no baseline."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
@@ -177,24 +179,24 @@ class TestCommits:
         )
         t.check(loop.run(), "(IP)(CM)(DV)(YL|)")
         assert [] == loop.repository.messages
-        assert "git diff" not in loop.told("reviewing")[0]
+        assert "git diff" not in loop.prompts("reviewing")[0]
 
 
 class TestReview:
     def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
         """The first planner receives `review`; the second receives the reviewer's."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|"), t.cold("i|")],
             implementing=[t.cold("d|")],
             reviewing=[AgentRun(t.cold("r|"), review="the file's words")],
         )
         t.record(loop.run(review="by a person"))
-        first, second = loop.told("planning")
+        first, second = loop.prompts("planning")
         assert ("by a person" in first, "the file's words" in first) == (True, False)
         assert ("by a person" in second, "the file's words" in second) == (False, True)
         assert "redo" not in second
         assert not any(
-            "by a person" in o for o in loop.told("implementing") + loop.told("reviewing")
+            "by a person" in o for o in loop.prompts("implementing") + loop.prompts("reviewing")
         )

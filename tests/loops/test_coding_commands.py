@@ -10,14 +10,14 @@ from reactivex import of
 from cuggino.errors import (
     LoopError,
 )
-from tests.loops.drawn import DrawnLoop, fails, marbles, outputs, tags
+from tests.loops.coding_loop import CodingLoop, fails, marbles, outputs, tags
 
 
 class TestCommands:
     def test_setup_once_a_plan_and_check_before_each_agent(self, tmp_path: Path) -> None:
         """Setup runs after planning, check before each implementing agent and the review."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("g|"), t.cold("d|")],
@@ -33,13 +33,13 @@ class TestCommands:
         ) == tags(seen)
         assert ["setup", "check", "check", "check"] == loop.ran
         assert [0, 1, 2, 0] == [code for _, code in outputs(seen)]
-        for code, told in zip((1, 2), loop.told("implementing"), strict=True):
-            assert f"exited with code {code}" in told
+        for code, prompt in zip((1, 2), loop.prompts("implementing"), strict=True):
+            assert f"exited with code {code}" in prompt
 
     def test_a_failed_setup_goes_on(self, tmp_path: Path) -> None:
         """Without `setup_strict` a setup command that fails does not stop the loop."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
@@ -52,7 +52,7 @@ class TestCommands:
     def test_a_failed_setup_ends_a_strict_loop(self, tmp_path: Path, code: int) -> None:
         """With `setup_strict` the output is emitted, then the loop fails in its setup phase."""
         t = marbles()
-        loop = DrawnLoop(tmp_path, planning=[t.cold("c|")], commands={"setup": [fails(code)]})
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")], commands={"setup": [fails(code)]})
         seen = t.record(loop.run(setup_command="setup", setup_strict=True))
         assert [("SetupCommandOutput", code)] == outputs(seen)
         error = seen[-1][2]
@@ -64,7 +64,7 @@ class TestCommands:
     def test_a_strict_loop_goes_on_after_a_good_setup(self, tmp_path: Path) -> None:
         """With `setup_strict` a setup command that exits with 0 changes nothing."""
         t = marbles()
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
@@ -78,7 +78,7 @@ class TestCommands:
         """A command above `command_timeout` is ended with 124, and the loop goes on."""
         t = marbles()
         setup, check = t.cold("-" * 20), t.cold("-" * 20)
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("a----")],
@@ -92,9 +92,9 @@ class TestCommands:
 
 
 class TestGate:
-    def gated(self, tmp_path: Path, *checks: int, reviews: str = "yy") -> DrawnLoop:
+    def gated(self, tmp_path: Path, *checks: int, reviews: str = "yy") -> CodingLoop:
         t = marbles()
-        return DrawnLoop(
+        return CodingLoop(
             tmp_path,
             planning=[of(t.events["c"])] * 2,
             implementing=[of(t.events["d"])] * 2,
@@ -114,7 +114,7 @@ class TestGate:
         assert tags(seen).endswith("Approved LoopApproved")
         blocked = next(value for _, _, value in seen if value and value.tag == "ApprovalBlocked")
         assert (1, 1) == (blocked.iteration, blocked.exit_code)
-        first, second = loop.told("planning")
+        first, second = loop.prompts("planning")
         assert "Make the check pass" not in first
         assert "Check command failed with exit code 1." in second
 
@@ -129,7 +129,7 @@ class TestGate:
         loop = self.gated(tmp_path, 1, 1, 1, 0, reviews="ry")
         seen = marbles().record(loop.run(check_command="check", gate="block"))
         assert "ApprovalBlocked" not in tags(seen)
-        assert "redo" in loop.told("planning")[1]
+        assert "redo" in loop.prompts("planning")[1]
 
     def test_without_the_gate_a_failed_check_blocks_nothing(self, tmp_path: Path) -> None:
         """With `gate: context` the reviewer decides."""

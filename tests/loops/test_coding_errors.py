@@ -19,7 +19,7 @@ from cuggino.errors import (
 )
 from cuggino.events import AgentMessage, Event
 from cuggino.testing import no_leaks
-from tests.loops.drawn import DrawnLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, marbles, tags
 
 ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
@@ -28,7 +28,7 @@ class TestErrors:
     def test_a_quota_ends_the_loop_with_its_code(self, tmp_path: Path) -> None:
         """A usage limit in any phase ends the loop with exit code 12."""
         t = marbles(error=QuotaExceeded("limit reached"))
-        loop = DrawnLoop(tmp_path, planning=[t.cold("c|")], implementing=[t.cold("-a-#")])
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")], implementing=[t.cold("-a-#")])
         seen = t.record(loop.run())
         error = seen[-1][2]
         assert isinstance(error, LoopError)
@@ -39,7 +39,7 @@ class TestErrors:
     def test_no_plan_file_is_an_error(self, tmp_path: Path) -> None:
         """A plan that is declared complete without a file is a session error."""
         t = marbles()
-        loop = DrawnLoop(tmp_path, planning=[t.cold("c|")])
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
         loop.agent.runs = {"planning": [t.cold("c|")]}
         error = t.record(loop.run())[-1][2]
         assert isinstance(error, SessionError)
@@ -48,8 +48,8 @@ class TestErrors:
     def test_a_second_run_is_refused(self, tmp_path: Path) -> None:
         """A workspace that another run holds is an error at once, and stays the other's."""
         t = marbles()
-        first = DrawnLoop(tmp_path, planning=[t.cold("-" * 9)])
-        second = DrawnLoop(tmp_path, planning=[t.cold("-")])
+        first = CodingLoop(tmp_path, planning=[t.cold("-" * 9)])
+        second = CodingLoop(tmp_path, planning=[t.cold("-")])
         running = first.run().subscribe(scheduler=t.scheduler)
         seen = t.record(second.run(), until=5)
         assert [WorkspaceLocked] == [type(value) for _, _, value in seen]
@@ -63,7 +63,7 @@ class TestErrors:
         """A file in the workspace's place is a storage error before anything starts."""
         t = marbles()
         (tmp_path / ".cuggino").write_text("")
-        loop = DrawnLoop(tmp_path, planning=[t.cold("c|")])
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
         assert [StorageError] == [type(value) for _, _, value in t.record(loop.run())]
         assert [] == loop.agent.spawned
 
@@ -74,7 +74,7 @@ class TestErrors:
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
 
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("a-d|").pipe(ops.do_action(remove))],
@@ -83,7 +83,7 @@ class TestErrors:
         error = t.record(loop.run())[-1][2]
         assert isinstance(error, ConfigError)
         assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
-        assert [1, 1, 0] == [len(loop.told(role)) for role in ROLES]
+        assert [1, 1, 0] == [len(loop.prompts(role)) for role in ROLES]
         loop.assert_released()
 
     def test_a_workspace_that_an_agent_removes(self, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ class TestErrors:
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".cuggino", ignore_errors=True)
 
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("a-d|").pipe(ops.do_action(remove))],
@@ -111,7 +111,7 @@ class TestDisposal:
         t = marbles()
         streams = {"planning": "c|", "implementing": "d|", "reviewing": "y|", phase: "-a-----"}
         drawn = {role: t.cold(diagram) for role, diagram in streams.items()}
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[drawn["planning"]],
             implementing=[drawn["implementing"]],
@@ -127,7 +127,7 @@ class TestDisposal:
         """Disposed between a marker and the agent's end, the marker is not emitted."""
         t = marbles()
         agent = t.cold("-c-----")
-        loop = DrawnLoop(tmp_path, planning=[agent])
+        loop = CodingLoop(tmp_path, planning=[agent])
         t.check(loop.run(), "(IP)", dispose_at=3)
         t.check_subscriptions(agent, "^--!")
         loop.assert_released()
@@ -137,7 +137,7 @@ class TestDisposal:
         """The command is released, its output file is closed and removed."""
         t = marbles(b=b"line")
         streams = {"setup": t.cold("|"), "check": t.cold("|"), name: t.cold("b-------")}
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
@@ -152,7 +152,7 @@ class TestDisposal:
         """The commit is released."""
         t = marbles()
         commit = t.cold("-------")
-        loop = DrawnLoop(
+        loop = CodingLoop(
             tmp_path, planning=[t.cold("c|")], implementing=[t.cold("d|")], commits=[commit]
         )
         t.check(loop.run(commit=True), "(IP)(CM)D", dispose_at=5)
@@ -163,7 +163,7 @@ class TestDisposal:
         """An exception in `on_next` releases the agent and reaches `on_error`."""
         t = marbles()
         agent = t.cold("a-----")
-        loop = DrawnLoop(tmp_path, planning=[agent])
+        loop = CodingLoop(tmp_path, planning=[agent])
         errors: list[Exception] = []
 
         def refuse(event: Event) -> None:
@@ -180,7 +180,7 @@ class TestDisposal:
         """A loop disposed in its first instant runs nothing in the next one."""
         t = marbles()
         agent = t.cold("a-----")
-        loop = DrawnLoop(tmp_path, planning=[agent])
+        loop = CodingLoop(tmp_path, planning=[agent])
         t.check(loop.run().pipe(ops.take(1)), "(I|)")
         assert all(ended == 0 for _, ended in agent.subscriptions)
         loop.assert_released()
@@ -188,7 +188,7 @@ class TestDisposal:
     def test_a_loop_may_run_again(self, tmp_path: Path) -> None:
         """Each subscription is a separate run with a separate session."""
         t = marbles()
-        loop = DrawnLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
+        loop = CodingLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
         stream = loop.run()
         for _ in range(2):
             assert tags(t.record(stream, until=t.now + 9)).endswith("LoopSpecIssue")

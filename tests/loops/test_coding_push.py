@@ -12,7 +12,7 @@ from cuggino.errors import ProcessError
 from cuggino.events import PushFailed, PushPerformed
 from cuggino.stages import Commit
 from cuggino.testing import Marbles
-from tests.loops.drawn import DrawnLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, marbles, tags
 
 COMMIT = Commit(hash="abc", message="one")
 
@@ -27,9 +27,9 @@ def drawn() -> Marbles:
 
 def loop(
     t: Marbles, folder: Path, *, commits: list[Observable[Any]], pushes: list[Observable[Any]]
-) -> DrawnLoop:
+) -> CodingLoop:
     """Two tasks, the first ends with PROGRESS, the second with DONE; then an approval."""
-    return DrawnLoop(
+    return CodingLoop(
         folder,
         planning=[t.cold("c|")],
         implementing=[t.cold("g|"), t.cold("d|")],

@@ -22,7 +22,6 @@ from cuggino.events import (
     VerificationEnded,
 )
 from cuggino.storage import run_totals
-from tests.loops.built import is_of_job
 from tests.loops.crashes import (
     CODING,
     LOOPS,
@@ -36,6 +35,7 @@ from tests.loops.crashes import (
     spread,
 )
 from tests.loops.durable_runs import CodingProcess, Turn, WatchProcess
+from tests.loops.plan_build_loop import is_of_job
 
 Whole = Callable[[str], Uninterrupted]
 

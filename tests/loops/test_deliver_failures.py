@@ -29,7 +29,7 @@ from cuggino.events import (
     DeliverWarning,
     SessionEnded,
 )
-from tests.loops.delivered import DONE, Delivered, Sessions, Turn, crash, deliver_marbles
+from tests.loops.deliver_loop import DONE, DeliverLoop, Sessions, Turn, crash, deliver_marbles
 
 START = {"a": "pending"}
 GOOD = Turn(leaves={"a": "passed"})
@@ -40,7 +40,7 @@ def test_a_crash_is_followed_by_another_session(tmp_path: Path) -> None:
     t = deliver_marbles()
     t.error = AgentFailed("it crashed", reason="crash")
     crashing = t.cold("-a#")
-    project = Delivered(tmp_path, [Turn(stream=crashing), GOOD], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=crashing), GOOD], START, t)
     story = project.run(session_pause=3.0)
     assert ["error", "completed"] == story.outcomes
     assert [(2, "it crashed")] == [
@@ -60,7 +60,7 @@ def test_a_crash_is_followed_by_another_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("max_retries", "sessions"), [(0, 1), (1, 2), (3, 4)])
 def test_retries_run_out(max_retries: int, sessions: int, tmp_path: Path) -> None:
     """After `max_retries` failures in a row the next one ends the loop (AUT-061)."""
-    project = Delivered(tmp_path, [crash(f"no {n}") for n in range(5)], START)
+    project = DeliverLoop(tmp_path, [crash(f"no {n}") for n in range(5)], START)
     story = project.run(max_retries=max_retries)
     end = story.ended
     assert ("max_retries_exceeded", sessions) == (end.reason, end.sessions)
@@ -75,21 +75,21 @@ def test_retries_run_out(max_retries: int, sessions: int, tmp_path: Path) -> Non
 def test_a_success_resets_the_count(tmp_path: Path) -> None:
     """Only failures in a row count (AUT-057)."""
     turns = [crash(), crash(), Turn(), crash(), crash(), Turn(), crash(), crash(), GOOD]
-    story = Delivered(tmp_path, turns, START).run(max_retries=2)
+    story = DeliverLoop(tmp_path, turns, START).run(max_retries=2)
     assert ("all_passed", 9) == (story.ended.reason, story.ended.sessions)
     assert [1, 2] * 3 == [event.attempt for _, event in story.of(DeliverSessionRetry)]
 
 
 def test_failed_sessions_count_as_sessions(tmp_path: Path) -> None:
     """A failure in the last session allowed ends with that limit (AUT-058, AUT-065)."""
-    story = Delivered(tmp_path, [Turn(), crash()], START).run(max_sessions=2)
+    story = DeliverLoop(tmp_path, [Turn(), crash()], START).run(max_sessions=2)
     assert ("max_iterations", 2) == (story.ended.reason, story.ended.sessions)
 
 
 def test_a_crash_that_has_passed_all(tmp_path: Path) -> None:
     """After a failed session the deliverables decide nothing: another one follows (AUT-058)."""
     failed = Turn(events=(), leaves={"a": "passed"}, error=crash().error)
-    story = Delivered(tmp_path, [failed, Turn()], START).run()
+    story = DeliverLoop(tmp_path, [failed, Turn()], START).run()
     assert ["error", "completed"] == story.outcomes
     assert "all_passed" == story.ended.reason
 
@@ -98,7 +98,7 @@ def test_execution_errors_count_as_failures(tmp_path: Path) -> None:
     """Execution errors count as failures, and their cost counts too (AUT-056)."""
     ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
     failed = Turn((AgentMessage(text="oh"), ended), error=AgentFailed("a\nb", reason="unknown"))
-    story = Delivered(tmp_path, [failed, failed], START).run(max_retries=1)
+    story = DeliverLoop(tmp_path, [failed, failed], START).run(max_retries=1)
     assert ["execution_error"] * 2 == story.outcomes
     assert ("max_retries_exceeded", 1.0) == (story.ended.reason, story.ended.cost_usd)
     assert [0.5, 0.5] == [event.cost_usd for _, event in story.of(DeliverSessionEnded)]
@@ -109,7 +109,7 @@ def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
     """After an execution error, which has a result, passed deliverables end the loop."""
     ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
     error = AgentFailed("oh", reason="unknown")
-    story = Delivered(tmp_path, [Turn((ended,), {"a": "passed"}, error)], START).run()
+    story = DeliverLoop(tmp_path, [Turn((ended,), {"a": "passed"}, error)], START).run()
     assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
 
 
@@ -117,7 +117,7 @@ def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
     """The turn limit is no failure; another session follows (AUT-055)."""
     ended = SessionEnded(outcome="max_turns", cost_usd=0.5)
     limited = Turn((ended,), error=AgentFailed("40 turns", reason="max_turns"))
-    story = Delivered(tmp_path, [limited, limited, limited, GOOD], START).run(max_retries=0)
+    story = DeliverLoop(tmp_path, [limited, limited, limited, GOOD], START).run(max_retries=0)
     assert ["max_turns"] * 3 + ["completed"] == story.outcomes
     assert [] == story.of(DeliverSessionRetry)
     assert "all_passed" == story.ended.reason
@@ -127,7 +127,7 @@ def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
 def test_an_error_behind_a_good_result(error: Exception, tmp_path: Path) -> None:
     """An error after a good result is ignored: the session is completed (AUT-024)."""
     turn = Turn((AgentMessage(text="all done"), DONE), {"a": "passed"}, error)
-    story = Delivered(tmp_path, [turn], START).run()
+    story = DeliverLoop(tmp_path, [turn], START).run()
     assert ["completed"] == story.outcomes
     assert "all done" == story.of(DeliverSessionEnded)[0][1].message
     assert "all_passed" == story.ended.reason
@@ -135,7 +135,7 @@ def test_an_error_behind_a_good_result(error: Exception, tmp_path: Path) -> None
 
 def test_a_stream_without_a_result(tmp_path: Path) -> None:
     """A session without a result completes at no cost, with a warning (AUT-026)."""
-    story = Delivered(tmp_path, [Turn((AgentMessage(text="hm"),)), GOOD], START).run()
+    story = DeliverLoop(tmp_path, [Turn((AgentMessage(text="hm"),)), GOOD], START).run()
     assert ["completed", "completed"] == story.outcomes
     assert ["session 1 reported no result"] == story.warnings
     first = story.of(DeliverSessionEnded)[0][1]
@@ -146,7 +146,7 @@ def test_a_stream_without_a_result(tmp_path: Path) -> None:
 def test_several_results(tmp_path: Path) -> None:
     """The last one counts (AUT-027)."""
     ended = SessionEnded(outcome="failed", num_turns=1)
-    story = Delivered(tmp_path, [Turn((ended, DONE), {"a": "passed"})], START).run()
+    story = DeliverLoop(tmp_path, [Turn((ended, DONE), {"a": "passed"})], START).run()
     assert ["completed"] == story.outcomes
 
 
@@ -158,7 +158,7 @@ def test_an_outage_is_retried_within_the_session(reason: AgentFailure, tmp_path:
     streams = [t.cold("-x#"), t.cold("-#"), t.cold("-x#"), t.cold("-d|")]
     turns = [Turn(stream=stream) for stream in streams]
     turns[3] = Turn(stream=streams[3], leaves={"a": "passed"})
-    story = Delivered(tmp_path, turns, START, t).run(retry_pause=10.0)
+    story = DeliverLoop(tmp_path, turns, START, t).run(retry_pause=10.0)
     assert ["completed"] == story.outcomes
     retries = [event for _, event in story.of(AgentRetry)]
     assert [1, 2, 3] == [event.attempt for event in retries]
@@ -172,7 +172,7 @@ def test_an_outage_is_retried_within_the_session(reason: AgentFailure, tmp_path:
 def test_an_outage_that_lasts(tmp_path: Path) -> None:
     """An outage that outlasts its retries is a failed session, and another follows."""
     down = crash("529", reason="overloaded")
-    story = Delivered(tmp_path, [down, down, down, down], START).run(max_retries=1)
+    story = DeliverLoop(tmp_path, [down, down, down, down], START).run(max_retries=1)
     assert ["error", "error"] == story.outcomes
     assert [1, 1] == [event.attempt for _, event in story.of(AgentRetry)]
     assert "max_retries_exceeded" == story.ended.reason
@@ -182,7 +182,7 @@ def test_each_attempt_has_its_own_result(tmp_path: Path) -> None:
     """An attempt that crashes without a result is an error, despite results of earlier ones."""
     told = SessionEnded(outcome="failed", cost_usd=0.25, num_turns=1)
     first = Turn((told,), error=AgentFailed("529", reason="overloaded"))
-    story = Delivered(tmp_path, [first, crash(), GOOD], START).run()
+    story = DeliverLoop(tmp_path, [first, crash(), GOOD], START).run()
     assert ["error", "completed"] == story.outcomes
 
 
@@ -203,7 +203,7 @@ def test_a_failure_of_every_session(error: CugginoError, tmp_path: Path) -> None
     t = deliver_marbles()
     t.error = error
     agent = t.cold("-#")
-    project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t)
     story = project.run()
     assert [1] == story.times(DeliverEnded)
     assert ("failed", 1, error.message) == (
@@ -221,7 +221,7 @@ def test_a_failure_of_every_session(error: CugginoError, tmp_path: Path) -> None
 @pytest.mark.parametrize("error", [ValueError("oh"), KeyError(), ProcessFailed("my", 3, "")])
 def test_an_exception_of_a_custom_agent(error: Exception, tmp_path: Path) -> None:
     """An exception of a custom agent is a failed session (AUT-064)."""
-    story = Delivered(tmp_path, [Turn(error=error, events=()), GOOD], START).run()
+    story = DeliverLoop(tmp_path, [Turn(error=error, events=()), GOOD], START).run()
     assert ["error", "completed"] == story.outcomes
     assert "all_passed" == story.ended.reason
     (retry,) = [event for _, event in story.of(DeliverSessionRetry)]
@@ -235,7 +235,7 @@ class Unwilling(Sessions):
 
 def test_an_agent_that_cannot_spawn(tmp_path: Path) -> None:
     """An exception of `spawn` itself is a failed session."""
-    project = Delivered(tmp_path, [], START, sessions=Unwilling)
+    project = DeliverLoop(tmp_path, [], START, sessions=Unwilling)
     story = project.run(max_retries=1)
     assert ["error", "error"] == story.outcomes
     assert "not today" == story.ended.error
@@ -243,7 +243,7 @@ def test_an_agent_that_cannot_spawn(tmp_path: Path) -> None:
 
 def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
     """An unexpected exception ends the run with a result and that error."""
-    project = Delivered(tmp_path, [Turn()], START)
+    project = DeliverLoop(tmp_path, [Turn()], START)
     defect = RuntimeError("defect")
 
     def broken(*_args: object, **_options: object) -> Observable[str]:
@@ -258,7 +258,7 @@ def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
 
 def test_a_subscriber_that_fails(tmp_path: Path) -> None:
     """An exception in a subscriber ends the stream and is no failed session."""
-    project = Delivered(tmp_path, [Turn()], START)
+    project = DeliverLoop(tmp_path, [Turn()], START)
     stream = project.stream()
     errors: list[Exception] = []
 
@@ -277,7 +277,7 @@ def test_a_good_result_and_then_an_interruption(tmp_path: Path) -> None:
     """A session that completed before the interruption is kept (AUT-050)."""
     t = deliver_marbles()
     agent = t.cold("-d----|")
-    project = Delivered(tmp_path, [Turn(stream=agent, leaves={"a": "passed"})], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent, leaves={"a": "passed"})], START, t)
     stop: Observable[object] = t.hot("---S")
     story = project.run(interrupt=stop)
     assert ["completed"] == story.outcomes

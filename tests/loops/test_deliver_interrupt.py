@@ -22,8 +22,15 @@ from cuggino.events import (
 from cuggino.operators import LoopScheduler
 from cuggino.testing import DrawnStream, Marbles
 from tests.limits import LIMIT
-from tests.loops.delivered import DONE, Delivered, Story, Turn, Writes, deliver_marbles
-from tests.loops.policed import limited
+from tests.loops.deliver_loop import (
+    DONE,
+    DeliverLoop,
+    RecordedDelivery,
+    Turn,
+    Writes,
+    deliver_marbles,
+)
+from tests.loops.supervised_loop import limited
 
 START = {"a": "pending"}
 
@@ -37,14 +44,14 @@ def replayed(t: Marbles, at: float) -> ReplaySubject[object]:
 
 def story_of(
     folder: Path,
-) -> tuple[Delivered, list[DrawnStream], DrawnStream]:
+) -> tuple[DeliverLoop, list[DrawnStream], DrawnStream]:
     """Three sessions of five seconds with a pause of three, an outage and a change within."""
     t = deliver_marbles(O=Writes({"a": "passed"}), x=SessionEnded(outcome="failed"))
     t.error = AgentFailed("529", reason="overloaded")
     agents = [t.cold("-a--d|"), t.cold("-x#"), t.cold("--a-d|"), t.cold("-O--d|")]
     watch = t.hot("- 27s !----")
     return (
-        Delivered(folder, [Turn(stream=agent) for agent in agents], START, t, watch),
+        DeliverLoop(folder, [Turn(stream=agent) for agent in agents], START, t, watch),
         agents,
         watch,
     )
@@ -111,14 +118,14 @@ def _closed(stream: DrawnStream) -> list[tuple[float, float]]:
     return closed
 
 
-def again(project: Delivered) -> Story:
+def again(project: DeliverLoop) -> RecordedDelivery:
     """Another run in the same project, whose agent does all at once."""
-    return Delivered(project.folder, [Turn(leaves={"a": "passed"})]).run(recheck=True)
+    return DeliverLoop(project.folder, [Turn(leaves={"a": "passed"})]).run(recheck=True)
 
 
 def test_before_the_start(tmp_path: Path) -> None:
     """A run interrupted before its start starts no agent."""
-    project = Delivered(tmp_path, [], START)
+    project = DeliverLoop(tmp_path, [], START)
     stop: ReplaySubject[object] = ReplaySubject()
     stop.on_next("stop")
     story = project.run(interrupt=stop)
@@ -131,7 +138,7 @@ def test_an_interrupted_session_is_reported(tmp_path: Path) -> None:
     """Events, cost and changes of an interrupted session are reported."""
     t = deliver_marbles(O=Writes({"a": "passed"}), S="stop")
     agent = t.cold("-aO--------")
-    project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t)
     story = project.run(interrupt=t.hot("-----S"))
     (_, ended) = story.of(DeliverSessionEnded)[0]
     assert ("interrupted", 5.0, None) == (ended.outcome, ended.duration, ended.cost_usd)
@@ -144,7 +151,7 @@ def test_in_a_wait_for_the_usage_limit(tmp_path: Path) -> None:
     """A wait for usage ends at once (AUT-079)."""
     t = deliver_marbles(q=SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-q#"))], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-q#"))], START, t)
     story = project.run(interrupt=replayed(t, 100.0), wait_for_quota=True)
     assert [2, 62] == story.times(QuotaWaiting)
     assert ("interrupted", 100.0) == (story.ended.reason, story.ended.duration)
@@ -156,7 +163,7 @@ def test_in_the_pause_before_a_retry(tmp_path: Path) -> None:
     """A retry pause ends at once."""
     t = deliver_marbles()
     t.error = AgentFailed("529", reason="overloaded")
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-#"))], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-#"))], START, t)
     story = project.run(interrupt=replayed(t, 2.0), retry_pause=100.0)
     assert ("interrupted", 2.0) == (story.ended.reason, story.ended.duration)
     project.assert_released()
@@ -165,7 +172,7 @@ def test_in_the_pause_before_a_retry(tmp_path: Path) -> None:
 def test_during_a_fingerprint(tmp_path: Path) -> None:
     """Fingerprinting a large project is canceled."""
     t = deliver_marbles()
-    project = Delivered(tmp_path, [], START, t)
+    project = DeliverLoop(tmp_path, [], START, t)
     look = t.cold("- 1h -")
     project.replace(fingerprint=lambda *_, **__: look)
     story = project.run(interrupt=replayed(t, 5.0), progress_patience=1)
@@ -181,7 +188,7 @@ def test_during_a_fingerprint(tmp_path: Path) -> None:
 def test_an_interruption_that_fails(tmp_path: Path) -> None:
     """A failing interruption stops the loop."""
     t = deliver_marbles()
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-----d|"))], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-----d|"))], START, t)
     stop: Observable[object] = timer(2).pipe(ops.flat_map(lambda _: throw(OSError("no signals"))))
     assert ("interrupted", 2.0) == (
         (story := project.run(interrupt=stop)).ended.reason,
@@ -192,7 +199,7 @@ def test_an_interruption_that_fails(tmp_path: Path) -> None:
 def test_an_interruption_that_only_completes(tmp_path: Path) -> None:
     """An interruption that completes stops nothing."""
     t = deliver_marbles()
-    project = Delivered(tmp_path, [Turn(stream=t.cold("--d|"), leaves={"a": "passed"})], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("--d|"), leaves={"a": "passed"})], START, t)
     assert "all_passed" == project.run(interrupt=t.hot("|")).ended.reason
 
 
@@ -207,8 +214,10 @@ def test_it_is_subscribed_once(tmp_path: Path) -> None:
 def test_the_second_of_two_loops(tmp_path: Path) -> None:
     """A second loop in the same folder fails and starts nothing."""
     t = deliver_marbles()
-    project = Delivered(tmp_path, [Turn(stream=t.cold("----d|"), leaves={"a": "passed"})], START, t)
-    other = Delivered(tmp_path, [], None, t)
+    project = DeliverLoop(
+        tmp_path, [Turn(stream=t.cold("----d|"), leaves={"a": "passed"})], START, t
+    )
+    other = DeliverLoop(tmp_path, [], None, t)
     refused: list[object] = []
 
     def begin(*_: object) -> None:
@@ -232,7 +241,7 @@ def test_from_another_thread(tmp_path: Path) -> None:
             ops.start_with(AgentMessage(text="working")), ops.finally_action(note.dispose)
         )
 
-    project = Delivered(tmp_path, [Turn(stream=defer(agent))], START)
+    project = DeliverLoop(tmp_path, [Turn(stream=defer(agent))], START)
     stop: ReplaySubject[object] = ReplaySubject()
     loop = LoopScheduler()
     seen: list[object] = []
@@ -257,7 +266,9 @@ def test_from_another_thread(tmp_path: Path) -> None:
 
 def test_no_wait_is_left_behind(tmp_path: Path) -> None:
     """A run that ends with a usage limit leaves no subscription to the interruption."""
-    project = Delivered(tmp_path, [Turn((SessionEnded(outcome="quota"),), error=limited())], START)
+    project = DeliverLoop(
+        tmp_path, [Turn((SessionEnded(outcome="quota"),), error=limited())], START
+    )
     stop: Subject[object] = Subject()
     story = project.run(interrupt=stop)
     assert isinstance(story.error, QuotaExceeded)

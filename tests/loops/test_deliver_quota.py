@@ -18,8 +18,8 @@ from cuggino.events import (
     QuotaWaiting,
     SessionEnded,
 )
-from tests.loops.delivered import DONE, Delivered, Turn, deliver_marbles
-from tests.loops.policed import HOUR, limited, second
+from tests.loops.deliver_loop import DONE, DeliverLoop, Turn, deliver_marbles
+from tests.loops.supervised_loop import HOUR, limited, second
 
 START = {"a": "pending"}
 PASSED = {"a": "passed"}
@@ -32,7 +32,7 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
     t = deliver_marbles(q=LIMIT)
     t.error = limited(HOUR)
     agent = t.cold("-aq#")
-    project = Delivered(tmp_path, [Turn(stream=agent)], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t)
     story = project.run()
     assert ["quota"] == story.outcomes
     assert [3] == story.times(DeliverSessionEnded)
@@ -54,7 +54,7 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
 def test_a_result_that_reports_the_limit(error: AgentFailed | None, tmp_path: Path) -> None:
     """A result that reports the limit counts, with or without an error after it (AUT-024)."""
     turn = Turn((AgentMessage(text="You've hit your limit"), LIMIT), error=error)
-    story = Delivered(tmp_path, [turn], START).run()
+    story = DeliverLoop(tmp_path, [turn], START).run()
     assert ["quota"] == story.outcomes
     assert "quota_exceeded" == story.ended.reason
     assert isinstance(story.error, QuotaExceeded)
@@ -63,7 +63,7 @@ def test_a_result_that_reports_the_limit(error: AgentFailed | None, tmp_path: Pa
 
 def test_an_agent_without_a_result(tmp_path: Path) -> None:
     """An error without a result is enough for a usage limit."""
-    story = Delivered(tmp_path, [Turn((), error=limited(HOUR))], START).run()
+    story = DeliverLoop(tmp_path, [Turn((), error=limited(HOUR))], START).run()
     assert ["quota"] == story.outcomes
     assert "quota_exceeded" == story.ended.reason
 
@@ -75,7 +75,7 @@ def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> N
     t.error = limited(HOUR)
     first, second_ = t.cold("-aq#"), t.cold("--d|")
     turns = [Turn(stream=first), Turn(stream=second_, leaves=PASSED)]
-    project = Delivered(tmp_path, turns, START, t, can_resume=can_resume)
+    project = DeliverLoop(tmp_path, turns, START, t, can_resume=can_resume)
     story = project.run(wait_for_quota=True, session_pause=100.0)
     lifted = HOUR + MARGIN
     assert ["completed"] == story.outcomes
@@ -102,7 +102,7 @@ def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> N
 def test_limits_without_a_reset_time(tmp_path: Path) -> None:
     """Limits without a reset time are retried with growing pauses for a day (AUT-054)."""
     turns = [Turn((LIMIT,), error=limited())] * 10
-    project = Delivered(tmp_path, turns, START)
+    project = DeliverLoop(tmp_path, turns, START)
     story = project.run(wait_for_quota=True)
     lifted = [0.0, *story.times(QuotaLifted)]
     pauses = [after - before for before, after in pairwise(lifted)]
@@ -123,7 +123,7 @@ def test_a_limit_in_every_session(tmp_path: Path) -> None:
         t.error = limited(n * HOUR)
         turns += [Turn(stream=t.cold("-q#")), Turn(stream=t.cold("-d|"))]
     turns[-1] = Turn(stream=t.cold("-d|"), leaves=PASSED)
-    story = Delivered(tmp_path, turns, START, t).run(wait_for_quota=True, max_retries=0)
+    story = DeliverLoop(tmp_path, turns, START, t).run(wait_for_quota=True, max_retries=0)
     assert ["completed"] * 3 == story.outcomes
     assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
     assert 3 == len(story.of(QuotaLifted))
@@ -133,7 +133,7 @@ def test_a_wait_that_ends_in_a_crash(tmp_path: Path) -> None:
     """A session that crashes after a wait is a failed one."""
     crashed = Turn((), error=AgentFailed("oh", reason="crash"))
     turns = [Turn((LIMIT,), error=limited(HOUR)), crashed, Turn(leaves=PASSED)]
-    story = Delivered(tmp_path, turns, START).run(wait_for_quota=True)
+    story = DeliverLoop(tmp_path, turns, START).run(wait_for_quota=True)
     assert ["error", "completed"] == story.outcomes
     assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
 
@@ -142,7 +142,7 @@ def test_the_gate_is_shared(tmp_path: Path) -> None:
     """A usage limit met by another loop is waited for before a session starts."""
     t = deliver_marbles()
     agent = t.cold("-d|")
-    project = Delivered(tmp_path, [Turn(stream=agent, leaves=PASSED)], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent, leaves=PASSED)], START, t)
     project.gate.close(second(HOUR), now=second(0), resets_at=second(HOUR), message="theirs")
     story = project.run(wait_for_quota=True)
     assert [(HOUR + MARGIN, HOUR + MARGIN + 2)] == agent.subscriptions
@@ -152,7 +152,7 @@ def test_the_gate_is_shared(tmp_path: Path) -> None:
 
 def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
     """With a closed gate and without waiting the session ends before its agent starts."""
-    project = Delivered(tmp_path, [], START)
+    project = DeliverLoop(tmp_path, [], START)
     project.gate.close(second(HOUR), now=second(0), resets_at=second(HOUR), message="theirs")
     story = project.run()
     assert (["quota"], "quota_exceeded") == (story.outcomes, story.ended.reason)
@@ -163,11 +163,11 @@ def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
 def test_a_limit_in_the_last_session_allowed(tmp_path: Path) -> None:
     """A wait in the last session is not counted as another session."""
     turns = [Turn((LIMIT,), error=limited(HOUR)), Turn((DONE,))]
-    story = Delivered(tmp_path, turns, START).run(wait_for_quota=True, max_sessions=1)
+    story = DeliverLoop(tmp_path, turns, START).run(wait_for_quota=True, max_sessions=1)
     assert (["completed"], "max_iterations") == (story.outcomes, story.ended.reason)
 
 
 def test_the_limit_comes_before_all_is_passed(tmp_path: Path) -> None:
     """A usage limit takes precedence over success (AUT-050)."""
-    story = Delivered(tmp_path, [Turn((LIMIT,), PASSED, limited(HOUR))], START).run()
+    story = DeliverLoop(tmp_path, [Turn((LIMIT,), PASSED, limited(HOUR))], START).run()
     assert ("quota_exceeded", 1) == (story.ended.reason, story.ended.passed)

@@ -19,7 +19,7 @@ from cuggino.events import (
     DeliverSessionStarted,
     SessionEnded,
 )
-from tests.loops.delivered import DONE, Delivered, Story, Turn
+from tests.loops.deliver_loop import DONE, DeliverLoop, RecordedDelivery, Turn
 
 IDS = ("a", "b", "c")
 STATUS = st.sampled_from(
@@ -82,7 +82,7 @@ def test_random_sessions(
     """The loop ends once, within its limits and by the rules, with the counts of the file."""
     with tempfile.TemporaryDirectory() as folder:
         states = None if progress else ["same"] * 20
-        project = Delivered(Path(folder), turns, start, fingerprints=states)
+        project = DeliverLoop(Path(folder), turns, start, fingerprints=states)
         project.agent.spare = Turn()
         story = project.run(**options)
         project.assert_released()
@@ -90,7 +90,7 @@ def test_random_sessions(
         assert_counts(story, project)
 
 
-def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
+def assert_by_the_rules(story: RecordedDelivery, options: dict[str, Any]) -> None:
     end = story.ended
     started, over = story.of(DeliverSessionStarted), story.of(DeliverSessionEnded)
     assert end.sessions == len(started) == len(over) <= options["max_sessions"]
@@ -127,7 +127,7 @@ def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
     assert end.reason == decision.reason
 
 
-def _last(story: Story) -> DeliverablesListed | None:
+def _last(story: RecordedDelivery) -> DeliverablesListed | None:
     """The deliverables as they were looked at last; None when their file was broken then."""
     events = story.events
     n = max(
@@ -137,7 +137,7 @@ def _last(story: Story) -> DeliverablesListed | None:
     return listed[-1] if listed else None
 
 
-def _known(story: Story) -> Deliverables | None:
+def _known(story: RecordedDelivery) -> Deliverables | None:
     last = _last(story)
     if last is None:
         return None
@@ -148,7 +148,7 @@ def _known(story: Story) -> Deliverables | None:
     return Deliverables(created_at="", updated_at="", items=items)
 
 
-def _verification(story: Story) -> Verification | None:
+def _verification(story: RecordedDelivery) -> Verification | None:
     last = _last(story)
     if last is None:
         return None
@@ -157,7 +157,7 @@ def _verification(story: Story) -> Verification | None:
     return Verification(all=(*done, *left), verified=frozenset(done))
 
 
-def assert_counts(story: Story, project: Delivered) -> None:
+def assert_counts(story: RecordedDelivery, project: DeliverLoop) -> None:
     """Assert that the result has the counts of the file, without deprecated deliverables."""
     end, file = story.ended, project.status_file
     try:

@@ -14,7 +14,7 @@ from cuggino.errors import ConfigError, StorageError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
 from cuggino.storage import Workspace
-from tests.loops.delivered import Delivered, Sessions, Story, Turn
+from tests.loops.deliver_loop import DeliverLoop, RecordedDelivery, Sessions, Turn
 
 START = {"a": "pending"}
 PASSED = {"a": "passed"}
@@ -32,9 +32,9 @@ class Guarded(Sessions):
         pass
 
 
-def project_of(folder: Path, turns: list[Turn], settings: Any, **given: Any) -> Delivered:
+def project_of(folder: Path, turns: list[Turn], settings: Any, **given: Any) -> DeliverLoop:
     """A project with these agent settings and a guarded agent."""
-    return Delivered(folder, turns, sessions=Guarded, settings=settings, **given)
+    return DeliverLoop(folder, turns, sessions=Guarded, settings=settings, **given)
 
 
 def every_instruction(
@@ -94,7 +94,7 @@ def test_without_a_guard(tmp_path: Path) -> None:
     """Without guard support, or with the guard off, there is no guard and no sandbox."""
     off = project_of(tmp_path / "run", [Turn(leaves=PASSED)], NONE, start=START)
     off.run(guard="off")
-    bare = Delivered(tmp_path / "sync", [Turn(leaves=PASSED)], START)
+    bare = DeliverLoop(tmp_path / "sync", [Turn(leaves=PASSED)], START)
     bare.run()
     for project in (off, bare):
         (options,) = project.agent.spawned
@@ -183,7 +183,7 @@ def test_profiles_of_the_configuration(tmp_path: Path) -> None:
     assert ("node",) == guard.profiles
 
 
-def told(folder: Path, settings: object, **given: Any) -> Story:
+def told(folder: Path, settings: object, **given: Any) -> RecordedDelivery:
     project = project_of(folder, [Turn(leaves=PASSED)], settings, start=START)
     return project.run(**given)
 
@@ -252,7 +252,7 @@ def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
     """A folder in the place of the file is an error that names it."""
     folder = tmp_path / "run"
     (folder / ".autonoe/agent.json").mkdir(parents=True)
-    project = Delivered(folder, [], START, settings=None)
+    project = DeliverLoop(folder, [], START, settings=None)
     seen = project.marbles.record(project.stream())
     assert [("error", StorageError)] == [(kind, type(value)) for _, kind, value in seen]
     assert "agent.json cannot be read" in seen[0][2].message

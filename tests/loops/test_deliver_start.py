@@ -15,7 +15,7 @@ from cuggino.events import (
     DeliverSessionStarted,
     DeliverWarning,
 )
-from tests.loops.delivered import Delivered, Statuses, Turn, Writes, deliver_marbles
+from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes, deliver_marbles
 
 PASSED = {"a": "passed", "b": "passed"}
 BLOCKED = {"a": "blocked", "b": "blocked"}
@@ -35,7 +35,7 @@ def test_nothing_is_left_to_do(
     start: Statuses, reason: str, counts: tuple[int, int, int], tmp_path: Path
 ) -> None:
     """No session is started; deprecated deliverables count nowhere (AUT-040, AUT-095)."""
-    project = Delivered(tmp_path, start=start)
+    project = DeliverLoop(tmp_path, start=start)
     story = project.run()
     assert [DeliverablesListed, DeliverEnded] == [type(event) for event in story.events]
     end = story.ended
@@ -49,7 +49,7 @@ def test_nothing_is_left_to_do(
 @pytest.mark.parametrize("start", [{}, {"a": "passed (deprecated)"}])
 def test_nothing_was_ever_wanted(start: Statuses, tmp_path: Path) -> None:
     """A status file without a deliverable is neither all passed nor all blocked (AUT-051)."""
-    project = Delivered(tmp_path, [Turn()], start)
+    project = DeliverLoop(tmp_path, [Turn()], start)
     story = project.run(max_sessions=1)
     assert ["coding"] == story.instructions
     assert ("max_iterations", 0) == (story.ended.reason, story.ended.total)
@@ -58,7 +58,7 @@ def test_nothing_was_ever_wanted(start: Statuses, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("start", "reason"), [(PASSED, "all_passed"), (BLOCKED, "all_blocked")])
 def test_recheck_forces_a_session(start: Statuses, reason: str, tmp_path: Path) -> None:
     """With `recheck` one session looks at what is done, and the loop ends when it agrees."""
-    project = Delivered(tmp_path, [Turn()], start)
+    project = DeliverLoop(tmp_path, [Turn()], start)
     story = project.run(recheck=True)
     assert ["coding"] == story.instructions
     assert (reason, 1) == (story.ended.reason, story.ended.sessions)
@@ -67,14 +67,14 @@ def test_recheck_forces_a_session(start: Statuses, reason: str, tmp_path: Path) 
 def test_recheck_that_finds_a_fault(tmp_path: Path) -> None:
     """A deliverable that the forced session resets is worked on by the next."""
     turns = [Turn(leaves={"a": "passed", "b": "pending"}), Turn(leaves=PASSED)]
-    story = Delivered(tmp_path, turns, PASSED).run(recheck=True)
+    story = DeliverLoop(tmp_path, turns, PASSED).run(recheck=True)
     assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
 
 
 def test_the_first_session_is_planned(tmp_path: Path) -> None:
     """Without a status file the first session plans; with one each session works (AUT-120)."""
     turns = [Turn(leaves={"a": "pending"}), Turn(), Turn(leaves={"a": "passed"})]
-    project = Delivered(tmp_path, turns)
+    project = DeliverLoop(tmp_path, turns)
     story = project.run(model="work", plan_model="plan", thinking=2048)
     assert ["initializer", "coding", "coding"] == story.instructions
     told = project.agent.spawned
@@ -87,7 +87,7 @@ def test_the_first_session_is_planned(tmp_path: Path) -> None:
 
 def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
     """Sessions plan until there is a status file."""
-    story = Delivered(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)]).run()
+    story = DeliverLoop(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)]).run()
     assert ["initializer"] * 3 == story.instructions
     assert "all_passed" == story.ended.reason
 
@@ -95,7 +95,7 @@ def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"deliverables": 3}', "\udcff"])
 def test_a_broken_status_file_at_the_start(content: str, tmp_path: Path) -> None:
     """A broken file is reported and kept; it is neither missing nor all passed (AUT-104)."""
-    project = Delivered(tmp_path, [Turn()], start=PASSED)
+    project = DeliverLoop(tmp_path, [Turn()], start=PASSED)
     project.status_file.write_bytes(content.encode("utf-8", "surrogateescape"))
     before = project.status_file.read_bytes()
     story = project.run(max_sessions=1)
@@ -115,7 +115,7 @@ def test_a_status_file_that_breaks_on_the_way(tmp_path: Path) -> None:
         Turn(stream=t.cold("-a-d|")),
         Turn(stream=t.cold("-Pd|")),
     ]
-    project = Delivered(tmp_path, turns, {"a": "passed", "b": "pending"}, t, t.hot("--!--"))
+    project = DeliverLoop(tmp_path, turns, {"a": "passed", "b": "pending"}, t, t.hot("--!--"))
     story = project.run()
     assert ["coding"] * 3 == story.instructions
     assert ["completed"] * 3 == story.outcomes
@@ -128,7 +128,7 @@ def test_a_status_file_that_breaks_on_the_way(tmp_path: Path) -> None:
 def test_a_broken_file_between_sessions_hides_no_change(tmp_path: Path) -> None:
     """Changes are found by comparing a repaired file with the last readable one."""
     t = deliver_marbles(B=Writes("{"), P=Writes({"a": "passed"}))
-    project = Delivered(
+    project = DeliverLoop(
         tmp_path, [Turn(stream=t.cold("-B--P-d|"))], {"a": "pending"}, t, t.hot("--!--!-")
     )
     story = project.run()
@@ -138,7 +138,7 @@ def test_a_broken_file_between_sessions_hides_no_change(tmp_path: Path) -> None:
 
 def test_irregular_status_files_are_reported(tmp_path: Path) -> None:
     """Each irregularity of a usable file is a warning, every time it is read."""
-    project = Delivered(tmp_path, start=PASSED)
+    project = DeliverLoop(tmp_path, start=PASSED)
     text = project.status_file.read_text()
     project.status_file.write_text(text.replace('"blocked": false', '"blocked": true', 1))
     story = project.run()
@@ -152,7 +152,7 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
     streams = [t.cold("--d|") for _ in range(3)]
     turns = [Turn(stream=stream) for stream in streams]
     turns[2] = Turn(stream=streams[2], leaves=PASSED)
-    story = Delivered(tmp_path, turns, {"a": "pending"}, t).run(session_pause=10.0)
+    story = DeliverLoop(tmp_path, turns, {"a": "pending"}, t).run(session_pause=10.0)
     assert [0, 13, 26] == story.times(DeliverSessionStarted)
     assert [3, 16, 29] == story.times(DeliverSessionEnded)
     assert [29] == story.times(DeliverEnded)
@@ -162,7 +162,7 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
 
 def test_there_is_no_pause_by_default_of_zero(tmp_path: Path) -> None:
     """A pause of zero sets no timer."""
-    project = Delivered(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)], {"a": "pending"})
+    project = DeliverLoop(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)], {"a": "pending"})
     story = project.run(session_pause=0.0)
     assert {0} == set(story.times(DeliverSessionStarted))
 
@@ -186,7 +186,7 @@ def test_all_events_of_an_agent_are_emitted(tmp_path: Path) -> None:
     )
     agent = t.cold("-ad|")
     watch = t.hot("-----")
-    project = Delivered(tmp_path, [Turn(stream=agent)], None, t, watch)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], None, t, watch)
     t.check(project.stream(max_sessions=1), "(Ls)ad(eLE|)")
     t.check_subscriptions(agent, "^--!")
     t.check_subscriptions(watch, "^--!")
@@ -195,7 +195,7 @@ def test_all_events_of_an_agent_are_emitted(tmp_path: Path) -> None:
 
 def test_a_project_without_a_specification(tmp_path: Path) -> None:
     """The check before the loop reports the missing specification."""
-    project = Delivered(tmp_path)
+    project = DeliverLoop(tmp_path)
     with pytest.raises(ConfigError, match=r"SPEC\.md not found"):
         project.service.check()
     (tmp_path / "SPEC.md").write_text("Do it.")
@@ -205,6 +205,6 @@ def test_a_project_without_a_specification(tmp_path: Path) -> None:
 def test_the_interruption_comes_first(tmp_path: Path) -> None:
     """A run interrupted before its start ends as interrupted (AUT-050)."""
     stop: Observable[object] = just("stop")
-    story = Delivered(tmp_path, start=PASSED).run(interrupt=stop)
+    story = DeliverLoop(tmp_path, start=PASSED).run(interrupt=stop)
     assert ("interrupted", 2) == (story.ended.reason, story.ended.passed)
     assert story.error is None

@@ -14,7 +14,7 @@ from cuggino.events import (
     DeliverSessionEnded,
     DeliverSessionStarted,
 )
-from tests.loops.delivered import Delivered, Statuses, Turn, Writes, crash, deliver_marbles
+from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes, crash, deliver_marbles
 
 START = {"a": "pending", "b": "pending"}
 ONE = {"a": "passed", "b": "pending"}
@@ -67,7 +67,7 @@ def test_changes_are_reported_at_once(tmp_path: Path) -> None:
     )
     agent = t.cold("-O-Bad|")
     watch = t.hot("--!-!----!")
-    project = Delivered(tmp_path, [Turn(stream=agent)], START, t, watch)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t, watch)
     t.check(project.stream(), "(0s)-(x1)-(y2a)d(e2E|)")
     t.check_subscriptions(agent, "^-----!")
     t.check_subscriptions(watch, "^-----!")
@@ -77,7 +77,7 @@ def test_changes_are_reported_at_once(tmp_path: Path) -> None:
 def test_missed_changes_are_reported_at_the_end(tmp_path: Path) -> None:
     """A change that the file watch missed is reported before the session's end."""
     t = deliver_marbles(B=Writes(BOTH))
-    project = Delivered(tmp_path, [Turn(stream=t.cold("--B-d|"))], START, t)
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("--B-d|"))], START, t)
     story = project.run()
     assert [(5, "a", "pending", "passed"), (5, "b", "pending", "passed")] == story.changes
     kinds = [type(event) for event in story.events[-5:]]
@@ -95,7 +95,7 @@ def test_two_changes_in_one_look(tmp_path: Path) -> None:
     """Two changes are reported in the order of the file, followed by one list."""
     t = deliver_marbles(W=Writes({"a": "blocked", "b": "passed", "c": "pending"}))
     start = {"c": "passed", "b": "pending", "a": "pending"}
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-W---d|"))], start, t, t.hot("--!"))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-W---d|"))], start, t, t.hot("--!"))
     story = project.run(max_sessions=1)
     assert [
         (2, "a", "pending", "blocked"),
@@ -108,7 +108,7 @@ def test_two_changes_in_one_look(tmp_path: Path) -> None:
 def test_created_ones_are_listed(tmp_path: Path) -> None:
     """A new deliverable is listed without a status change; later changes are reported."""
     t = deliver_marbles(N=Writes(START), O=Writes(ONE))
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
     assert [(4, "a", "pending", "passed")] == story.changes
     told = [(when, len(event.deliverables)) for when, event in story.of(DeliverablesListed)]
@@ -118,7 +118,7 @@ def test_created_ones_are_listed(tmp_path: Path) -> None:
 def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
     """A deprecated deliverable is no longer listed, and is no status change."""
     t = deliver_marbles(D=Writes({"a": "passed", "b": "pending (deprecated)"}))
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
     story = project.run()
     assert [] == story.changes
     assert ["a"] == [item.id for item in story.of(DeliverablesListed)[1][1].deliverables]
@@ -128,7 +128,7 @@ def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
 def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None:
     """An unchanged status file and other files of the folder cause no event."""
     t = deliver_marbles(W=Writes(START))
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-W-a-d|"))], START, t, t.hot("!!!!!!"))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-W-a-d|"))], START, t, t.hot("!!!!!!"))
     story = project.run(max_sessions=1)
     assert [0, 6] == story.times(DeliverablesListed)
     assert [] == story.changes
@@ -137,7 +137,7 @@ def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None
 def test_a_status_that_comes_back(tmp_path: Path) -> None:
     """A status that is set and reset is reported twice if it was seen in between."""
     t = deliver_marbles(O=Writes(ONE), Z=Writes(START))
-    project = Delivered(tmp_path, [Turn(stream=t.cold("-O-Z-d|"))], START, t, t.hot("--!-!"))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-O-Z-d|"))], START, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
     assert [(2, "a", "pending", "passed"), (4, "a", "passed", "pending")] == story.changes
 
@@ -147,7 +147,7 @@ def test_a_watch_that_errors(tmp_path: Path) -> None:
     t = deliver_marbles(O=Writes(ONE), B=Writes(BOTH))
     t.error = OSError("no more watches")
     agent, watch = t.cold("-O-B-d|"), t.hot("--!#")
-    project = Delivered(tmp_path, [Turn(stream=agent)], START, t, watch)
+    project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t, watch)
     story = project.run()
     assert ["completed"] == story.outcomes
     (warning,) = story.warnings
@@ -162,7 +162,7 @@ def test_a_watch_that_cannot_begin(tmp_path: Path) -> None:
     """Each session reports the failed file watch and does its work."""
     t = deliver_marbles()
     turns = [Turn(stream=t.cold("-d|")), Turn(stream=t.cold("-d|"), leaves=BOTH)]
-    story = Delivered(tmp_path, turns, START, t, throw(OSError("no"))).run()
+    story = DeliverLoop(tmp_path, turns, START, t, throw(OSError("no"))).run()
     assert 2 == len(story.warnings)
     assert ["completed", "completed"] == story.outcomes
 
@@ -172,7 +172,7 @@ def test_each_session_has_its_own_watch(tmp_path: Path) -> None:
     t = deliver_marbles(B=Writes(BOTH))
     watch = t.hot("- 1m !")
     turns = [Turn(stream=t.cold("--d|")), Turn(stream=t.cold("B-d|"))]
-    Delivered(tmp_path, turns, START, t, watch).run(session_pause=5.0)
+    DeliverLoop(tmp_path, turns, START, t, watch).run(session_pause=5.0)
     t.check_subscriptions(watch, "^--!", "8s ^--!")
 
 
@@ -180,6 +180,6 @@ def test_the_counts_of_a_session_that_crashed(tmp_path: Path) -> None:
     """The result counts the changes of a failed session, though they decided nothing."""
     failed = crash()
     turn = Turn(events=(), error=failed.error, leaves=BOTH)
-    story = Delivered(tmp_path, [turn], START).run(max_retries=0)
+    story = DeliverLoop(tmp_path, [turn], START).run(max_retries=0)
     assert ("max_retries_exceeded", 2) == (story.ended.reason, story.ended.passed)
     assert 2 == len(story.changes)

@@ -18,7 +18,7 @@ from cuggino.events import (
     Event,
     SessionEnded,
 )
-from tests.loops.delivered import Delivered, Statuses, Turn
+from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn
 from tests.vectors import not_followed, rows
 
 FUTURE = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=3)
@@ -55,7 +55,7 @@ def turn(session: dict[str, Any], leaves: Statuses | None) -> Turn:
     return Turn(events, leaves=leaves, error=error)
 
 
-def delivered(row: dict[str, Any], folder: Path) -> Delivered:
+def delivered(row: dict[str, Any], folder: Path) -> DeliverLoop:
     """The project of the row. What a session has come to is read when it has not failed."""
     after = iter(row["status_after_session"])
     turns: list[Turn] = []
@@ -68,7 +68,7 @@ def delivered(row: dict[str, Any], folder: Path) -> Delivered:
     if row["status_exists"][:1] == [True]:
         first: list[dict[str, str]] = next(iter(row["status_after_session"]), [])
         start = {item["id"]: "pending" for item in first}
-    return Delivered(folder, turns, start)
+    return DeliverLoop(folder, turns, start)
 
 
 @pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: row["id"])

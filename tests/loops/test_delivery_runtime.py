@@ -14,7 +14,7 @@ from cuggino.errors import ConfigError, CugginoError, RunNotResumable
 from cuggino.events import DeliverEnded, Event, RunResumed
 from cuggino.runtime import Runtime
 from cuggino.storage import list_journals
-from tests.loops.delivered import Sessions, Turn, write_settings
+from tests.loops.deliver_loop import Sessions, Turn, write_settings
 
 PASSED = {"a": "passed"}
 

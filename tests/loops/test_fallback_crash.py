@@ -18,10 +18,10 @@ from cuggino.events import (
     QuotaWaiting,
     SessionEnded,
 )
-from tests.loops import built
-from tests.loops.built import Builders, Built, has, verdict
-from tests.loops.delivered import Delivered, Sessions, Turn, crash
-from tests.loops.policed import HOUR, limited, second
+from tests.loops import plan_build_loop
+from tests.loops.deliver_loop import DeliverLoop, Sessions, Turn, crash
+from tests.loops.plan_build_loop import Builders, PlanBuildLoop, has, verdict
+from tests.loops.supervised_loop import HOUR, limited, second
 
 START = {"a": "pending", "b": "pending"}
 ONE = {"a": "passed", "b": "pending"}
@@ -34,18 +34,18 @@ def routed(*agents: LlmAgent) -> RoutedAgent:
     return RoutedAgent([Candidate(agent=one, name="AB"[n]) for n, one in enumerate(agents)])
 
 
-def delivery(folder: Path, first: list[Turn], then: list[Turn]) -> tuple[Delivered, Sessions]:
+def delivery(folder: Path, first: list[Turn], then: list[Turn]) -> tuple[DeliverLoop, Sessions]:
     """A deliverables loop in which B is there for when A cannot go on."""
-    project = Delivered(folder, first, START)
+    project = DeliverLoop(folder, first, START)
     spare = Sessions(then, folder)
     project.replace(agent=routed(project.agent, spare))
     return project, spare
 
 
-def building(folder: Path, then: dict[str, Any], **first: Any) -> tuple[Built, Builders]:
+def building(folder: Path, then: dict[str, Any], **first: Any) -> tuple[PlanBuildLoop, Builders]:
     """The plan/build loop, as `delivery`; both agents play turns by phase, in one folder."""
-    project = Built(folder, **first)
-    spare = Built(folder, **then).agent
+    project = PlanBuildLoop(folder, **first)
+    spare = PlanBuildLoop(folder, **then).agent
     project.replace(agent=routed(project.agent, spare))
     return project, spare
 
@@ -154,8 +154,8 @@ class TestPlanBuild:
     @pytest.mark.parametrize("phase", ["plan", "build"])
     def test_the_fallback_takes_over(self, phase: str, tmp_path: Path) -> None:
         """The fallback agent starts the phase with the same prompt, within the same iteration."""
-        good = {"plan": [built.Turn()], "build": [built.Turn(has(True))]}
-        project, spare = building(tmp_path, good, **{**good, phase: [built.crash()]})
+        good = {"plan": [plan_build_loop.Turn()], "build": [plan_build_loop.Turn(has(True))]}
+        project, spare = building(tmp_path, good, **{**good, phase: [plan_build_loop.crash()]})
         story = project.run(start="plan", max_retries=0)
         assert [(phase, "A", "B", "crash")] == fell(story.events)
         assert ["completed", "completed"] == story.outcomes
@@ -169,9 +169,12 @@ class TestPlanBuild:
         """All phases use the fallback for 15 minutes, then the first agent again."""
         project, spare = building(
             tmp_path,
-            {"plan": [built.Turn()], "build": [built.Turn(), built.Turn()]},
-            plan=[built.crash()],
-            build=[built.Turn(has(True))],
+            {
+                "plan": [plan_build_loop.Turn()],
+                "build": [plan_build_loop.Turn(), plan_build_loop.Turn()],
+            },
+            plan=[plan_build_loop.crash()],
+            build=[plan_build_loop.Turn(has(True))],
         )
         story = project.run(start="plan", iteration_pause=500.0)
         assert [("plan", "A", "B", "crash")] == fell(story.events)
@@ -183,8 +186,8 @@ class TestPlanBuild:
         project, spare = building(
             tmp_path,
             {"judge": [verdict(), verdict()]},
-            build=[built.Turn(has(True, J1="done"))],
-            judge=[built.crash()],
+            build=[plan_build_loop.Turn(has(True, J1="done"))],
+            judge=[plan_build_loop.crash()],
         )
         story = project.run()
         assert [("judge", "A", "B", "crash")] == fell(story.events)
@@ -196,12 +199,12 @@ class TestPlanBuild:
     def test_the_verdict_of_the_fallback(self, tmp_path: Path) -> None:
         """Words of an agent that crashed are no verdict if its fallback gives none."""
         yes = verdict().events[0]
-        silent = built.Turn(events=(built.END,))
+        silent = plan_build_loop.Turn(events=(plan_build_loop.END,))
         project, _ = building(
             tmp_path,
             {"judge": [silent], "build": []},
-            build=[built.Turn(has(J1="done"))],
-            judge=[verdict(), built.Turn(events=(yes,), error=crash().error)],
+            build=[plan_build_loop.Turn(has(J1="done"))],
+            judge=[verdict(), plan_build_loop.Turn(events=(yes,), error=crash().error)],
         )
         story = project.run(max_sessions=1)
         assert [("judge", "A", "B", "crash")] == fell(story.events)

@@ -20,15 +20,15 @@ from cuggino.events import (
     VerificationEnded,
 )
 from cuggino.prompts.plan_build import PromptNotFound
-from tests.loops.built import (
+from tests.loops.plan_build_loop import (
     DONE_FILE,
     JOBS,
-    Built,
     Does,
+    PlanBuildLoop,
     Turn,
-    built_marbles,
     crash,
     has,
+    plan_build_marbles,
     says,
     verdict,
     write,
@@ -39,7 +39,7 @@ ON_MAIN = {".git/HEAD": "ref: refs/heads/main\n"}
 
 def test_phases_in_order(tmp_path: Path) -> None:
     """Planned first, then built; each iteration has its verification and its end."""
-    project = Built(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
+    project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
     story = project.run(start="plan")
     assert [("plan", 1), ("build", 2), ("verify", 2), ("verify", 2)] == story.phases
     course = (
@@ -75,14 +75,14 @@ def test_plan_removes_an_old_done_file(tmp_path: Path) -> None:
         return just("0")
 
     given: Any = {"files": {DONE_FILE: "old"}, "head": defer(head)}
-    project = Built(tmp_path, [Turn(has(True))], plan=[Turn()], **given)
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], plan=[Turn()], **given)
     assert "complete" == project.run(start="plan").ended.reason
     assert [False, False] == seen
 
 
 def test_no_plan_prompt(tmp_path: Path) -> None:
     """A missing plan prompt is reported, and the existing jobs are built."""
-    project = Built(tmp_path, [Turn(has(True))], files={"PLAN.PROMPT.md": None})
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], files={"PLAN.PROMPT.md": None})
     story = project.run(start="plan")
     assert ["Plan prompt not found: Prompt file not found: PLAN.PROMPT.md"] == [
         warning.partition("\n")[0] for warning in story.warnings
@@ -93,7 +93,7 @@ def test_no_plan_prompt(tmp_path: Path) -> None:
 
 def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:
     """A missing plan prompt is an error with `plan_only`."""
-    project = Built(tmp_path, files={"PLAN.PROMPT.md": None})
+    project = PlanBuildLoop(tmp_path, files={"PLAN.PROMPT.md": None})
     story = project.run(start="plan", plan_only=True)
     assert ("failed", 0) == (story.ended.reason, story.ended.iterations)
     assert isinstance(story.error, PromptNotFound)
@@ -102,7 +102,7 @@ def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [None, " \n"])
 def test_no_build_prompt(content: str | None, tmp_path: Path) -> None:
     """A missing build prompt is an error before any session starts."""
-    project = Built(tmp_path, plan=[Turn()], files={"BUILD.PROMPT.md": content})
+    project = PlanBuildLoop(tmp_path, plan=[Turn()], files={"BUILD.PROMPT.md": content})
     story = project.run(start="plan")
     assert ("failed", 1) == (story.ended.reason, story.ended.iterations)
     assert isinstance(story.error, ConfigError)
@@ -113,7 +113,7 @@ def test_no_build_prompt(content: str | None, tmp_path: Path) -> None:
 
 def test_plan_only(tmp_path: Path) -> None:
     """With `plan_only` the loop ends after planning, as a success."""
-    project = Built(tmp_path, plan=[Turn(has(J1="open"))])
+    project = PlanBuildLoop(tmp_path, plan=[Turn(has(J1="open"))])
     ended = project.run(start="plan", plan_only=True).ended
     assert ("planned", 1, 1, True) == (ended.reason, ended.iterations, ended.open, ended.success)
 
@@ -121,7 +121,7 @@ def test_plan_only(tmp_path: Path) -> None:
 def test_a_prompt_is_read_for_each_session(tmp_path: Path) -> None:
     """A prompt changed during the run applies from the next session on."""
     turns = [Turn({"BUILD.PROMPT.md": "Otherwise.\n"}), Turn(has(True))]
-    project = Built(tmp_path, turns)
+    project = PlanBuildLoop(tmp_path, turns)
     project.run()
     assert ["Build.\n", "Otherwise.\n"] == project.prompts
 
@@ -142,7 +142,7 @@ def test_a_done_file_at_the_start(
 ) -> None:
     """A done file ends the loop at its start unless a job is open or the file is to be removed."""
     last = Turn(has(True, J1="done", J2="done"))
-    project = Built(tmp_path, [last], files={DONE_FILE: "old", **files})
+    project = PlanBuildLoop(tmp_path, [last], files={DONE_FILE: "old", **files})
     story = project.run(**given)
     assert "complete" == story.ended.reason
     assert sessions == len(project.agent.of("build"))
@@ -153,15 +153,15 @@ def test_a_done_file_at_the_start(
 def test_a_folder_is_no_done_file(tmp_path: Path) -> None:
     """A folder with that name neither ends the loop nor is removed."""
     (tmp_path / DONE_FILE).mkdir()
-    project = Built(tmp_path, spare=Turn(), plan=[Turn()])
+    project = PlanBuildLoop(tmp_path, spare=Turn(), plan=[Turn()])
     assert "max_iterations" == project.run(start="plan", max_sessions=3).ended.reason
     assert (tmp_path / DONE_FILE).is_dir()
 
 
 def test_a_done_file_in_a_pause(tmp_path: Path) -> None:
     """A done file created between two iterations ends the loop."""
-    t = built_marbles()
-    project = Built(tmp_path, [Turn()], marbles=t, files=has(J1="open"))
+    t = plan_build_marbles()
+    project = PlanBuildLoop(tmp_path, [Turn()], marbles=t, files=has(J1="open"))
     t.scheduler.schedule_absolute(5.0, lambda *_: write(tmp_path, has(True, J1="done")))
     story = project.run(iteration_pause=10.0)
     assert ("complete", 1, 10.0) == (
@@ -174,9 +174,9 @@ def test_a_done_file_in_a_pause(tmp_path: Path) -> None:
 
 def test_a_done_file_in_mid_session(tmp_path: Path) -> None:
     """A done file does not end the running session, which is verified first."""
-    t = built_marbles(m=Does(has(True)))
+    t = plan_build_marbles(m=Does(has(True)))
     agent, judge = t.cold("-am--d|"), t.cold("--jd|")
-    project = Built(tmp_path, [Turn(stream=agent)], [Turn(stream=judge)], marbles=t)
+    project = PlanBuildLoop(tmp_path, [Turn(stream=agent)], [Turn(stream=judge)], marbles=t)
     assert ("complete", 10.0) == ((story := project.run()).ended.reason, story.ended.duration)
     t.check_subscriptions(agent, "^-----!")
     t.check_subscriptions(judge, "------^---!")
@@ -186,7 +186,7 @@ def test_a_done_file_while_findings_are_open(tmp_path: Path) -> None:
     """It is removed after the iteration; the next session is informed of both once."""
     judge = [verdict(False, "it does not link"), verdict(), verdict()]
     turns = [Turn(has(True)), Turn({"a.c": "1"}), Turn(has(True))]
-    project = Built(tmp_path, turns, judge)
+    project = PlanBuildLoop(tmp_path, turns, judge)
     story = project.run()
     assert ("complete", 3) == (story.ended.reason, story.ended.iterations)
     (rejected,) = story.of(DoneFileRejected)
@@ -207,7 +207,7 @@ def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
         Turn(has(True, J1="open"), (), crash().error),
         Turn(has(True, J1="done")),
     ]
-    project = Built(tmp_path, turns)
+    project = PlanBuildLoop(tmp_path, turns)
     story = project.run()
     assert ["1 job is not done"] * 2 == [e.reason for e in story.of(DoneFileRejected)]
     assert ("complete", 3) == (story.ended.reason, story.ended.iterations)
@@ -217,7 +217,7 @@ def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
 def test_blocked_jobs(tmp_path: Path) -> None:
     """If only blocked jobs are left, the loop ends and names them."""
     files = {DONE_FILE: "old", **has(J1="done", J2="blocked", J3="Blocked")}
-    project = Built(tmp_path, files=files)
+    project = PlanBuildLoop(tmp_path, files=files)
     story = project.run()
     assert ("blocked", 2, False) == (story.ended.reason, story.ended.blocked, story.ended.success)
     assert "every open job is blocked: J2: bake J2; J3: bake J3" == story.ended.error
@@ -228,7 +228,7 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
     """A broken jobs file is reported, and the loop is neither complete nor blocked."""
     broken = {JOBS: "{", DONE_FILE: "done"}
     turns = [Turn(broken), Turn(has(True, J1="done", J2="done"))]
-    project = Built(tmp_path, turns, files=has(J1="blocked", J2="open"))
+    project = PlanBuildLoop(tmp_path, turns, files=has(J1="blocked", J2="open"))
     story = project.run()
     assert ["what jobs there are cannot be read"] == [
         event.reason for event in story.of(DoneFileRejected)
@@ -241,23 +241,23 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", ["plan", "build"])
 def test_on_a_protected_branch(start: str, tmp_path: Path) -> None:
     """No agent is started on a protected branch unless that is allowed."""
-    project = Built(tmp_path, [Turn(has(True))], plan=[Turn()], files=ON_MAIN)
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], plan=[Turn()], files=ON_MAIN)
     story = project.run(start=start)
     assert ("failed", 0) == (story.ended.reason, story.ended.iterations)
     assert isinstance(story.error, ConfigError)
     assert [] == project.agent.spawned
-    again = Built(tmp_path, [Turn(has(True))], plan=[Turn()], files=ON_MAIN)
+    again = PlanBuildLoop(tmp_path, [Turn(has(True))], plan=[Turn()], files=ON_MAIN)
     assert "complete" == again.run(start=start, allow_main=True).ended.reason
 
 
 def test_onto_a_protected_branch(tmp_path: Path) -> None:
     """A retry does not start on a protected branch either; the names are configurable."""
     turns = [Turn(ON_MAIN, (), crash().error), Turn(has(True))]
-    project = Built(tmp_path, plan=turns[:1], build=turns[1:])
+    project = PlanBuildLoop(tmp_path, plan=turns[:1], build=turns[1:])
     story = project.run(start="plan")
     assert isinstance(story.error, ConfigError)
     assert 1 == len(project.agent.spawned)
-    again = Built(tmp_path, [Turn(has(True))], files=ON_MAIN)
+    again = PlanBuildLoop(tmp_path, [Turn(has(True))], files=ON_MAIN)
     assert "complete" == again.run(protected_branches=("bread",)).ended.reason
 
 
@@ -265,7 +265,7 @@ def test_onto_a_protected_branch(tmp_path: Path) -> None:
 def test_max_sessions(most: int, tmp_path: Path) -> None:
     """`max_sessions` includes sessions that fail and those that plan."""
     crashed = [crash()] * 2
-    project = Built(tmp_path, plan=[*crashed, Turn()])
+    project = PlanBuildLoop(tmp_path, plan=[*crashed, Turn()])
     story = project.run(start="plan", max_sessions=most)
     assert ("max_iterations", most) == (story.ended.reason, story.ended.iterations)
     assert most == len(project.agent.spawned)
@@ -273,14 +273,14 @@ def test_max_sessions(most: int, tmp_path: Path) -> None:
 
 def test_pauses(tmp_path: Path) -> None:
     """There is one pause between two sessions, even if the first failed."""
-    project = Built(tmp_path, [Turn(), crash(), Turn(has(True))], plan=[crash(), Turn()])
+    project = PlanBuildLoop(tmp_path, [Turn(), crash(), Turn(has(True))], plan=[crash(), Turn()])
     story = project.run(start="plan", iteration_pause=5.0)
     assert [0, 5, 5, 10, 15] == story.times(PlanBuildSessionEnded)
 
 
 def test_a_stall(tmp_path: Path) -> None:
     """Iterations without changes end the loop as stalled."""
-    project = Built(tmp_path, spare=says("hm"), fingerprints=["same"] * 9)
+    project = PlanBuildLoop(tmp_path, spare=says("hm"), fingerprints=["same"] * 9)
     story = project.run(progress_patience=3)
     assert ("stalled", 3) == (story.ended.reason, story.ended.iterations)
     assert ["unchanged"] == [event.kind for event in story.of(NoProgress)]
@@ -289,5 +289,5 @@ def test_a_stall(tmp_path: Path) -> None:
 
 def test_completion_comes_before_a_stall(tmp_path: Path) -> None:
     """A loop that returns to the same state and is complete ends as complete."""
-    project = Built(tmp_path, [Turn(), Turn(has(True))], fingerprints=["same"] * 9)
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], fingerprints=["same"] * 9)
     assert "complete" == project.run(progress_patience=2).ended.reason

@@ -17,7 +17,7 @@ from cuggino.events import (
     VerificationEnded,
 )
 from cuggino.storage.jobs import JobStore
-from tests.loops.built import JOBS, Built, Turn, crash, has, jobs, says, verdict
+from tests.loops.plan_build_loop import JOBS, PlanBuildLoop, Turn, crash, has, jobs, says, verdict
 
 OPEN = has(J1="open")
 DONE = Turn(has(J1="done"))
@@ -29,13 +29,13 @@ def cannot(outcome: Any) -> Turn:
     return Turn(events=(AgentMessage(text="{}"), SessionEnded(outcome=outcome)))
 
 
-def note_of(project: Built) -> str:
+def note_of(project: PlanBuildLoop) -> str:
     return str(project.jobs[0].get("partialImplementation", ""))
 
 
 def test_the_agent_says_yes(tmp_path: Path) -> None:
     """The job stays done, and is not verified again."""
-    project = Built(tmp_path, [DONE, LAST], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE, LAST], files=OPEN)
     story = project.run()
     assert [("J1", True)] == story.verdicts
     assert "complete" == story.ended.reason
@@ -56,7 +56,7 @@ def test_the_agent_says_yes(tmp_path: Path) -> None:
 )
 def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
     """The job is reopened with the reasons, which only the next session receives."""
-    project = Built(tmp_path, [DONE, Turn()], [YES, answer, YES], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE, Turn()], [YES, answer, YES], files=OPEN)
     story = project.run(max_sessions=2)
     assert [("J1", False)] == story.verdicts
     assert {"J1": "in-progress"} == project.statuses
@@ -70,7 +70,7 @@ def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
 def test_the_next_session_alone_is_told(tmp_path: Path) -> None:
     """A finding is in the prompt of the next session, including a retry of it."""
     turns = [DONE, crash(), Turn(), LAST]
-    project = Built(tmp_path, turns, [YES, verdict(False, "no"), YES, YES, YES], files=OPEN)
+    project = PlanBuildLoop(tmp_path, turns, [YES, verdict(False, "no"), YES, YES, YES], files=OPEN)
     assert "complete" == project.run().ended.reason
     told = ["Verification findings" in prompt for prompt in project.prompts]
     assert [False, True, True, False] == told
@@ -79,7 +79,7 @@ def test_the_next_session_alone_is_told(tmp_path: Path) -> None:
 
 def test_words_alone(tmp_path: Path) -> None:
     """A clear answer in words counts, with a warning that it was no object."""
-    project = Built(tmp_path, [LAST], [YES, says("complete: true")], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [LAST], [YES, says("complete: true")], files=OPEN)
     story = project.run()
     assert [("J1", True)] == story.verdicts
     assert ["the verifying agent gave no JSON object"] == story.warnings
@@ -91,7 +91,7 @@ def test_words_alone(tmp_path: Path) -> None:
 )
 def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
     """A job without an answer is neither done nor failed; another session follows."""
-    project = Built(tmp_path, [DONE, LAST], [YES, answer, YES, YES], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE, LAST], [YES, answer, YES, YES], files=OPEN)
     story = project.run()
     assert [("J1", False), ("J1", True)] == story.verdicts
     assert [{}, {}] == [event.failures for event in story.of(VerificationEnded)]
@@ -101,7 +101,7 @@ def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
 
 def test_the_login_is_gone(tmp_path: Path) -> None:
     """A failed login ends the loop during a verification too."""
-    project = Built(tmp_path, [DONE], [YES, crash("log in", reason="auth")], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE], [YES, crash("log in", reason="auth")], files=OPEN)
     story = project.run()
     assert ("failed", "log in") == (story.ended.reason, story.ended.error)
     assert isinstance(story.error, AgentFailed)
@@ -110,7 +110,7 @@ def test_the_login_is_gone(tmp_path: Path) -> None:
 
 def test_an_invented_code(tmp_path: Path) -> None:
     """No agent verifies a job whose requirement code is in no specification."""
-    project = Built(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
+    project = PlanBuildLoop(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
     story = project.run(max_sessions=1)
     assert [("J99", False)] == story.verdicts
     assert 1 == len(project.agent.of("judge"))
@@ -122,7 +122,7 @@ def test_an_invented_code(tmp_path: Path) -> None:
 def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
     """A failing command is proof: no agent verifies the job."""
     shells = {"make": 0, "test": 0, failing: 2}
-    project = Built(tmp_path, [DONE], [], files=OPEN, shells=shells)
+    project = PlanBuildLoop(tmp_path, [DONE], [], files=OPEN, shells=shells)
     story = project.run(max_sessions=1, verify_build="make", verify_test="test")
     assert [("J1", False)] == story.verdicts
     assert [failing != "make"] == [event.passed for event in story.of(BuildVerified)]
@@ -133,7 +133,7 @@ def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
 def test_own_commands_succeed(tmp_path: Path) -> None:
     """The agent receives the results of the commands and verifies the rest."""
     shells = {"make": 0, "test": 0}
-    project = Built(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
+    project = PlanBuildLoop(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
     assert "complete" == project.run(verify_build="make", verify_test="test").ended.reason
     (asked,) = project.agent.of("judge")
     assert "`make` exited with 0" in asked.prompt
@@ -142,13 +142,13 @@ def test_own_commands_succeed(tmp_path: Path) -> None:
 
 def test_without_verifying_agents(tmp_path: Path) -> None:
     """Without verifying agents only the facts decide, and no needless command is run."""
-    project = Built(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
+    project = PlanBuildLoop(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
     story = project.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
     assert ([], []) == (story.verdicts, story.of(BuildVerified))
-    failing = Built(tmp_path, [DONE], [], files=OPEN, shells={"make": 1})
+    failing = PlanBuildLoop(tmp_path, [DONE], [], files=OPEN, shells={"make": 1})
     story = failing.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
     assert [("J1", False)] == story.verdicts
-    passing = Built(tmp_path, [LAST], [], files=OPEN)
+    passing = PlanBuildLoop(tmp_path, [LAST], [], files=OPEN)
     story = passing.run(verify_after_iteration=False)
     assert [("J1", True)] == story.verdicts
     assert "complete" == story.ended.reason
@@ -157,7 +157,7 @@ def test_without_verifying_agents(tmp_path: Path) -> None:
 def test_three_failures(tmp_path: Path) -> None:
     """After three failures a job is blocked; if no other is open the loop names it."""
     no = verdict(False, "no tests")
-    project = Built(tmp_path, [DONE] * 3, [YES, no] * 3, files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE] * 3, [YES, no] * 3, files=OPEN)
     story = project.run()
     assert [("J1", False)] * 3 == story.verdicts
     assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
@@ -174,7 +174,7 @@ def test_a_job_that_passes_is_forgiven(tmp_path: Path) -> None:
     builds = [done] * 3 + [Turn(has(J1="open", J2="open"))] + [done] * 4
     judged = [x for answer in answers for x in (YES, answer)]
     judged.insert(6, YES)  # the iteration that takes it up again has no job to verify
-    project = Built(tmp_path, builds, judged, files=has(J1="open", J2="open"))
+    project = PlanBuildLoop(tmp_path, builds, judged, files=has(J1="open", J2="open"))
     story = project.run(max_sessions=8)
     assert [False, False, True, False, False, False, True] == [ok for _, ok in story.verdicts]
     assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
@@ -186,7 +186,7 @@ def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
     """A job removed before its verdict is not restored, and a broken file is not overwritten."""
     no = verdict(False, "no")
     answers = [YES, Turn({JOBS: content}, no.events)]
-    project = Built(tmp_path, [DONE], answers, files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE], answers, files=OPEN)
     story = project.run(max_sessions=1)
     assert [("J1", False)] == story.verdicts
     path = tmp_path / JOBS
@@ -199,7 +199,7 @@ def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
 def test_the_job_is_marked_otherwise_meanwhile(tmp_path: Path) -> None:
     """A status set by a person is kept, and the reasons are added."""
     no = Turn(has(J1="paused"), verdict(False, "no").events)
-    project = Built(tmp_path, [DONE], [YES, no], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE], [YES, no], files=OPEN)
     project.run(max_sessions=1)
     assert {"J1": "paused"} == project.statuses
     assert "no" in note_of(project)
@@ -207,7 +207,7 @@ def test_the_job_is_marked_otherwise_meanwhile(tmp_path: Path) -> None:
 
 def test_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict that cannot be written is an error, and the job does not count as done."""
-    project = Built(tmp_path, [DONE], [YES, verdict(False)], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [DONE], [YES, verdict(False)], files=OPEN)
 
     def refuse(_store: object, _step: object) -> Any:
         raise StorageError("write jobs", "no space")

@@ -17,9 +17,9 @@ from cuggino.events import (
     SessionEnded,
 )
 from cuggino.testing import DrawnStream, Marbles
-from tests.loops.built import Built, Does, Turn, built_marbles, has
-from tests.loops.delivered import pending
-from tests.loops.policed import limited
+from tests.loops.deliver_loop import pending
+from tests.loops.plan_build_loop import Does, PlanBuildLoop, Turn, has, plan_build_marbles
+from tests.loops.supervised_loop import limited
 
 SETTINGS: dict[str, Any] = {
     "start": "plan",
@@ -38,7 +38,7 @@ def replayed(t: Marbles, at: float) -> ReplaySubject[object]:
     return subject
 
 
-def story_of(folder: Path) -> tuple[Built, list[DrawnStream]]:
+def story_of(folder: Path) -> tuple[PlanBuildLoop, list[DrawnStream]]:
     """A plan of three seconds, a build of four with an outage within; a verified one of four.
 
     ::
@@ -46,14 +46,14 @@ def story_of(folder: Path) -> tuple[Built, list[DrawnStream]]:
         plan 0-3, build 3-5 5-9, build verified 9-11, pause 11-13,
         build 13-17, tests 17-20, build verified 20-22, job verified 22-25
     """
-    t = built_marbles(
+    t = plan_build_marbles(
         P=Does(has(J1="open")), D=Does(has(True, J1="done")), x=SessionEnded(outcome="failed")
     )
     t.error = AgentFailed("529", reason="overloaded")
     plan, failing, first = t.cold("aPd|"), t.cold("-x#"), t.cold("-a-d|")
     second, tests = t.cold("-D-d|"), t.cold("---|")
     judges = [t.cold("-(jd)|"), t.cold("-(jd)|"), t.cold("-j-(d|)")]
-    project = Built(
+    project = PlanBuildLoop(
         folder,
         [Turn(stream=failing), Turn(stream=first), Turn(stream=second)],
         [Turn(stream=judge) for judge in judges],
@@ -89,8 +89,8 @@ def closed(stream: DrawnStream) -> list[tuple[float, float]]:
     return ended
 
 
-def assert_another_can_begin(project: Built) -> None:
-    done = Built(project.folder, spare=Turn(has(True, J1="done")), plan=[Turn()])
+def assert_another_can_begin(project: PlanBuildLoop) -> None:
+    done = PlanBuildLoop(project.folder, spare=Turn(has(True, J1="done")), plan=[Turn()])
     assert "complete" == done.run(start="plan").ended.reason
 
 
@@ -128,7 +128,7 @@ def test_disposed_at_every_instant(halves: int, tmp_path: Path) -> None:
 
 def test_before_the_start(tmp_path: Path) -> None:
     """A run interrupted before its start counts its jobs and starts no agent."""
-    project = Built(tmp_path, files=has(J1="open"))
+    project = PlanBuildLoop(tmp_path, files=has(J1="open"))
     stop: ReplaySubject[object] = ReplaySubject()
     stop.on_next("stop")
     story = project.run(interrupt=stop)
@@ -140,10 +140,10 @@ def test_before_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize("phase", ["plan", "build"])
 def test_an_interrupted_session_is_reported(phase: str, tmp_path: Path) -> None:
     """An interrupted session has an end event with its outcome, and its iteration has none."""
-    t = built_marbles()
+    t = plan_build_marbles()
     agent = t.cold("-a-------")
     turns: Any = {phase: [Turn(stream=agent)]}
-    project = Built(tmp_path, marbles=t, **turns)
+    project = PlanBuildLoop(tmp_path, marbles=t, **turns)
     story = project.run(interrupt=t.hot("-----S"), start=phase)
     (ended,) = story.of(PlanBuildSessionEnded)
     assert ("interrupted", 5.0, 1) == (ended.outcome, ended.duration, story.ended.iterations)
@@ -153,10 +153,10 @@ def test_an_interrupted_session_is_reported(phase: str, tmp_path: Path) -> None:
 def test_in_a_wait_for_the_usage_limit(tmp_path: Path) -> None:
     """A wait for usage, also in a verification, ends at once."""
     for n, role in enumerate(("build", "judge")):
-        t = built_marbles(q=SessionEnded(outcome="quota"))
+        t = plan_build_marbles(q=SessionEnded(outcome="quota"))
         t.error = limited(3600.0)
         turns: Any = {"build": [Turn()], role: [Turn(stream=t.cold("-q#"))]}
-        project = Built(tmp_path / str(n), marbles=t, **turns)
+        project = PlanBuildLoop(tmp_path / str(n), marbles=t, **turns)
         story = project.run(interrupt=replayed(t, 100.0), wait_for_quota=True)
         assert 2 == story.times(QuotaWaiting)[0]
         assert ("interrupted", 100.0) == (story.ended.reason, story.ended.duration)
@@ -165,12 +165,12 @@ def test_in_a_wait_for_the_usage_limit(tmp_path: Path) -> None:
 
 def test_during_a_fingerprint(tmp_path: Path) -> None:
     """Reading a large project or its commits is canceled."""
-    t = built_marbles()
+    t = plan_build_marbles()
     look = t.cold("- 1h -")
     for n, slow in enumerate(("fingerprint", "commits", "head")):
-        t = built_marbles()
+        t = plan_build_marbles()
         look = t.cold("- 1h -")
-        project = Built(tmp_path / slow, [Turn()], marbles=t)
+        project = PlanBuildLoop(tmp_path / slow, [Turn()], marbles=t)
         if slow == "fingerprint":
             project.replace(fingerprint=lambda *_args, seen=look, **_given: seen)
         elif slow == "head":
@@ -192,9 +192,9 @@ def test_during_a_fingerprint(tmp_path: Path) -> None:
 
 def test_in_the_commit(tmp_path: Path) -> None:
     """A hanging commit hook does not delay an interruption."""
-    t = built_marbles()
+    t = plan_build_marbles()
     hook = t.cold("- 1h -")
-    project = Built(tmp_path, [Turn()], marbles=t)
+    project = PlanBuildLoop(tmp_path, [Turn()], marbles=t)
     project.committing = hook
     story = project.run(interrupt=replayed(t, 5.0), auto_commit=True)
     assert ("interrupted", 5.0) == (story.ended.reason, story.ended.duration)
@@ -204,9 +204,9 @@ def test_in_the_commit(tmp_path: Path) -> None:
 
 def test_after_the_result_of_a_session(tmp_path: Path) -> None:
     """A session that reported a result is completed; its verification is not started."""
-    t = built_marbles()
+    t = plan_build_marbles()
     agent = t.cold("-ad 9s |")
-    project = Built(tmp_path, [Turn(stream=agent)], [], marbles=t)
+    project = PlanBuildLoop(tmp_path, [Turn(stream=agent)], [], marbles=t)
     story = project.run(interrupt=replayed(t, 5.0))
     assert ["completed"] == story.outcomes
     assert ("interrupted", 5.0) == (story.ended.reason, story.ended.duration)
@@ -215,11 +215,11 @@ def test_after_the_result_of_a_session(tmp_path: Path) -> None:
 
 def test_an_interruption_that_only_completes(tmp_path: Path) -> None:
     """An interruption that completes stops nothing; one that fails stops the loop."""
-    t = built_marbles()
-    project = Built(tmp_path, [Turn(has(True), stream=t.cold("--d|"))], marbles=t)
+    t = plan_build_marbles()
+    project = PlanBuildLoop(tmp_path, [Turn(has(True), stream=t.cold("--d|"))], marbles=t)
     assert "complete" == project.run(interrupt=t.hot("|")).ended.reason
-    t = built_marbles()
-    project = Built(tmp_path / "b", [Turn(stream=t.cold("----d|"))], marbles=t)
+    t = plan_build_marbles()
+    project = PlanBuildLoop(tmp_path / "b", [Turn(stream=t.cold("----d|"))], marbles=t)
     stop: Observable[object] = t.hot("--#")
     assert ("interrupted", 2.0) == (
         (story := project.run(interrupt=stop)).ended.reason,
@@ -258,7 +258,7 @@ def test_a_subscriber_that_fails(tmp_path: Path) -> None:
 def test_a_late_second_loop(tmp_path: Path) -> None:
     """A second loop in the same folder fails and starts nothing."""
     project, _ = story_of(tmp_path)
-    other = Built(tmp_path, marbles=project.marbles)
+    other = PlanBuildLoop(tmp_path, marbles=project.marbles)
     refused: list[object] = []
     later: Observable[Any] = timer(4.0)
     later.subscribe(

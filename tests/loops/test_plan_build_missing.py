@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from cuggino.events import DoneFileRejected, JobsCounted
-from tests.loops.built import (
+from tests.loops.plan_build_loop import (
     DONE_FILE,
     JOBS,
-    Built,
+    PlanBuildLoop,
     Turn,
-    built_marbles,
     crash,
     has,
+    plan_build_marbles,
     verdict,
     write,
 )
@@ -40,7 +40,7 @@ def rejections(story: Any) -> list[str]:
 )
 def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path) -> None:
     """The done file is rejected, and the next session receives the missing job."""
-    project = Built(tmp_path, [Turn(leaves), LAST], files=OPEN)
+    project = PlanBuildLoop(tmp_path, [Turn(leaves), LAST], files=OPEN)
     story = project.run()
     assert [reason] == rejections(story)
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
@@ -51,7 +51,9 @@ def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path)
 def test_it_is_missed_until_it_is_back(tmp_path: Path) -> None:
     """A removed job is missing until it is back, whenever the done file appears."""
     again = Turn({DONE_FILE: "x"})
-    project = Built(tmp_path, [Turn(has(J1="done")), Turn(), again, again, LAST], files=OPEN)
+    project = PlanBuildLoop(
+        tmp_path, [Turn(has(J1="done")), Turn(), again, again, LAST], files=OPEN
+    )
     story = project.run()
     assert [GONE, GONE] == rejections(story)
     assert ("complete", 5) == (story.ended.reason, story.ended.iterations)
@@ -60,13 +62,13 @@ def test_it_is_missed_until_it_is_back(tmp_path: Path) -> None:
 def test_a_claim_that_is_taken_out(tmp_path: Path) -> None:
     """A refuted job that is removed is missing too."""
     judge = [verdict(), verdict(False, "no"), verdict()]
-    project = Built(tmp_path, [Turn(has(J2="done")), Turn(has(True))], judge)
+    project = PlanBuildLoop(tmp_path, [Turn(has(J2="done")), Turn(has(True))], judge)
     assert [GONE] == rejections(project.run(max_sessions=2))
 
 
 def test_a_verified_job_that_is_taken_out(tmp_path: Path) -> None:
     """A verified job may be removed."""
-    project = Built(tmp_path, [Turn(has(J1="done")), Turn(has(True))], files=has(J1="open"))
+    project = PlanBuildLoop(tmp_path, [Turn(has(J1="done")), Turn(has(True))], files=has(J1="open"))
     story = project.run()
     assert ("complete", []) == (story.ended.reason, rejections(story))
 
@@ -74,7 +76,7 @@ def test_a_verified_job_that_is_taken_out(tmp_path: Path) -> None:
 def test_a_new_plan(tmp_path: Path) -> None:
     """A new plan replaces the list; jobs that a failed plan removed are not missing."""
     plan = [crash(leaves=has(J3="open")), Turn(has(J4="open"))]
-    project = Built(tmp_path, [Turn(has(True, J4="done"))], plan=plan, files=OPEN)
+    project = PlanBuildLoop(tmp_path, [Turn(has(True, J4="done"))], plan=plan, files=OPEN)
     story = project.run(start="plan")
     assert ("complete", []) == (story.ended.reason, rejections(story))
 
@@ -82,11 +84,11 @@ def test_a_new_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("is_called_done", "rejected"), [(False, []), (True, [GONE])])
 def test_between_two_runs(is_called_done: bool, rejected: list[str], tmp_path: Path) -> None:
     """A person may remove a job between runs; the last session of a killed run may not."""
-    t = built_marbles()
-    first = Built(tmp_path, [Turn(stream=t.cold("a-----"))], files=OPEN, marbles=t)
+    t = plan_build_marbles()
+    first = PlanBuildLoop(tmp_path, [Turn(stream=t.cold("a-----"))], files=OPEN, marbles=t)
     first.run(dispose_at=203)
     write(tmp_path, has(is_called_done, J1="done"))
-    second = Built(tmp_path, [Turn(has(True, J1="done")), LAST][is_called_done:])
+    second = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done")), LAST][is_called_done:])
     story = second.run()
     assert ("complete", rejected) == (story.ended.reason, rejections(story))
 
@@ -96,7 +98,7 @@ def test_jobs_without_ids(tmp_path: Path) -> None:
     listed = [{"description": f"bake {n}", "status": "open"} for n in range(3)]
     left = {JOBS: json.dumps({"jobs": listed[1:]}), DONE_FILE: "x"}
     empty = {JOBS: json.dumps({"jobs": []}), DONE_FILE: "x"}
-    project = Built(tmp_path, [Turn(left), Turn(empty)], files={JOBS: json.dumps(listed)})
+    project = PlanBuildLoop(tmp_path, [Turn(left), Turn(empty)], files={JOBS: json.dumps(listed)})
     story = project.run()
     assert ["2 jobs are not done"] == rejections(story)
     assert [3, 2, 0] == [event.open for event in story.of(JobsCounted)]

@@ -25,7 +25,15 @@ from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.session import phase_options
 from cuggino.stages.repository import Commit
 from cuggino.storage import Session
-from tests.loops.built import END, SPECIFICATION, Built, Does, Turn, built_marbles, has
+from tests.loops.plan_build_loop import (
+    END,
+    SPECIFICATION,
+    Does,
+    PlanBuildLoop,
+    Turn,
+    has,
+    plan_build_marbles,
+)
 
 COMMIT = "git add . && git commit -m 'feat: bake'"
 
@@ -112,13 +120,15 @@ def test_a_tool_that_fails(tmp_path: Path) -> None:
 
 def test_a_commit_in_mid_session(tmp_path: Path) -> None:
     """A commit is reported once, at the result of its command."""
-    t = built_marbles(
+    t = plan_build_marbles(
         C=call("Bash", command=COMMIT),
         D=Does(commits=("feat: bake",)),
         R=result(),
         E=Does(commits=("fix: heat",)),
     )
-    project = Built(tmp_path, [Turn(stream=t.cold("-C-(DR)--E--d|"))], marbles=t, log=["old"])
+    project = PlanBuildLoop(
+        tmp_path, [Turn(stream=t.cold("-C-(DR)--E--d|"))], marbles=t, log=["old"]
+    )
     story = project.run(max_sessions=1)
     seen = [(e.commit_hash, e.subject) for e in story.of(CommitSeen)]
     assert [("h1", "feat: bake"), ("h2", "fix: heat")] == seen
@@ -128,7 +138,7 @@ def test_a_commit_in_mid_session(tmp_path: Path) -> None:
 def test_commits_of_two_sessions(tmp_path: Path) -> None:
     """A commit is reported in the session that made it."""
     turns = [Turn(commits=("feat: a",)), Turn(commits=("feat: b",))]
-    story = Built(tmp_path, turns).run(max_sessions=2)
+    story = PlanBuildLoop(tmp_path, turns).run(max_sessions=2)
     assert ["feat: a", "feat: b"] == [event.subject for event in story.of(CommitSeen)]
 
 
@@ -137,14 +147,14 @@ def test_files_of_the_requirements(tmp_path: Path) -> None:
     changed = {SPECIFICATION: "REQ-1 and more", "docs/requirements/b.md": "b", "other.md": "x"}
     told = (call("Write", file_path="./docs/requirements/b.md"), result())
     turn = Turn(events=(*told, Does(changed), AgentMessage(text="done"), END))
-    story = Built(tmp_path, plan=[turn]).run(start="plan", plan_only=True)
+    story = PlanBuildLoop(tmp_path, plan=[turn]).run(start="plan", plan_only=True)
     paths = [event.path for event in story.of(FileTouched)]
     assert ["docs/requirements/b.md", SPECIFICATION] == paths
 
 
 def test_commits_of_the_loop(tmp_path: Path) -> None:
     """Changes of an iteration are committed after its verification, and reported."""
-    project = Built(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
     story = project.run(start="plan", auto_commit=True)
     assert ["chore(loop): iteration 2", "chore(loop): iteration 3"] == project.log
     assert project.log == [event.subject for event in story.of(CommitSeen)]
@@ -152,7 +162,7 @@ def test_commits_of_the_loop(tmp_path: Path) -> None:
 
 def test_no_commits_without_the_option(tmp_path: Path) -> None:
     """Without `auto_commit` nothing is committed."""
-    project = Built(tmp_path, [Turn()])
+    project = PlanBuildLoop(tmp_path, [Turn()])
     project.run(max_sessions=1)
     assert [] == project.log
 
@@ -160,7 +170,7 @@ def test_no_commits_without_the_option(tmp_path: Path) -> None:
 def test_a_commit_that_fails(tmp_path: Path) -> None:
     """A failed commit is reported, and the loop continues."""
     no: Observable[Any] = throw(ProcessError("git", "the hook says no"))
-    project = Built(tmp_path, [Turn(), Turn(has(True))], committing=no)
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], committing=no)
     story = project.run(auto_commit=True)
     assert ["the commit failed: the hook says no"] * 2 == story.warnings
     assert "complete" == story.ended.reason
@@ -169,7 +179,7 @@ def test_a_commit_that_fails(tmp_path: Path) -> None:
 def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
     """Files that a commit cannot contain are reported with it."""
     made = Commit(hash="h1", message="chore", left=("module",))
-    project = Built(tmp_path, [Turn(has(True))], committing=just(made))
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], committing=just(made))
     story = project.run(auto_commit=True)
     left = "changes within the submodule module are left: commit them in there"
     assert [f"the commit failed: {left}"] == story.warnings
@@ -178,11 +188,11 @@ def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
 def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:
     """Nothing is committed on a protected branch, unless that is allowed."""
     turn = Turn({".git/HEAD": "ref: refs/heads/main\n", **has(True)})
-    project = Built(tmp_path, [turn])
+    project = PlanBuildLoop(tmp_path, [turn])
     story = project.run(auto_commit=True)
     assert ["not committed: it is on branch main"] == story.warnings
     assert [] == project.log
-    again = Built(tmp_path, [turn])
+    again = PlanBuildLoop(tmp_path, [turn])
     again.run(auto_commit=True, allow_main=True, fresh=True)
     assert 1 == len(again.log)
 

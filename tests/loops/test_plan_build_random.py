@@ -17,7 +17,18 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     SessionEnded,
 )
-from tests.loops.built import DONE_FILE, END, JOBS, Built, Does, Files, Story, Turn, jobs, verdict
+from tests.loops.plan_build_loop import (
+    DONE_FILE,
+    END,
+    JOBS,
+    Does,
+    Files,
+    PlanBuildLoop,
+    RecordedBuild,
+    Turn,
+    jobs,
+    verdict,
+)
 
 IDS = ("J1", "J2", "J99")
 STATUS = st.sampled_from(["open", "in-progress", "done", "done", "Completed", "blocked"])
@@ -91,7 +102,7 @@ def test_random_sessions(
 ) -> None:
     """The loop ends once and within its limits; each done job was done before or is verified."""
     with tempfile.TemporaryDirectory() as folder:
-        project = Built(
+        project = PlanBuildLoop(
             Path(folder),
             turns[1:],
             judges,
@@ -118,7 +129,7 @@ def done_of(folder: Path) -> set[str]:
     return {job["id"] for job in items if job["status"].lower() in ("done", "completed")}
 
 
-def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
+def assert_by_the_rules(story: RecordedBuild, options: dict[str, Any]) -> None:
     end = story.ended
     sessions = story.of(PlanBuildSessionEnded)
     assert end.iterations == len(sessions) <= options["max_sessions"]
@@ -151,7 +162,7 @@ def assert_by_the_rules(story: Story, options: dict[str, Any]) -> None:
             assert isinstance(story.error, AgentFailed | ConfigError)
 
 
-def assert_proven(project: Built, story: Story, before: set[str]) -> None:
+def assert_proven(project: PlanBuildLoop, story: RecordedBuild, before: set[str]) -> None:
     """Assert that each job done by a finished run is proven."""
     if story.ended.reason in RESUMABLE:
         return

@@ -14,12 +14,12 @@ from cuggino.errors import ConfigError, CugginoError, RunNotResumable
 from cuggino.events import Event, PlanBuildEnded, RunResumed
 from cuggino.runtime import Runtime
 from cuggino.storage import list_journals
-from tests.loops.built import Built, Turn, has
+from tests.loops.plan_build_loop import PlanBuildLoop, Turn, has
 
 
 def runtime(folder: Path, *turns: Turn, **config: Any) -> Runtime:
     """A project whose agent plays the turns of building."""
-    project = Built(folder, turns, plan=[Turn(has(J1="open"))])
+    project = PlanBuildLoop(folder, turns, plan=[Turn(has(J1="open"))])
     return Runtime.live(cwd=folder, config=Config(**config), agent=project.agent)
 
 

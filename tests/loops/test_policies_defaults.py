@@ -12,8 +12,17 @@ from cuggino.errors import LoopError
 from cuggino.events import LoopMaxIterations, NoProgress, SupervisionEvent
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.testing import AgentRun
-from tests.loops.drawn import DrawnLoop
-from tests.loops.policed import HOUR, Policed, course, error_of, failed, limited, sessions, told
+from tests.loops.coding_loop import CodingLoop
+from tests.loops.supervised_loop import (
+    HOUR,
+    SupervisedMarbles,
+    course,
+    error_of,
+    events_of,
+    failed,
+    limited,
+    sessions,
+)
 
 OFF: dict[str, object] = {
     "budget": None,
@@ -31,9 +40,9 @@ OFF: dict[str, object] = {
 FINDING = "- `src/page.py`: the title is missing"
 
 
-def loop_of(folder: Path, t: Policed, *implementing: Observable[Any]) -> DrawnLoop:
+def loop_of(folder: Path, t: SupervisedMarbles, *implementing: Observable[Any]) -> CodingLoop:
     """A loop that plans at once, implements as it is given, and is approved at once."""
-    return DrawnLoop(
+    return CodingLoop(
         folder,
         planning=[t.agent("(c|)")],
         implementing=list(implementing),
@@ -55,11 +64,11 @@ def test_everything_is_off(options: LoopRunOptions | WatchRunOptions) -> None:
 )
 def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) -> None:
     """By default a failed agent is not restarted, and nothing is waited for."""
-    t = Policed()
+    t = SupervisedMarbles()
     loop = loop_of(tmp_path, t, t.agent("a#", error), t.agent("d|"))
     seen = t.record(loop.run())
     assert (1, f"LoopError {code}") == course(seen)[-1]
-    assert [] == told(seen, SupervisionEvent)
+    assert [] == events_of(seen, SupervisionEvent)
     assert 1 == len(sessions(loop, "implementing"))
     ended = error_of(seen)
     assert isinstance(ended, LoopError)
@@ -68,10 +77,10 @@ def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) ->
 
 def test_no_limits_by_default(tmp_path: Path) -> None:
     """By default silence, tools and costs are unlimited."""
-    t = Policed()
+    t = SupervisedMarbles()
     loop = loop_of(tmp_path, t, t.agent("a 5h u t 5h o u (ds|)"))
     seen = t.record(loop.run())
-    assert ["StageCost"] == [event.tag for _, event in told(seen, SupervisionEvent)]
+    assert ["StageCost"] == [event.tag for _, event in events_of(seen, SupervisionEvent)]
     assert "LoopApproved" == course(seen)[-1][1]
     assert course(seen)[-1][0] > 10 * HOUR
     assert 0 == t.pending
@@ -79,22 +88,22 @@ def test_no_limits_by_default(tmp_path: Path) -> None:
 
 def test_no_progress_is_allowed(tmp_path: Path) -> None:
     """By default iterations without progress continue up to the last one."""
-    t = Policed()
-    loop = DrawnLoop(
+    t = SupervisedMarbles()
+    loop = CodingLoop(
         tmp_path,
         planning=[t.agent("(c|)") for _ in range(6)],
         implementing=[t.agent("(d|)") for _ in range(6)],
         reviewing=[AgentRun(t.agent("(r|)"), review=FINDING) for _ in range(6)],
     )
     seen = t.record(loop.run(max_iterations=6))
-    assert [] == told(seen, NoProgress)
-    assert [6] == [event.iteration for _, event in told(seen, LoopMaxIterations)]
+    assert [] == events_of(seen, NoProgress)
+    assert [6] == [event.iteration for _, event in events_of(seen, LoopMaxIterations)]
     assert [] == list(loop.workspace.tbd.iterdir())
 
 
 def test_no_journal_by_default(tmp_path: Path) -> None:
     """Without a journal no file outlives the run."""
-    t = Policed()
+    t = SupervisedMarbles()
     loop = loop_of(tmp_path, t, t.agent("(d|)"))
     t.record(loop.run())
     journal = loop.workspace.journal

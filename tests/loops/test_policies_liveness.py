@@ -9,17 +9,17 @@ import pytest
 from cuggino.errors import AgentStalled, LoopError
 from cuggino.events import AgentNudged, AgentReplaced, AgentRetry, QuotaLifted
 from cuggino.testing import no_leaks
-from tests.loops.policed import (
+from tests.loops.supervised_loop import (
     BEFORE,
     HOUR,
-    Policed,
+    SupervisedMarbles,
     course,
     error_of,
+    events_of,
     failed,
     limited,
     loop_of,
     sessions,
-    told,
 )
 
 
@@ -30,7 +30,7 @@ def approved_at(when: float) -> list[tuple[float, str]]:
 class TestSilence:
     def test_the_ladder(self, tmp_path: Path) -> None:
         """Silence leads to a nudge, then to a new agent, then to exit code 14."""
-        t = Policed()
+        t = SupervisedMarbles()
         agents = [t.agent("a-"), t.agent("a-a-"), t.agent("-")]
         loop = loop_of(tmp_path, t, *agents)
         with no_leaks():
@@ -52,47 +52,47 @@ class TestSilence:
 
     def test_a_nudge_may_help(self, tmp_path: Path) -> None:
         """The nudged session ends the stage as any other would."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("-(d|)"))
         seen = t.record(loop.run(idle_timeout=5))
         assert [*BEFORE, (5, "AgentNudged"), *approved_at(6)] == course(seen)
-        assert [AgentNudged(idle=5.0)] == [nudge for _, nudge in told(seen, AgentNudged)]
+        assert [AgentNudged(idle=5.0)] == [nudge for _, nudge in events_of(seen, AgentNudged)]
 
     def test_each_stage_has_its_own_remedies(self, tmp_path: Path) -> None:
         """Each stage has its own nudge."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("(g|)"), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5))
-        assert [5, 10] == [when for when, _ in told(seen, AgentNudged)]
-        assert [] == told(seen, AgentReplaced)
+        assert [5, 10] == [when for when, _ in events_of(seen, AgentNudged)]
+        assert [] == events_of(seen, AgentReplaced)
         assert (10, "LoopApproved") == course(seen)[-1]
 
     def test_an_agent_that_cannot_resume_is_replaced(self, tmp_path: Path) -> None:
         """Without session resumption a silent agent is replaced at once."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("-"), can_resume=False)
         seen = t.record(loop.run(idle_timeout=5))
         assert [*BEFORE, (5, "AgentReplaced"), (10, "LoopError 14")] == course(seen)
 
     def test_a_long_tool_is_healthy(self, tmp_path: Path) -> None:
         """A tool that is silent for twenty minutes is not interrupted."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("at 20m o(d|)"))
         seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
         assert [*BEFORE, *approved_at(1203)] == course(seen)
 
     def test_a_tool_that_hangs(self, tmp_path: Path) -> None:
         """A running tool has a separate timeout and is named."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("at-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=900, tool_timeout=7200))
-        assert [(7201, AgentNudged(idle=7200.0, tool="Bash"))] == told(seen, AgentNudged)
+        assert [(7201, AgentNudged(idle=7200.0, tool="Bash"))] == events_of(seen, AgentNudged)
         assert "(Bash was running)" in sessions(loop, "implementing")[1].prompt
 
     @pytest.mark.parametrize("limits", [{"idle_timeout": 2}, {"stage_timeout": 2}])
     def test_an_agent_that_lingers(self, tmp_path: Path, limits: dict[str, float]) -> None:
         """An agent that emitted its terminal marker is not nudged."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("d-"), t.agent("(g|)"))
         seen = t.record(loop.run(linger=10, **limits))
         assert [*BEFORE, (2, "AgentNudged"), *approved_at(2)] == course(seen)
@@ -102,29 +102,29 @@ class TestSilence:
 class TestStageTimeout:
     def test_the_ladder(self, tmp_path: Path) -> None:
         """A stage timeout leads to a nudge, a new agent and exit code 14, like silence."""
-        t = Policed()
+        t = SupervisedMarbles()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         agents = [t.agent(busy), t.agent(busy), t.agent(busy)]
         loop = loop_of(tmp_path, t, *agents)
         seen = t.record(loop.run(stage_timeout=6, idle_timeout=5))
         steps = [(6, "AgentNudged"), (12, "AgentReplaced"), (18, "LoopError 14")]
         assert [*BEFORE, *steps] == course(seen)
-        assert [AgentNudged()] == [nudge for _, nudge in told(seen, AgentNudged)]
+        assert [AgentNudged()] == [nudge for _, nudge in events_of(seen, AgentNudged)]
         assert "stageTimeout" in (error_of(seen).hint or "")
 
     def test_it_shares_the_remedies(self, tmp_path: Path) -> None:
         """A stage nudged for silence is replaced at its timeout."""
-        t = Policed()
+        t = SupervisedMarbles()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent(busy), t.agent("(d|)"))
         seen = t.record(loop.run(stage_timeout=10, idle_timeout=5))
         steps = [(5, "AgentNudged"), (15, "AgentReplaced")]
         assert [*BEFORE, *steps, *approved_at(15)] == course(seen)
-        assert [AgentReplaced()] == [replaced for _, replaced in told(seen, AgentReplaced)]
+        assert [AgentReplaced()] == [replaced for _, replaced in events_of(seen, AgentReplaced)]
 
     def test_a_replacement_is_supervised(self, tmp_path: Path) -> None:
         """An agent nudged at its timeout is replaced for silence."""
-        t = Policed()
+        t = SupervisedMarbles()
         busy = "aaaaaaaaaaaaaaaaaaaa"
         loop = loop_of(tmp_path, t, t.agent(busy), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(stage_timeout=10, idle_timeout=5))
@@ -135,12 +135,12 @@ class TestStageTimeout:
 class TestTogether:
     def test_a_retry_after_a_nudge(self, tmp_path: Path) -> None:
         """A nudged session that fails is retried, without a second nudge for silence."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(
             tmp_path, t, t.agent("a-"), t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)")
         )
         seen = t.record(loop.run(idle_timeout=5, max_retries=1))
-        ((failed_at, retry),) = told(seen, AgentRetry)
+        ((failed_at, retry),) = events_of(seen, AgentRetry)
         assert 6 == failed_at
         again = round(6 + retry.retry_in, 3)
         steps = [(5, "AgentNudged"), (6, "AgentRetry"), (round(again + 5, 3), "AgentReplaced")]
@@ -151,10 +151,10 @@ class TestTogether:
 
     def test_silence_after_a_retry(self, tmp_path: Path) -> None:
         """A retried session has an idle timeout, which excludes the pause."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1, retry_pause=60))
-        ((failed_at, retry),) = told(seen, AgentRetry)
+        ((failed_at, retry),) = events_of(seen, AgentRetry)
         nudged = round(failed_at + retry.retry_in + 5, 3)
         steps = [(1, "AgentRetry"), (nudged, "AgentNudged")]
         assert [*BEFORE, *steps, *approved_at(nudged)] == course(seen)
@@ -163,16 +163,16 @@ class TestTogether:
 
     def test_silence_after_a_usage_limit(self, tmp_path: Path) -> None:
         """A session resumed after a usage limit has an idle timeout, which excludes the wait."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a#", limited(HOUR)), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, stage_timeout=60, wait_for_quota=True))
-        assert [HOUR + 60] == [when for when, _ in told(seen, QuotaLifted)]
-        assert [HOUR + 65] == [when for when, _ in told(seen, AgentNudged)]
+        assert [HOUR + 60] == [when for when, _ in events_of(seen, QuotaLifted)]
+        assert [HOUR + 65] == [when for when, _ in events_of(seen, AgentNudged)]
         assert (HOUR + 65, "LoopApproved") == course(seen)[-1]
 
     def test_a_limit_after_a_nudge(self, tmp_path: Path) -> None:
         """A nudged session that meets a usage limit waits and is resumed."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a-"), t.agent("a#", limited(60)), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, wait_for_quota=True))
         assert ["AgentNudged", "QuotaWaiting"] == [tag for _, tag in course(seen)[4:6]]
@@ -182,7 +182,7 @@ class TestTogether:
 
     def test_a_reminder_is_supervised(self, tmp_path: Path) -> None:
         """A session reminded of its missing marker is supervised too."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a|"), t.agent("a#", failed()), t.agent("a-"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1), until=30)
         assert ["AgentRetry", "AgentNudged"] == [tag for _, tag in course(seen)[4:6]]
@@ -190,7 +190,7 @@ class TestTogether:
     @pytest.mark.parametrize("when", [3, 7])
     def test_disposal_between_the_steps(self, tmp_path: Path, when: float) -> None:
         """Disposal before or after a nudge leaves no timer and no agent."""
-        t = Policed()
+        t = SupervisedMarbles()
         agents = [t.agent("a-"), t.agent("a-")]
         loop = loop_of(tmp_path, t, *agents)
         with no_leaks():

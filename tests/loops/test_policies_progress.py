@@ -11,8 +11,8 @@ from reactivex import Observable
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.convergence import REPLAN
 from cuggino.testing import AgentRun
-from tests.loops.drawn import DrawnLoop, fails
-from tests.loops.policed import Policed, course, told
+from tests.loops.coding_loop import CodingLoop, fails
+from tests.loops.supervised_loop import SupervisedMarbles, course, events_of
 
 REVIEW = """
 # Review
@@ -26,9 +26,9 @@ OTHER_WORDS = """
 """
 
 
-def loop_of(folder: Path, t: Policed, states: str, **kwargs: Any) -> DrawnLoop:
+def loop_of(folder: Path, t: SupervisedMarbles, states: str, **kwargs: Any) -> CodingLoop:
     """A loop whose project has these states, one a letter: at the start, then after each agent."""
-    return DrawnLoop(
+    return CodingLoop(
         folder,
         **{
             "planning": [t.agent("(c|)") for _ in states],
@@ -42,39 +42,41 @@ def loop_of(folder: Path, t: Policed, states: str, **kwargs: Any) -> DrawnLoop:
 class TestProgress:
     def test_replan_once_then_stop(self, tmp_path: Path) -> None:
         """Iterations without changes lead to a new plan, then to the end of the loop."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, "ABBBBB")
         seen = t.record(loop.run(progress_patience=2))
         work = ["ImplementingStart", "Progress"]
         plan = ["IterationStart", "PlanningStart", "PlanComplete"]
         expected = [*plan, *work * 3, "NoProgress", *plan, *work * 2, "NoProgress", "LoopStalled"]
         assert expected == [tag for _, tag in course(seen)]
-        steps = [event for _, event in told(seen, NoProgress)]
+        steps = [event for _, event in events_of(seen, NoProgress)]
         assert [
             NoProgress(kind="unchanged", agents=2, action="replan"),
             NoProgress(kind="unchanged", agents=2, action="stop"),
         ] == steps
-        assert [False, True] == [REPLAN in prompt for prompt in loop.told("planning")]
+        assert [False, True] == [REPLAN in prompt for prompt in loop.prompts("planning")]
         message = "2 agents in a row changed nothing, also after a new plan"
         stalled = LoopStalled(iteration=2, reason="no_progress", message=message)
-        assert [stalled] == [event for _, event in told(seen, LoopStalled)]
+        assert [stalled] == [event for _, event in events_of(seen, LoopStalled)]
         loop.assert_released()
 
     def test_going_back_and_forth(self, tmp_path: Path) -> None:
         """Agents that undo each other make no progress."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, "ABABABAB")
         seen = t.record(loop.run(progress_patience=3))
-        kinds = [(event.kind, event.agents, event.action) for _, event in told(seen, NoProgress)]
+        kinds = [
+            (event.kind, event.agents, event.action) for _, event in events_of(seen, NoProgress)
+        ]
         assert [("oscillating", 3, "replan"), ("oscillating", 3, "stop")] == kinds
-        (stalled,) = (event for _, event in told(seen, LoopStalled))
+        (stalled,) = (event for _, event in events_of(seen, LoopStalled))
         assert "3 agents in a row came back to the same state, also after a new plan" == (
             stalled.message
         )
 
     def test_a_new_plan_that_helps(self, tmp_path: Path) -> None:
         """After a new plan with progress the loop continues to its approval."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(
             tmp_path,
             t,
@@ -83,19 +85,19 @@ class TestProgress:
             reviewing=[t.agent("(y|)")],
         )
         seen = t.record(loop.run(progress_patience=2))
-        assert ["replan"] == [event.action for _, event in told(seen, NoProgress)]
+        assert ["replan"] == [event.action for _, event in events_of(seen, NoProgress)]
         assert "LoopApproved" == course(seen)[-1][1]
 
     def test_a_replanned_round_counts_as_a_round(self, tmp_path: Path) -> None:
         """A replanned iteration counts as one."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, "AAA")
         seen = t.record(loop.run(progress_patience=2, max_iterations=1))
         assert ["NoProgress", "LoopMaxIterations"] == [tag for _, tag in course(seen)[-2:]]
 
     def test_a_change_resets_the_count(self, tmp_path: Path) -> None:
         """A change within the patience resets the count of idle agents."""
-        t = Policed()
+        t = SupervisedMarbles()
         loop = loop_of(
             tmp_path,
             t,
@@ -104,11 +106,11 @@ class TestProgress:
             reviewing=[t.agent("(y|)")],
         )
         seen = t.record(loop.run(progress_patience=3))
-        assert [] == told(seen, NoProgress)
+        assert [] == events_of(seen, NoProgress)
         assert "LoopApproved" == course(seen)[-1][1]
 
 
-def rounds(t: Policed, *reviews: str) -> dict[str, Any]:
+def rounds(t: SupervisedMarbles, *reviews: str) -> dict[str, Any]:
     """Return reviewing sessions that each request changes with a review file."""
     back: list[Observable[Any] | AgentRun] = [
         AgentRun(t.agent("(r|)"), review=review) for review in reviews
@@ -123,10 +125,10 @@ def rounds(t: Policed, *reviews: str) -> dict[str, Any]:
 class TestReviews:
     def test_the_same_findings_again_and_again(self, tmp_path: Path) -> None:
         """Recurring findings are stored for a person, and the loop stops."""
-        t = Policed()
-        loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, OTHER_WORDS, REVIEW, REVIEW))
+        t = SupervisedMarbles()
+        loop = CodingLoop(tmp_path, **rounds(t, REVIEW, OTHER_WORDS, REVIEW, REVIEW))
         seen = t.record(loop.run(review_patience=3))
-        ((_, stalled),) = told(seen, LoopStalled)
+        ((_, stalled),) = events_of(seen, LoopStalled)
         assert (3, "same_findings") == (stalled.iteration, stalled.reason)
         assert "3 reviews in a row found the same" == stalled.message
         assert 2 == len(stalled.filenames)
@@ -139,18 +141,18 @@ class TestReviews:
 
     def test_fewer_findings_are_progress(self, tmp_path: Path) -> None:
         """A review with fewer findings is progress and resets the count."""
-        t = Policed()
+        t = SupervisedMarbles()
         fewer = "- `src/page.py`: the title is missing"
-        loop = DrawnLoop(tmp_path, **rounds(t, REVIEW, REVIEW, fewer, fewer))
+        loop = CodingLoop(tmp_path, **rounds(t, REVIEW, REVIEW, fewer, fewer))
         seen = t.record(loop.run(review_patience=3, max_iterations=4))
-        assert [] == told(seen, LoopStalled)
+        assert [] == events_of(seen, LoopStalled)
         assert "LoopMaxIterations" == course(seen)[-1][1]
 
     @pytest.mark.parametrize("patience", [2, 3])
     def test_a_gate_that_never_opens(self, tmp_path: Path, patience: int) -> None:
         """Blocked approvals count as reviews with the same finding."""
-        t = Policed()
-        loop = DrawnLoop(
+        t = SupervisedMarbles()
+        loop = CodingLoop(
             tmp_path,
             planning=[t.agent("(c|)") for _ in range(4)],
             implementing=[t.agent("(d|)") for _ in range(4)],
@@ -158,7 +160,7 @@ class TestReviews:
             commands={"check": [fails(1) for _ in range(8)]},
         )
         seen = t.record(loop.run(check_command="check", gate="block", review_patience=patience))
-        ((_, stalled),) = told(seen, LoopStalled)
+        ((_, stalled),) = events_of(seen, LoopStalled)
         assert (patience, "same_findings") == (stalled.iteration, stalled.reason)
         assert patience == [tag for _, tag in course(seen)].count("ApprovalBlocked")
         assert 1 == len(stalled.filenames)

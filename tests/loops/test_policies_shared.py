@@ -12,8 +12,15 @@ from cuggino.loops import Services, WatchRunOptions, WatchService
 from cuggino.operators import QuotaGate
 from cuggino.runtime import Runtime
 from cuggino.testing import AgentRun, InMemoryAgent
-from tests.loops.drawn import DrawnLoop
-from tests.loops.policed import HOUR, Policed, course, limited, sessions, told
+from tests.loops.coding_loop import CodingLoop
+from tests.loops.supervised_loop import (
+    HOUR,
+    SupervisedMarbles,
+    course,
+    events_of,
+    limited,
+    sessions,
+)
 from tests.loops.watching import Watching
 
 LIFTED = HOUR + 60
@@ -27,10 +34,10 @@ class Shared(Watching):
         self, folder: Path, *, planning: list[str], audits: list[str], resets: Iterable[float] = ()
     ) -> None:
         super().__init__(folder)
-        self.t = t = Policed()
+        self.t = t = SupervisedMarbles()
         gate = QuotaGate()
         lifted = iter(resets)
-        self.drawn = DrawnLoop(
+        self.drawn = CodingLoop(
             folder,
             planning=[t.agent(d, limited(next(lifted, HOUR))) for d in planning],
             implementing=[t.agent("(d|)") for _ in planning],
@@ -61,8 +68,10 @@ def test_the_loop_waits_for_the_limit_of_the_audit(tmp_path: Path) -> None:
     watch.with_options(wait_for_quota=True)
     watch.write(100, "001.md")
     seen = watch.play(2 * HOUR)
-    assert [(1, "limit met")] == [(when, e.message) for when, e in told(seen, WatchAuditFailed)]
-    assert [LIFTED] == [when for when, _ in told(seen, QuotaLifted)]
+    assert [(1, "limit met")] == [
+        (when, e.message) for when, e in events_of(seen, WatchAuditFailed)
+    ]
+    assert [LIFTED] == [when for when, _ in events_of(seen, QuotaLifted)]
     story = [said for said in course(seen) if said[1] != "QuotaWaiting"]
     began = [when for when, tag in story if tag == "PlanningStart"]
     assert [LIFTED] == [when for when, tag in story if tag == "PlanComplete"]
@@ -77,7 +86,7 @@ def test_an_item_is_postponed_without_waiting(tmp_path: Path) -> None:
     watch.with_options()
     watch.write(100, "001.md")
     seen = watch.play(2 * HOUR)
-    ((when, retry),) = told(seen, WatchItemRetry)
+    ((when, retry),) = events_of(seen, WatchItemRetry)
     assert (LIFTED, False) == (when + retry.retry_in, retry.counted)
     assert "a usage limit is in force: limit met" in retry.message
     planned = [at for at, tag in course(seen) if tag == "PlanComplete"]
@@ -105,9 +114,9 @@ def test_both_items_are_done_when_it_is_lifted(tmp_path: Path) -> None:
     watch.write(0, "001.md")
     watch.write(0, "002.md")
     seen = watch.play(2 * HOUR)
-    done = [when for when, _ in told(seen, WatchItemCompleted)]
+    done = [when for when, _ in events_of(seen, WatchItemCompleted)]
     assert [LIFTED, LIFTED] == done
-    assert [1] == [when for when, _ in told(seen, WatchItemRetry)]
+    assert [1] == [when for when, _ in events_of(seen, WatchItemRetry)]
     (audit,) = watch.agent.spawned
     assert "audit" == audit.role
 
@@ -120,8 +129,8 @@ def test_the_same_reset_again_is_not_tomorrow(tmp_path: Path) -> None:
     watch.write(0, "001.md")
     seen = watch.play(3 * HOUR)
     again = LIFTED + 1 + 900
-    assert [LIFTED, again] == [when + e.retry_in for when, e in told(seen, WatchItemRetry)]
-    assert [again] == [when for when, _ in told(seen, WatchItemCompleted)]
+    assert [LIFTED, again] == [when + e.retry_in for when, e in events_of(seen, WatchItemRetry)]
+    assert [again] == [when for when, _ in events_of(seen, WatchItemCompleted)]
 
 
 @pytest.mark.parametrize("idle", ["removed", "spec issue"])
@@ -137,7 +146,7 @@ def test_no_audit_during_a_limit(tmp_path: Path, idle: str) -> None:
         issues = watch.workspace.spec_issues
         watch.at(100, lambda: watch.workspace.write_spec_issue("unclear"), issues)
     seen = watch.play(HOUR - 1)
-    ((when, failure),) = told(seen, WatchAuditFailed)
+    ((when, failure),) = events_of(seen, WatchAuditFailed)
     assert (130, "a usage limit is in force: limit met") == (when, failure.message)
     assert [] == watch.agent.spawned
 

@@ -32,7 +32,7 @@ from tests.loops.crashes import (
     instead,
 )
 from tests.loops.durable_runs import COST, CodingProcess, Process, Turn
-from tests.loops.policed import limited
+from tests.loops.supervised_loop import limited
 
 Whole = Callable[[str], Uninterrupted]
 

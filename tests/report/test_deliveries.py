@@ -29,7 +29,7 @@ from tests.cli.recorded_deliveries import (
     hanging,
     turn,
 )
-from tests.loops.delivered import Turn
+from tests.loops.deliver_loop import Turn
 from tests.report.hostile import hostile_report
 from tests.report.journals import STARTED, begin, told
 from tests.report.test_page import Page, rendered

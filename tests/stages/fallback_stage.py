@@ -22,7 +22,7 @@ from cuggino.events import (
 from cuggino.operators import QuotaGate, marker_tags
 from cuggino.stages import Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles, Seen
-from tests.loops.policed import HOUR, second
+from tests.loops.supervised_loop import HOUR, second
 
 TAGS = marker_tags(Note, Done)
 

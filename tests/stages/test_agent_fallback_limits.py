@@ -8,7 +8,7 @@ from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import (
     QuotaLifted,
 )
-from tests.loops.policed import HOUR, failed, limited, second, told
+from tests.loops.supervised_loop import HOUR, events_of, failed, limited, second
 from tests.stages.fallback_stage import Stage, course
 
 
@@ -23,7 +23,7 @@ class TestLimits:
         )
         steps = [tag for tag in course(seen) if tag != "QuotaWaiting"]
         assert ["AgentFellBack", "QuotaLifted", "StageCost", "Done", "completed"] == steps
-        ((lifted_at, _),) = told(seen, QuotaLifted)
+        ((lifted_at, _),) = events_of(seen, QuotaLifted)
         assert HOUR + 60 == lifted_at
         # The second's session cannot be gone on with by the first, which begins anew.
         again = t.a.spawned[-1]
@@ -83,5 +83,5 @@ class TestLimits:
             wait_for_quota=True,
         )
         pauses = [HOUR * hours for hours in (0.25, 0.5, 1, 2, 4, 5, 5, 5, 1.25)]
-        assert pauses == [lifted.waited for _, lifted in told(seen, QuotaLifted)]
+        assert pauses == [lifted.waited for _, lifted in events_of(seen, QuotaLifted)]
         assert "LoopError" == course(seen)[-1]

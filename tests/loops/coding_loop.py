@@ -1,4 +1,4 @@
-"""The coding loop with everything around it drawn: agents, commands, commits, time."""
+"""A coding loop with scripted agents, commands, commits and time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def marbles(**events: Any) -> Marbles:
     )
 
 
-class DrawnRepository:
+class MarbleRepository:
     """Each commit and push plays its next stream; `messages` has what was to be committed."""
 
     def __init__(self, *commits: Observable[Any], pushes: Iterable[Observable[Any]] = ()) -> None:
@@ -111,7 +111,7 @@ class DrawnRepository:
         return next(self._pushes)
 
 
-class DrawnLoop:
+class CodingLoop:
     """A coding loop in `folder` whose agents and commands are the streams given."""
 
     def __init__(
@@ -140,7 +140,7 @@ class DrawnLoop:
         }
         self.agent = InMemoryAgent(runs, can_resume=can_resume)
         self.gate = gate or QuotaGate()
-        self.repository = DrawnRepository(*(commits or ()), pushes=pushes or ())
+        self.repository = MarbleRepository(*(commits or ()), pushes=pushes or ())
         self.ran: list[str] = []
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
@@ -160,8 +160,8 @@ class DrawnLoop:
         """The loop; commands are named `setup` and `check`."""
         return self.service.run(LoopRunOptions(focus="the page", cwd=self.folder, **options))
 
-    def told(self, role: Role) -> list[str]:
-        """The system prompts that the agents of the role were started with."""
+    def prompts(self, role: Role) -> list[str]:
+        """Return the system prompts of the role's sessions."""
         return [o.system_prompt or "" for o in self.agent.spawned if o.role == role]
 
     def assert_released(self) -> None:

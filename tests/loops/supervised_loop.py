@@ -1,4 +1,4 @@
-"""Coding loops with policies around their agents, in virtual time: how they are drawn and read."""
+"""Coding loops under supervision, in virtual time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cuggino.events import (
     UsageUpdate,
 )
 from cuggino.testing import DrawnStream, Marbles, Seen
-from tests.loops.drawn import DrawnLoop, marbles
+from tests.loops.coding_loop import CodingLoop, marbles
 
 E = TypeVar("E", bound=Event)
 
@@ -45,7 +45,7 @@ def limited(resets: float | None = None) -> QuotaExceeded:
     return QuotaExceeded("limit met", resets_at=resets_at)
 
 
-class Policed(Marbles):
+class SupervisedMarbles(Marbles):
     """The marbles of the loop, and those of agents that spend, work with tools and fail.
 
     `u` is 600 tokens of a running session, `x` its end as a failure that cost 0.25 dollars, `t`
@@ -90,8 +90,8 @@ def _course(seen: list[Seen]) -> Iterator[tuple[float, str]]:
             yield when, value.tag
 
 
-def told(seen: list[Seen], cls: type[E]) -> list[tuple[float, E]]:
-    """The events of the class, and when."""
+def events_of(seen: list[Seen], cls: type[E]) -> list[tuple[float, E]]:
+    """Return the events of the class with their times."""
     return [(when, value) for when, _, value in seen if isinstance(value, cls)]
 
 
@@ -103,7 +103,7 @@ def error_of(seen: list[Seen]) -> CugginoError:
     return error
 
 
-def sessions(loop: DrawnLoop, role: Role) -> list[SpawnOptions]:
+def sessions(loop: CodingLoop, role: Role) -> list[SpawnOptions]:
     """Return the options of the agents of a role."""
     return [options for options in loop.agent.spawned if options.role == role]
 
@@ -116,9 +116,11 @@ BEFORE = [
 ]
 
 
-def loop_of(folder: Path, t: Policed, *implementing: Observable[Any], **kwargs: Any) -> DrawnLoop:
+def loop_of(
+    folder: Path, t: SupervisedMarbles, *implementing: Observable[Any], **kwargs: Any
+) -> CodingLoop:
     """A loop that plans at once, implements as it is given, and is approved at once."""
-    return DrawnLoop(
+    return CodingLoop(
         folder,
         planning=[t.agent("(c|)")],
         implementing=list(implementing),

@@ -1,4 +1,4 @@
-"""The plan/build loop with everything around it drawn: sessions, verdicts, commits, time."""
+"""A plan/build loop with scripted sessions, verdicts, commits and time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from cuggino.operators import QuotaGate, mapcat
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles
-from tests.loops.delivered import Told, pending
+from tests.loops.deliver_loop import RecordedRun, pending
 
 END = SessionEnded(outcome="completed", cost_usd=0.01)
-SAID = (AgentMessage(text="said"), END)
+ANSWER = (AgentMessage(text="said"), END)
 DONE_FILE = "lopen.loop.done"
 JOBS = "docs/requirements/jobs-to-be-done.json"
 SPECIFICATION = "docs/requirements/bread/SPECIFICATION.md"
@@ -87,7 +87,7 @@ class Turn:
     """One session: its files at the start, its events and its error."""
 
     leaves: Files = field(default_factory=dict)
-    events: Sequence[Event | Does] = SAID
+    events: Sequence[Event | Does] = ANSWER
     error: Exception | None = None
     stream: Observable[Any] | None = None
     """In the place of `events` and `error`."""
@@ -121,7 +121,7 @@ def is_of_job(options: SpawnOptions) -> bool:
 class Builders(LlmAgent):
     """An agent that plays the turns of each role in order and records its options."""
 
-    project: Built
+    project: PlanBuildLoop
     name: str = "memory"
     can_resume: bool = False
     spawned: list[SpawnOptions] = field(default_factory=list)
@@ -168,13 +168,13 @@ class Builders(LlmAgent):
         return []
 
 
-def built_marbles(**events: Any) -> Marbles:
+def plan_build_marbles(**events: Any) -> Marbles:
     """Letters for what agents say: `a` a word, `d` a good end, `j` a verdict that it is so."""
     yes = verdict().events[0]
     return Marbles(**{"a": AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events})
 
 
-class Story(Told):
+class RecordedBuild(RecordedRun):
     """The events of a plan/build run."""
 
     @property
@@ -209,7 +209,7 @@ class Story(Told):
 
 
 @dataclass
-class Built:
+class PlanBuildLoop:
     """A project in which the loop is run in virtual time."""
 
     folder: Path
@@ -220,7 +220,7 @@ class Built:
     plan: Sequence[Turn] = ()
     files: Files = field(default_factory=dict)
     """What is there besides prompts and specification, or instead of them."""
-    marbles: Marbles = field(default_factory=built_marbles)
+    marbles: Marbles = field(default_factory=plan_build_marbles)
     spare: Turn | None = None
     """What is played when all turns were; without one there is one session too many."""
     shells: Mapping[str, Observable[bytes] | int] = field(default_factory=dict)
@@ -284,9 +284,9 @@ class Built:
         interrupt: Observable[object] | None = None,
         dispose_at: float | None = None,
         **given: Any,
-    ) -> Story:
+    ) -> RecordedBuild:
         stream = self.stream(interrupt=interrupt, **given)
-        return Story(self.marbles.record(stream, dispose_at=dispose_at))
+        return RecordedBuild(self.marbles.record(stream, dispose_at=dispose_at))
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -321,7 +321,7 @@ class Built:
 class Repository:
     """Commits into the project's log; a commit is called after the number of those before it."""
 
-    project: Built
+    project: PlanBuildLoop
 
     def head(self) -> Observable[str | None]:
         return self.project.head or defer(lambda _: just(str(len(self.project.log))))

@@ -1,4 +1,4 @@
-"""The deliverables loop with everything around it drawn: sessions, the status file, time."""
+"""A deliver loop with scripted sessions, a scripted status file and virtual time."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def deliver_marbles(**events: Any) -> Marbles:
 
 
 @dataclass
-class Delivered:
+class DeliverLoop:
     """A project in which a loop is run in virtual time."""
 
     folder: Path
@@ -216,9 +216,9 @@ class Delivered:
         interrupt: Observable[object] | None = None,
         dispose_at: float | None = None,
         **given: Any,
-    ) -> Story:
+    ) -> RecordedDelivery:
         stream = self.stream(interrupt=interrupt, **given)
-        return Story(self.marbles.record(stream, dispose_at=dispose_at))
+        return RecordedDelivery(self.marbles.record(stream, dispose_at=dispose_at))
 
     def assert_released(self) -> None:
         """Assert that no timer is left, no file of the run, and another run could begin."""
@@ -234,7 +234,7 @@ def pending(marbles: Marbles) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordedRun:
     """The events of a run."""
 
     seen: list[Seen]
@@ -255,7 +255,7 @@ class Told:
         return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
 
 
-class Story(Told):
+class RecordedDelivery(RecordedRun):
     """The events of a deliverables run."""
 
     @property
