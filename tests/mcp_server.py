@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from cuggino.domain import ToolName
+from cuggino.mcp_server import Call, make_server
 from cuggino.storage.deliverables import DeliverableStore
+from cuggino_cli.main import main
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 ALL_TOOLS = "create_deliverable,set_deliverable_status,list,verify,deprecate"
@@ -44,6 +48,21 @@ async def client(project: Path, *more: str, tools: str = ALL_TOOLS) -> AsyncIter
         command=sys.executable, args=arguments(project, *more, tools=tools)
     )
     async with Client(stdio_client(server), mode="legacy") as connected:
+        yield connected
+
+
+@asynccontextmanager
+async def client_within(project: Path, *more: str, tools: str = ALL_TOOLS) -> AsyncIterator[Client]:
+    """Connect the library's own client to the same server in this process, without pipes."""
+    made: list[Any] = []
+
+    def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
+        made.append(make_server(call, tools=tools))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cuggino.mcp_server.serve", serve)
+        assert 0 == main(arguments(project, *more, tools=tools)[2:])
+    async with Client(made[0]) as connected:
         yield connected
 
 

@@ -1,4 +1,4 @@
-"""The deliverable tools over MCP, served by separate processes."""
+"""The deliverable tools over MCP, most of them served by separate processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cuggino.errors import StorageError
 from cuggino.mcp_server import answer_with_warnings, make_server
 from cuggino.storage.deliverables import VerifiedFile
 from cuggino.testing import no_leaks
-from tests.mcp_server import ALL_TOOLS, call, client, create, status_of
+from tests.mcp_server import ALL_TOOLS, call, client, client_within, create, status_of
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ def test_offered_tools(tmp_path: Path) -> None:
     """
 
     async def session() -> tuple[list[Any], dict[str, Any]]:
-        async with client(tmp_path, tools="set_status, list") as agent:
+        async with client_within(tmp_path, tools="set_status, list") as agent:
             tools = (await agent.list_tools()).tools
             return tools, await call(agent, "create_deliverable", create("A"))
 
@@ -82,7 +82,7 @@ def test_strict_transitions(tmp_path: Path) -> None:
     """With strict transitions, a passed deliverable cannot be blocked directly."""
 
     async def session() -> dict[str, Any]:
-        async with client(tmp_path, "--strict-transitions") as agent:
+        async with client_within(tmp_path, "--strict-transitions") as agent:
             await call(agent, "create", create("A"))
             await call(agent, "set_status", {"deliverableId": "A", "status": "passed"})
             return await call(agent, "set_status", {"deliverableId": "A", "status": "blocked"})
@@ -123,7 +123,7 @@ def test_broken_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".autonoe" / "status.json").write_text("{", encoding="utf-8")
 
     async def session() -> dict[str, Any]:
-        async with client(tmp_path) as agent:
+        async with client_within(tmp_path) as agent:
             return await call(agent, "create", create("A"))
 
     told = anyio.run(session)
@@ -138,7 +138,7 @@ def test_failed_write_is_an_answer(tmp_path: Path) -> None:
     (tmp_path / ".autonoe").write_text("a file where the folder should be", encoding="utf-8")
 
     async def session() -> dict[str, Any]:
-        async with client(tmp_path) as agent:
+        async with client_within(tmp_path) as agent:
             return await call(agent, "create", create("A"))
 
     told = anyio.run(session)

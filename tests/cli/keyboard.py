@@ -20,6 +20,11 @@ def answer(text: str) -> str:
     return ERASE + text + ENTER
 
 
+def pasted(text: str) -> str:
+    """Return what a terminal sends for pasted text."""
+    return f"\x1b[200~{text}\x1b[201~"
+
+
 def saved(project: Path) -> dict[str, Any]:
     """Return the content of the saved file."""
     content: dict[str, Any] = json.loads((project / ".cuggino.json").read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.domain.deliverable_tools import TOOLS
+from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.mcp_server import arguments
 
@@ -40,11 +41,10 @@ def test_without_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tools", ["create,nothing", " , ", "create;list"])
-def test_unknown_tools(tools: str, tmp_path: Path) -> None:
+def test_unknown_tools(tools: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown tool is a usage error that lists the known ones."""
-    ended = run(*arguments(tmp_path, tools=tools)[2:])
-    assert 2 == ended.returncode
-    assert ", ".join(TOOLS) in " ".join(ended.stderr.split())
+    assert 2 == main(arguments(tmp_path, tools=tools)[2:])
+    assert ", ".join(TOOLS) in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_library_is_loaded_late() -> None:

@@ -18,7 +18,7 @@ from cuggino.config import Config, load_config, save_config
 from cuggino_cli.commands.setup import GATE, QUESTIONS
 from cuggino_cli.main import main
 from cuggino_cli.options.questions import ask
-from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, ERASE, Setup, answer, saved
+from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, ERASE, Setup, answer, pasted, saved
 from tests.vectors import rows, snake
 
 ROWS = {row["id"]: row for row in rows("cuggino_config")}
@@ -157,7 +157,13 @@ def test_gate_goes_with_the_check(
     assert "The gate was turned off" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "1.5", "ten", "", "1_0", "٣", "9" * 5000])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("0", "-1", "1.5", "ten", "", "1_0", "٣"),
+        pytest.param(pasted("9" * 5000), id="more digits than Python converts"),
+    ],
+)
 def test_wrong_number_is_corrected(wrong: str, project: Path, type_in: Setup) -> None:
     """Enter rejects an invalid number; the corrected one is saved."""
     keys = ENTER + answer(wrong) + answer("7") + ENTER * 4

@@ -182,10 +182,10 @@ REFUTED_BUILD: Turns = {
     "build": [builds(f"feat: {n}", J1="done") for n in range(3)],
 }
 
-CODING = Scenario(CodingProcess, TWO_ITERATIONS, "approved", 7, kills=20)
-DELIVER = Scenario(DeliverProcess, DELIVERED, "approved", 8, kills=20)
-PLAN_BUILD = Scenario(PlanBuildProcess, BUILT, "approved", 5, kills=20)
-WATCH = Scenario(WatchProcess, ITEM, "interrupted", 8, kills=20)
+CODING = Scenario(CodingProcess, TWO_ITERATIONS, "approved", 7, kills=12)
+DELIVER = Scenario(DeliverProcess, DELIVERED, "approved", 8, kills=12)
+PLAN_BUILD = Scenario(PlanBuildProcess, BUILT, "approved", 5, kills=12)
+WATCH = Scenario(WatchProcess, ITEM, "interrupted", 8, kills=12)
 LOOPS = {"coding": CODING, "deliver": DELIVER, "plan_build": PLAN_BUILD}
 """The story of each loop that a person resumes."""
 
