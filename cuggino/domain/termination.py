@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from cuggino.domain.deliverables import Deliverables, Verification
 from cuggino.domain.quota import QUOTA_SCHEDULE
@@ -26,16 +26,7 @@ ExitReason = Literal[
 ]
 """The reason for the end of a loop (AUT-036), and the name of the rule that finds it."""
 
-ORDER: tuple[ExitReason, ...] = (
-    "interrupted",
-    "quota_exceeded",
-    "all_verified",
-    "all_passed",
-    "all_blocked",
-    "budget_exceeded",
-    "max_iterations",
-    "max_retries_exceeded",
-)
+ORDER: tuple[ExitReason, ...] = get_args(ExitReason)
 """The order of the rules: an interruption by a person comes first (AUT-050)."""
 
 SUCCESSES: frozenset[ExitReason] = frozenset({"all_passed", "all_verified"})

@@ -13,7 +13,7 @@ NAMES = {
     "roles": "PERMISSIONS PERMISSION_SETS PermissionSet ROLES Role role_policy",
     "sandbox": "NO_SANDBOX Sandbox SandboxMode sandbox_for sandbox_mode start_warnings",
     "shell.shfmt": "find_shfmt",
-    "tools": "READERS judge",
+    "tools": "FILE_TOOLS READERS SHELLS judge",
     "verdict": "Part Verdict denied",
 }
 """Public names by module."""

@@ -37,7 +37,9 @@ from cuggino.guard.shell.shfmt import (
     find_shfmt,
 )
 from cuggino.guard.tools import (
+    FILE_TOOLS,
     READERS,
+    SHELLS,
     judge,
 )
 from cuggino.guard.verdict import (
@@ -47,12 +49,14 @@ from cuggino.guard.verdict import (
 )
 
 __all__ = [
+    "FILE_TOOLS",
     "NOTE",
     "NO_SANDBOX",
     "PERMISSIONS",
     "PERMISSION_SETS",
     "READERS",
     "ROLES",
+    "SHELLS",
     "AllowedCommands",
     "Level",
     "Mode",

@@ -24,12 +24,11 @@ from cuggino.config import (
 from cuggino.domain import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
-from cuggino.guard import PERMISSIONS, Policy
+from cuggino.guard import FILE_TOOLS, PERMISSIONS, READERS, SHELLS, Policy
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.storage import Workspace
 
-_GUARDED = ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit", "Monitor")
-_READING = ("Read", "Glob", "Grep", "LS", "NotebookRead")
+_GUARDED = SHELLS | FILE_TOOLS
 _RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
 _DIGEST = "agent.sha256"
 
@@ -129,7 +128,7 @@ def _settings(agent: AgentSettings) -> dict[str, object]:
 
 def _tools(agent: AgentSettings) -> tuple[str, ...]:
     """The tools that may be used unasked, without those that guard or rules answer for."""
-    bare = (*_GUARDED, *_READING)
+    bare = (*_GUARDED, *READERS)
     return tuple(tool for tool in agent.allowed_tools if _tool_of(tool) not in bare)
 
 

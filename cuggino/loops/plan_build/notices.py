@@ -15,9 +15,9 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
+from cuggino.guard import FILE_TOOLS
 
 _SUB_AGENTS = ("Task", "Agent")
-_WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 _PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -48,7 +48,7 @@ class WorkNotices:
         given = call.input if isinstance(call.input, dict) else {}
         if call.name in _SUB_AGENTS:
             yield SubAgentEnded(name=_sub_agent(call).name)
-        elif call.name in _WRITERS and not is_error:
+        elif call.name in FILE_TOOLS and not is_error:
             for path in _paths(given):
                 yield from self.touched(self._relative(path))
         elif "git" in (command := str(given.get("command", ""))) and "commit" in command:
