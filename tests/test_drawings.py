@@ -131,7 +131,7 @@ def story(a: Observable[Any], b: Observable[Any]) -> Flow[None]:
     yield from forward(b)
 
 
-def told(recorder: Recorder | None = None) -> tuple[Marbles, Observable[Any]]:
+def make_flow(recorder: Recorder | None = None) -> tuple[Marbles, Observable[Any]]:
     t = Marbles(**LETTERS)
     a, b = t.cold("-x-y|"), t.cold("--z|")
     return t, flow(lambda: story(a, b), recorder=recorder)
@@ -140,10 +140,10 @@ def told(recorder: Recorder | None = None) -> tuple[Marbles, Observable[Any]]:
 def killed_and_resumed(drawing: Drawing) -> None:
     killed, resumed = drawing
     recorder = MemoryRecorder()
-    t, stream = told(recorder)
+    t, stream = make_flow(recorder)
     played = killed.diagram.replace("(y)", "y")
     t.check(stream, killed.diagram, dispose_at=len(played) - 0.5)
-    t, stream = told(MemoryRecorder(recorder.log))
+    t, stream = make_flow(MemoryRecorder(recorder.log))
     t.check(stream, resumed.diagram)
 
 

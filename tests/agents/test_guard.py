@@ -25,7 +25,7 @@ from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, LoopError
 from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.operators.supervision import is_transient
-from tests.agents.claude.fake_claude import fake_claude, tell_all, told
+from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 from tests.limits import LIMIT
 
 
@@ -221,7 +221,7 @@ def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
     agent = ClaudeAgent(path=tell_all(tmp_path))
     assert agent.capabilities.guard != "none"
     agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))
-    argv, env = told(tmp_path)["argv"], told(tmp_path)["env"]
+    argv, env = recorded_call(tmp_path)["argv"], recorded_call(tmp_path)["env"]
     settings = json.loads(argv[argv.index("--settings") + 1])
     assert "leave" == entry(settings, "PreToolUse")["args"][-1]
     assert "--permission-mode" not in argv

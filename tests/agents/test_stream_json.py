@@ -66,7 +66,7 @@ def letters(
     )
 
 
-def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
+def stream_words(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
     """Return the events of these words, printed at once, and the final error."""
     seen: list[str] = []
 
@@ -91,30 +91,32 @@ def told(tmp_path: Path, *words: str) -> tuple[list[str], Exception | None]:
 
 def test_simultaneous_keepalives_are_merged(tmp_path: Path) -> None:
     """Consecutive keepalives become one."""
-    assert (["p", "SessionEnded"], None) == told(tmp_path, "p", "p", "p")
+    assert (["p", "SessionEnded"], None) == stream_words(tmp_path, "p", "p", "p")
 
 
 def test_simultaneous_deltas_are_merged(tmp_path: Path) -> None:
     """Deltas of one text are joined in order, with or without keepalives between them."""
-    assert (["p", "aone two", "SessionEnded"], None) == told(tmp_path, "aone", "p", "a two", "p")
+    assert (["p", "aone two", "SessionEnded"], None) == stream_words(
+        tmp_path, "aone", "p", "a two", "p"
+    )
 
 
 def test_deltas_of_several_texts_are_separate(tmp_path: Path) -> None:
     """Deltas of agent and sub-agent are not joined or reordered."""
     words = ["a1", "b2", "b3", "a4"]
-    assert (["a1", "b23", "a4", "SessionEnded"], None) == told(tmp_path, *words)
+    assert (["a1", "b23", "a4", "SessionEnded"], None) == stream_words(tmp_path, *words)
 
 
 def test_other_events_keep_their_place(tmp_path: Path) -> None:
     """Any other event keeps its place among the deltas."""
     words = ["p", "a1", "a2", "m12", "p", "a3", "m3"]
     expected = ["p", "a12", "m12", "p", "a3", "m3", "SessionEnded"]
-    assert (expected, None) == told(tmp_path, *words)
+    assert (expected, None) == stream_words(tmp_path, *words)
 
 
 def test_events_around_a_breach(tmp_path: Path) -> None:
     """Lines before a breach are emitted, later ones are not."""
-    seen, error = told(tmp_path, "a1", "p", "x", "m2", "a3")
+    seen, error = stream_words(tmp_path, "a1", "p", "x", "m2", "a3")
     assert ["p", "a1", "SessionEnded"] == seen
     assert isinstance(error, GuardNotLive)
 

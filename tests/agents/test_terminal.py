@@ -59,7 +59,7 @@ def opencode(project: Path, **env: str) -> OpenCodeAgent:
     return OpenCodeAgent(path=project.parent / "program", env=found)
 
 
-def told(project: Path) -> Any:
+def invocation(project: Path) -> Any:
     """Return the program's invocation; check that its files are removed."""
     assert [] == list((project.parent / "temp").iterdir())
     return json.loads((project.parent / "home" / "told.json").read_text())
@@ -68,7 +68,7 @@ def told(project: Path) -> Any:
 def test_gemini(project: Path) -> None:
     """The terminal is passed through, and the exit code is returned."""
     assert 3 == gemini(project).interactive(InteractiveOptions(cwd=project))
-    seen = told(project)
+    seen = invocation(project)
     assert ([], str(project), False) == (
         seen["argv"],
         seen["cwd"],
@@ -86,7 +86,7 @@ def test_gemini_with_a_system_prompt(project: Path) -> None:
         cwd=project, system_prompt="You are the manager.", dangerously_skip_permissions=True
     )
     assert 3 == gemini(project).interactive(options)
-    seen = told(project)
+    seen = invocation(project)
     assert ["--approval-mode", "yolo"] == seen["argv"]
     assert {"theme": "Dracula"} == json.loads(seen["texts"]["settings.json"])
     assert "You are the manager.\n\nSpeak Italian." == seen["texts"]["GEMINI.md"]
@@ -99,7 +99,7 @@ def test_gemini_whose_project_names_its_context(project: Path) -> None:
     named = {"context": {"fileName": "AGENTS.md"}}
     (project / ".gemini" / "settings.json").write_text(json.dumps(named))
     assert 3 == gemini(project).interactive(InteractiveOptions(cwd=project, system_prompt="Hi."))
-    assert "Hi.\n" == told(project)["texts"]["AGENTS.md"]
+    assert "Hi.\n" == invocation(project)["texts"]["AGENTS.md"]
 
 
 def test_gemini_with_broken_settings(project: Path) -> None:
@@ -115,7 +115,7 @@ def test_gemini_with_broken_settings(project: Path) -> None:
 def test_opencode(project: Path) -> None:
     """The terminal is passed through, and the exit code is returned."""
     assert 3 == opencode(project).interactive(InteractiveOptions(cwd=project))
-    seen = told(project)
+    seen = invocation(project)
     assert ([], str(project), []) == (seen["argv"], seen["cwd"], seen["texts"]["instructions"])
 
 
@@ -128,7 +128,7 @@ def test_opencode_with_a_system_prompt(project: Path) -> None:
         cwd=project, system_prompt="You are the manager.", dangerously_skip_permissions=True
     )
     assert 3 == opencode(project, OPENCODE_CONFIG_CONTENT=config).interactive(options)
-    seen = told(project)
+    seen = invocation(project)
     assert ["Be kind.", "You are the manager."] == seen["texts"]["instructions"]
     assert "m" == json.loads(seen["env"]["OPENCODE_CONFIG_CONTENT"])["model"]
     assert '{"*":"allow"}' == seen["env"]["OPENCODE_PERMISSION"]

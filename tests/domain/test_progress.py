@@ -18,7 +18,7 @@ def answers(states: str | list[str], *, patience: int = 3) -> list[Standstill | 
     return [watch.observe(state) for state in states][1:]
 
 
-def said(states: str, *, patience: int = 3) -> dict[int, Standstill]:
+def standstills(states: str, *, patience: int = 3) -> dict[int, Standstill]:
     """Return the standstills by agent, counted from 1."""
     told = enumerate(answers(states, patience=patience), start=1)
     return {number: answer for number, answer in told if answer is not None}
@@ -55,7 +55,7 @@ def test_standstills_in_a_series(
     patience: int, states: str, expected: dict[int, Standstill]
 ) -> None:
     """Idle agents and agents that undo each other are distinguished from productive ones."""
-    assert expected == said(states, patience=patience)
+    assert expected == standstills(states, patience=patience)
 
 
 def test_the_number_of_agents() -> None:

@@ -183,7 +183,7 @@ def test_profiles_of_the_configuration(tmp_path: Path) -> None:
     assert ("node",) == guard.profiles
 
 
-def told(folder: Path, settings: object, **given: Any) -> RecordedDelivery:
+def run_with(folder: Path, settings: object, **given: Any) -> RecordedDelivery:
     project = project_of(folder, [Turn(leaves=PASSED)], settings, start=START)
     return project.run(**given)
 
@@ -217,21 +217,21 @@ def test_a_server_whose_program_is_missing(tmp_path: Path) -> None:
 def test_settings_that_were_changed(tmp_path: Path) -> None:
     """A change of `agent.json` between two runs is reported (AUT-140)."""
     folder = tmp_path / "run"
-    assert [] == told(folder, NONE).warnings
-    assert [] == told(folder, NONE).warnings
-    (changed,) = told(folder, {**NONE, "allowPkillTargets": ["x"]}).warnings
+    assert [] == run_with(folder, NONE).warnings
+    assert [] == run_with(folder, NONE).warnings
+    (changed,) = run_with(folder, {**NONE, "allowPkillTargets": ["x"]}).warnings
     assert changed.startswith(".autonoe/agent.json was changed since the last run")
     (folder / ".autonoe/agent.json").unlink()
     assert [".autonoe/agent.json was removed"] == [
-        warning[:31] for warning in told(folder, None).warnings if "agent.json" in warning
+        warning[:31] for warning in run_with(folder, None).warnings if "agent.json" in warning
     ]
     (Workspace(folder).folder / "agent.sha256").write_bytes(b"\xff")  # no digest at all
-    assert ["was changed since"] == [warning[20:37] for warning in told(folder, NONE).warnings]
+    assert ["was changed since"] == [warning[20:37] for warning in run_with(folder, NONE).warnings]
 
 
 def test_settings_that_cannot_be_used(tmp_path: Path) -> None:
     """Invalid JSON is ignored as a whole, with a warning that names the place (AUT-130)."""
-    story = told(tmp_path / "run", '{"mcpServers": {}, ')
+    story = run_with(tmp_path / "run", '{"mcpServers": {}, ')
     assert any("agent.json line 1 column" in warning for warning in story.warnings)
     assert "all_passed" == story.ended.reason
 

@@ -97,7 +97,7 @@ def test_a_recorded_run(row: dict[str, Any], tmp_path: Path) -> None:
         "totalCostUsd": round(end.cost_usd, 6),
         **({"error": end.error} if "error" in expected else {}),
     } == {key: value for key, value in expected.items() if not key.startswith("verified")}
-    assert lines(row) == told(story.events)
+    assert lines(row) == described(story.events)
     waits = [delay / 1000 for delay in row["delays"]]
     begun = story.times(DeliverSessionStarted)
     assert sum(waits) == pytest.approx((begun[-1] - begun[0]) if begun else 0, abs=1e-3)
@@ -115,7 +115,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def told(events: list[Event]) -> list[str]:
+def described(events: list[Event]) -> list[str]:
     """The same of our events."""
     said: list[str] = []
     for event in events:

@@ -26,7 +26,7 @@ def runtime(folder: Path, *turns: Turn, **config: Any) -> Runtime:
     return Runtime.live(cwd=folder, config=Config(**config), agent=Sessions(turns, folder))
 
 
-def told(stream: Observable[Any]) -> list[Event]:
+def events_of(stream: Observable[Any]) -> list[Event]:
     seen: list[Event] = []
     run(stream, seen.append)
     return seen
@@ -50,7 +50,7 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
 def test_a_run(tmp_path: Path) -> None:
     """The loop runs in the project's folder and leaves only a journal."""
     live = runtime(tmp_path, Turn(leaves={"a": "pending"}), Turn(leaves=PASSED))
-    last = told(live.deliver(live.deliver_options(session_pause=0)))[-1]
+    last = events_of(live.deliver(live.deliver_options(session_pause=0)))[-1]
     assert isinstance(last, DeliverEnded)
     assert ("all_passed", 2) == (last.reason, last.sessions)
     assert 1 == len(list_journals(live.workspace.journal))
@@ -63,7 +63,7 @@ def test_a_project_without_a_specification(tmp_path: Path) -> None:
     (tmp_path / "SPEC.md").unlink()
     for stream in (live.deliver(), live.deliver(live.deliver_options())):
         with pytest.raises(ConfigError, match="not found"):
-            told(stream)
+            events_of(stream)
     assert [".autonoe"] == [path.name for path in tmp_path.iterdir()]
 
 
@@ -71,26 +71,26 @@ def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
     """The latest unfinished run is resumed, or the named one; then there is none left."""
     first = runtime(tmp_path, Turn(leaves={"a": "pending"}))
     stop: Observable[object] = just("stop")
-    ended = told(first.deliver(first.deliver_options(session_pause=0), interrupt=stop))[-1]
+    ended = events_of(first.deliver(first.deliver_options(session_pause=0), interrupt=stop))[-1]
     assert isinstance(ended, DeliverEnded)
     assert "interrupted" == ended.reason
     (path,) = list_journals(first.workspace.journal)
     live = runtime(tmp_path, Turn(leaves={"a": "pending"}), Turn(leaves=PASSED))
-    again = told(live.resume_delivery(path.stem[:13], interrupt=stop, model="n"))
+    again = events_of(live.resume_delivery(path.stem[:13], interrupt=stop, model="n"))
     assert [RunResumed, DeliverEnded] == [type(again[n]) for n in (0, -1)]
-    seen = told(live.resume_delivery(model="n"))
+    seen = events_of(live.resume_delivery(model="n"))
     last = seen[-1]
     assert isinstance(last, DeliverEnded)
     assert ("all_passed", 2) == (last.reason, last.sessions)
     assert isinstance(live.agent, Sessions)
     assert {"n"} == {options.model for options in live.agent.spawned}
     with pytest.raises(RunNotResumable):
-        told(live.resume_delivery())
+        events_of(live.resume_delivery())
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
     """Without an unfinished run, resuming is refused before anything is written."""
     live = runtime(tmp_path)
     with pytest.raises(CugginoError, match="no unfinished run"):
-        told(live.resume_delivery())
+        events_of(live.resume_delivery())
     assert [".autonoe", "SPEC.md"] == sorted(path.name for path in tmp_path.iterdir())

@@ -23,7 +23,7 @@ def runtime(folder: Path, *turns: Turn, **config: Any) -> Runtime:
     return Runtime.live(cwd=folder, config=Config(**config), agent=project.agent)
 
 
-def told(stream: Observable[Any]) -> list[Event]:
+def events_of(stream: Observable[Any]) -> list[Event]:
     seen: list[Event] = []
     run(stream, seen.append)
     return seen
@@ -47,10 +47,10 @@ def test_a_bad_template_is_an_error_at_the_start(role: str, tmp_path: Path) -> N
     template.parent.mkdir(parents=True)
     template.write_text("Look at {{everything}}.")
     with pytest.raises(ConfigError, match=r"unknown variable \{\{everything\}\}"):
-        told(live.plan_build())
+        events_of(live.plan_build())
     assert [] == list_journals(live.workspace.journal)
     unverified = live.plan_build_options(verify_after_iteration=False)
-    ended = told(live.plan_build(unverified))[-1]
+    ended = events_of(live.plan_build(unverified))[-1]
     assert isinstance(ended, PlanBuildEnded)
     assert "complete" == ended.reason
 
@@ -59,18 +59,18 @@ def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
     """The latest unfinished run is resumed, or the named one; then there is none left."""
     stop: Observable[object] = just("stop")
     first = runtime(tmp_path)
-    ended = told(first.plan_build(interrupt=stop))[-1]
+    ended = events_of(first.plan_build(interrupt=stop))[-1]
     assert isinstance(ended, PlanBuildEnded)
     assert "interrupted" == ended.reason
     (path,) = list_journals(first.workspace.journal)
     live = runtime(tmp_path, Turn(has(True, J1="done")))
-    again = told(live.resume_plan_build(path.stem[:13], interrupt=stop))
+    again = events_of(live.resume_plan_build(path.stem[:13], interrupt=stop))
     assert [RunResumed, PlanBuildEnded] == [type(again[n]) for n in (0, -1)]
-    last = told(live.resume_plan_build(model="n"))[-1]
+    last = events_of(live.resume_plan_build(model="n"))[-1]
     assert isinstance(last, PlanBuildEnded)
     assert ("complete", 2) == (last.reason, last.iterations)
     with pytest.raises(RunNotResumable):
-        told(live.resume_plan_build())
+        events_of(live.resume_plan_build())
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_nothing_to_resume(tmp_path: Path) -> None:
     live = runtime(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(CugginoError, match="no unfinished run"):
-        told(live.resume_plan_build())
+        events_of(live.resume_plan_build())
     assert before == sorted(tmp_path.rglob("*"))

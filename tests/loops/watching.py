@@ -153,14 +153,14 @@ class Watching:
 
     def story(self, until: float, **kwargs: Any) -> list[tuple[Any, ...]]:
         """The same as (second, tag) or (second, tag, filename)."""
-        return list(told(self.play(until, **kwargs)))
+        return list(times_and_tags(self.play(until, **kwargs)))
 
     @property
     def backlog(self) -> list[str]:
         return sorted(path.name for path in self.workspace.backlog.iterdir())
 
 
-def told(seen: list[Seen]) -> Iterator[tuple[Any, ...]]:
+def times_and_tags(seen: list[Seen]) -> Iterator[tuple[Any, ...]]:
     """Events as (second, tag) or (second, tag, filename); an error as (second, its class)."""
     for when, kind, value in seen:
         if kind == "next":

@@ -23,7 +23,16 @@ from cuggino.events import (
     ToolCall,
 )
 from cuggino.operators import extract_markers
-from tests.operators.written import TAGS, cut, delta, flat, message, said, shown, steps
+from tests.operators.written import (
+    TAGS,
+    cut,
+    delta,
+    flat,
+    message,
+    messages_and_markers,
+    shown,
+    steps,
+)
 
 PING = PingEvent(timestamp=0)
 RETRY = SystemMessage(text="Retrying")
@@ -70,14 +79,14 @@ def test_deltas_change_nothing_but_the_time(
         source += [message(text, message_id), *([between] if between else [])]
     whole = [event for event in source if not isinstance(event, MessageDelta)]
     seen, expected = steps(source), steps(whole)
-    assert said(flat(expected)) == said(flat(seen))
+    assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
     assert other(flat(expected)) == other(flat(seen))
     later = iter(expected)
     with_deltas = without = 0
     for event, step in zip([*source, None], seen, strict=True):
-        with_deltas += len(said(step))
+        with_deltas += len(messages_and_markers(step))
         if not isinstance(event, MessageDelta):
-            without += len(said(next(later)))
+            without += len(messages_and_markers(next(later)))
         assert with_deltas >= without
 
 
@@ -109,7 +118,7 @@ def test_a_marker_comes_with_its_closing_tag() -> None:
     closing = text.index("</NOTE>") + len("</NOTE>") - 1
     assert ["Look.", "Note(n)"] == shown(seen[closing])
     assert ["On."] == shown(seen[-2])
-    assert ["Look.", "Note(n)", "On."] == shown(said(flat(seen)))
+    assert ["Look.", "Note(n)", "On."] == shown(messages_and_markers(flat(seen)))
     assert "Look." == "".join(e.text for e in flat(seen[:closing]) if isinstance(e, MessageDelta))
 
 
@@ -180,18 +189,18 @@ def test_markers_that_wait_for_the_end() -> None:
     seen = steps(source, at_end=lambda marker: isinstance(marker, Done))
     early = [item for item in shown(flat(seen[:-2])) if not item.startswith("+")]
     assert ["a", "Note(1)"] == early
-    assert ["b", "Done(d)", "c", "Note(2)"] == shown(said(seen[-2]))
+    assert ["b", "Done(d)", "c", "Note(2)"] == shown(messages_and_markers(seen[-2]))
     taken_back = cut(*source[:-1], at_end=lambda marker: isinstance(marker, Done))
-    assert ["a", "Note(1)"] == shown(said(taken_back))
+    assert ["a", "Note(1)"] == shown(messages_and_markers(taken_back))
 
 
 @given(TEXTS, TEXTS)
 def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
     """The part counts: each of its markers is emitted once, whatever its deltas contained."""
-    early = said(cut(delta(written)))
-    seen = said(cut(delta(written), message(text)))
+    early = messages_and_markers(cut(delta(written)))
+    seen = messages_and_markers(cut(delta(written), message(text)))
     assert early == seen[: len(early)]
-    markers = [e for e in said(cut(message(text))) if isinstance(e, LlmMarkerEvent)]
+    markers = [e for e in messages_and_markers(cut(message(text))) if isinstance(e, LlmMarkerEvent)]
     left = [e for e in seen if isinstance(e, LlmMarkerEvent)]
     for marker in markers:
         assert marker in left

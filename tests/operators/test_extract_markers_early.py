@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuggino.events import Done, Event, SystemMessage
-from tests.operators.written import delta, flat, message, said, shown, steps
+from tests.operators.written import delta, flat, message, messages_and_markers, shown, steps
 
 RETRY = SystemMessage(text="Retrying")
 
@@ -45,11 +45,11 @@ RETRY = SystemMessage(text="Retrying")
 def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
     """Only markers of the whole text are emitted, each as soon as it is certain."""
     first, second, *_ = steps([delta(begin), delta(decides)])
-    assert not [item for item in shown(said(first)) if item == "Note(n)"]
-    assert expected == [item for item in shown(said(second)) if item.endswith(")")]
+    assert not [item for item in shown(messages_and_markers(first)) if item == "Note(n)"]
+    assert expected == [item for item in shown(messages_and_markers(second)) if item.endswith(")")]
     *one_by_one, last, _end = steps([*map(delta, begin), delta(decides)])
-    assert shown(said(first)) == shown(said(flat(one_by_one)))
-    assert shown(said(second)) == shown(said(last))
+    assert shown(messages_and_markers(first)) == shown(messages_and_markers(flat(one_by_one)))
+    assert shown(messages_and_markers(second)) == shown(messages_and_markers(last))
     whole = steps([message(begin + decides + "\n\nend")])[0]
     assert expected == [item for item in shown(whole) if item in expected or item == "Note(n)"]
 
@@ -76,7 +76,7 @@ def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: lis
 def test_all_of_a_delta_is_read_at_once(before: str) -> None:
     """A certain marker is emitted with its delta, whatever precedes it there."""
     first, *_ = steps([delta(f"{before}<NOTE>n</NOTE>")])
-    assert "Note(n)" == shown(said(first))[-1]
+    assert "Note(n)" == shown(messages_and_markers(first))[-1]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ class Process:
                 match step:
                     case Say(number):
                         count["said"] += 1
-                        yield from emit(*(said(f"{count['said']}.{n}") for n in range(number)))
+                        yield from emit(*(message(f"{count['said']}.{n}") for n in range(number)))
                     case Run():
                         name = f"stage-{len(step.gaps)}"
                         count[name] += 1
@@ -163,7 +163,7 @@ class Process:
                         yield from told(then if outcome is not None else otherwise)
 
         yield from told(self.steps)
-        yield from emit(said(f"over, after {outcome!r}"))
+        yield from emit(message(f"over, after {outcome!r}"))
 
     def _stage(self, step: Run, stage: Stage) -> Observable[Any]:
         def act(_scheduler: object) -> Observable[Any]:
@@ -180,8 +180,8 @@ class Process:
             self.open += 1
             self.world.attempts[stage] += 1
             *early, last = [0, *step.gaps]
-            parts = [after(gap, just(said(f"{stage} {n}"))) for n, gap in enumerate(early[1:])]
-            end = just(said(f"{stage} outcome")) if step.gaps else empty()
+            parts = [after(gap, just(message(f"{stage} {n}"))) for n, gap in enumerate(early[1:])]
+            end = just(message(f"{stage} outcome")) if step.gaps else empty()
             parts.append(after(last, concat(defer(act), end)))
             return concat(*parts).pipe(ops.finally_action(self._ended))
 
@@ -196,7 +196,7 @@ def after(seconds: int, stream: Observable[Any]) -> Observable[Any]:
     return concat(timer(seconds).pipe(ops.ignore_elements()), stream) if seconds else stream
 
 
-def said(text: str) -> AgentMessage:
+def message(text: str) -> AgentMessage:
     return AgentMessage(text=text)
 
 

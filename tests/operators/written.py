@@ -58,5 +58,5 @@ def shown(events: Sequence[Event]) -> list[str]:
     ]
 
 
-def said(events: Sequence[Event]) -> list[Event]:
+def messages_and_markers(events: Sequence[Event]) -> list[Event]:
     return [e for e in events if isinstance(e, AgentMessage | LlmMarkerEvent)]

@@ -36,7 +36,7 @@ print(json.dumps(done))
 """
 
 
-def said(python: Path, *args: str, folder: Path) -> str:
+def output_of(python: Path, *args: str, folder: Path) -> str:
     """Run a Python with warnings as errors and return its output."""
     done = subprocess.run(
         [python, "-W", "error", *args],
@@ -54,7 +54,7 @@ def said(python: Path, *args: str, folder: Path) -> str:
 
 def test_files(installed: Path, source: Path, tmp_path: Path) -> None:
     """The wheel has every file of the two packages and nothing else."""
-    listed = json.loads(said(installed, "-c", FILES, folder=tmp_path))
+    listed = json.loads(output_of(installed, "-c", FILES, folder=tmp_path))
     here = {
         path.relative_to(source).as_posix()
         for package in PACKAGES
@@ -69,11 +69,13 @@ def test_files(installed: Path, source: Path, tmp_path: Path) -> None:
 
 def test_imports_without_extras(installed: Path, tmp_path: Path) -> None:
     """Every module can be imported without extras and without warnings."""
-    assert len(json.loads(said(installed, "-c", IMPORTS, folder=tmp_path))) > 300
+    assert len(json.loads(output_of(installed, "-c", IMPORTS, folder=tmp_path))) > 300
 
 
 def test_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     """The demo runs from the wheel, without warnings."""
     place = str(tmp_path / "demo")
-    played = said(installed, "-m", "cuggino_cli", "demo", "--directory", place, folder=tmp_path)
+    played = output_of(
+        installed, "-m", "cuggino_cli", "demo", "--directory", place, folder=tmp_path
+    )
     assert "[Summary] Approved" in played

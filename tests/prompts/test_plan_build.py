@@ -28,7 +28,7 @@ ROWS = {row["id"]: row for row in rows("lopen_state") if row["kind"] == "load_pr
 JOBS = "docs/requirements/jobs-to-be-done.json"
 
 
-def told(name: str) -> str:
+def template_text(name: str) -> str:
     """Return the text of a template with its whitespace collapsed."""
     return " ".join(Prompts().template(name).read_text(encoding="utf-8").split())
 
@@ -190,7 +190,7 @@ def test_init_reports_write_errors(tmp_path: Path) -> None:
 )
 def test_required_statements(name: str, words: list[str]) -> None:
     """The built-in prompts have every step of their phase, and no variables."""
-    text = told(name)
+    text = template_text(name)
     assert [] == [word for word in (*words, "Nobody is there to answer") if word not in text]
     assert "{{" not in text
 

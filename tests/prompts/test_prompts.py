@@ -41,7 +41,9 @@ class Recording(Prompts):
         return super().render(role, variables)
 
 
-def told(role: Role, folder: Path, *, overrides: Path | None = None) -> tuple[str, dict[str, str]]:
+def render_prompt(
+    role: Role, folder: Path, *, overrides: Path | None = None
+) -> tuple[str, dict[str, str]]:
     """Return the system prompt that the loop passes to an agent of the role, and its variables."""
     prompts, agent = Recording(overrides), InMemoryAgent({})
     (folder / "docs/specs").mkdir(parents=True, exist_ok=True)
@@ -73,7 +75,7 @@ def told(role: Role, folder: Path, *, overrides: Path | None = None) -> tuple[st
 @pytest.mark.parametrize("role", ROLES)
 def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -> None:
     """The prompt has no variable left, its own markers and none of other roles."""
-    text, variables = told(role, tmp_path)
+    text, variables = render_prompt(role, tmp_path)
     template = Prompts().template(role).read_text()
     assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(variables)
     assert set(ROLE_VARIABLES[role]) == set(variables)
@@ -101,7 +103,7 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
 )
 def test_required_statements(role: Role, words: list[str], tmp_path: Path) -> None:
     """The prompt of a role has everything that its agent must know."""
-    text, _ = told(role, tmp_path)
+    text, _ = render_prompt(role, tmp_path)
     assert [] == [word for word in words if word not in text]
 
 
@@ -123,9 +125,11 @@ def test_the_audits_template() -> None:
 def test_a_project_overrides_a_template(role: Role, tmp_path: Path) -> None:
     """A file with the role's name in the project's folder is used, with the same variables."""
     (tmp_path / f"{role}.md").write_text("Mine: {{focus}} in {{ specs_path }}.")
-    assert "Mine: THE FOCUS in docs/specs." == told(role, tmp_path, overrides=tmp_path)[0]
+    assert "Mine: THE FOCUS in docs/specs." == render_prompt(role, tmp_path, overrides=tmp_path)[0]
     other = next(name for name in ROLES if name != role)
-    assert told(other, tmp_path)[0] == told(other, tmp_path, overrides=tmp_path)[0]
+    assert (
+        render_prompt(other, tmp_path)[0] == render_prompt(other, tmp_path, overrides=tmp_path)[0]
+    )
 
 
 def test_an_unknown_variable_is_an_error_with_its_location(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def report_of(name: str, **options: Any) -> RunReport:
     return build_report(journal.entries, torn=journal.torn, **options)
 
 
-def told(*said: Event | tuple[str | None, Event], every: float = 1.0) -> tuple[Entry, ...]:
+def entries_of(*said: Event | tuple[str | None, Event], every: float = 1.0) -> tuple[Entry, ...]:
     """Return entries at intervals of `every` seconds, `STARTED` first; a pair adds the stage."""
     pairs = [(None, event) if isinstance(event, Event) else event for event in (STARTED, *said)]
     return tuple(

@@ -15,7 +15,7 @@ from cuggino.report import RunReport, build_report, render_report
 from tests.cli.recorded_deliveries import deliver
 from tests.report.browser import Browser, Shown, browser
 from tests.report.hostile import hostile_report
-from tests.report.journals import begin, report_of, told
+from tests.report.journals import begin, entries_of, report_of
 
 __all__ = ["browser"]
 
@@ -208,7 +208,7 @@ def test_agent_text_is_inert(
 def test_large_run(browser: Browser, tmp_path: Path) -> None:
     """Only the visible rows of 100,000 events are in the page, and the filter finds all."""
     many = [("planning#1", AgentMessage(text=f"message {n} " + "x" * 300)) for n in range(99_997)]
-    report = build_report(told(begin("planning#1"), *many, SystemMessage(text="the last")))
+    report = build_report(entries_of(begin("planning#1"), *many, SystemMessage(text="the last")))
     assert 100_000 == len(report.entries)
     path = write(tmp_path, report)
     assert path.stat().st_size < 50_000_000

@@ -17,14 +17,14 @@ from cuggino.events import (
     PlanBuildWarning,
 )
 from cuggino.report import RunReport, build_report
-from tests.report.journals import STARTED, told
+from tests.report.journals import STARTED, entries_of
 from tests.report.test_page import rendered
 from tests.vectors import each
 
 
 def building(*said: Any) -> RunReport:
     """Return the report on a run of the loop with these events."""
-    first, *rest = told(*said)
+    first, *rest = entries_of(*said)
     event = STARTED.model_copy(update={"kind": "loop", "focus": ""})
     return build_report((replace(first, event=event), *rest))
 

@@ -31,7 +31,7 @@ from tests.cli.recorded_deliveries import (
 )
 from tests.loops.deliver_loop import Turn
 from tests.report.hostile import hostile_report
-from tests.report.journals import STARTED, begin, told
+from tests.report.journals import STARTED, begin, entries_of
 from tests.report.test_page import Page, rendered
 from tests.vectors import each
 
@@ -45,7 +45,7 @@ def report_on(folder: Path, *turns: Turn, **given: Any) -> RunReport:
 
 def delivery(*said: Any) -> RunReport:
     """Return the report on a run of the loop with these events."""
-    first, *rest = told(*said)
+    first, *rest = entries_of(*said)
     event = STARTED.model_copy(update={"kind": "deliver"})
     return build_report((replace(first, event=event), *rest))
 
@@ -265,7 +265,7 @@ def test_events_have_a_category(tmp_path: Path) -> None:
 
 def test_other_runs_have_no_deliverables() -> None:
     """Reports of other loops leave these sections out."""
-    page = rendered(build_report(told(begin("planning#1"))))
+    page = rendered(build_report(entries_of(begin("planning#1"))))
     assert 'id="deliverables"' not in page
     assert 'id="sessions"' not in page
 

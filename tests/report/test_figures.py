@@ -26,7 +26,7 @@ from cuggino.report.model import FileChange
 from cuggino.report.timeline import timeline
 from cuggino.report.times import Times
 from cuggino.report.wording import counted, duration, first_line, money, outcome
-from tests.report.journals import begin, report_of, told
+from tests.report.journals import begin, entries_of, report_of
 from tests.vectors import each
 
 ZONE = timezone.utc  # noqa: UP017
@@ -80,7 +80,7 @@ def test_gaps() -> None:
 def test_short_gaps_have_no_label() -> None:
     """A gap that is too narrow for its label has none."""
     stages = [begin(f"a#{n}") for n in range(50)]
-    layout = figure_of(build_report(told(*stages, RunContinued(), begin("b#51"))))["layout"]
+    layout = figure_of(build_report(entries_of(*stages, RunContinued(), begin("b#51"))))["layout"]
     assert 1 == len(layout["shapes"])
     assert [] == [note["text"] for note in layout["annotations"]]
 
@@ -99,15 +99,15 @@ def test_lines() -> None:
 def test_no_cost() -> None:
     """Without costs there is no cost line; without tokens too there are only bars."""
     used = ("a#1", UsageUpdate(usage=Usage(input_tokens=1)))
-    lines = [t["name"] for t in figure_of(build_report(told(begin("a#1"), used)))["data"][1:]]
+    lines = [t["name"] for t in figure_of(build_report(entries_of(begin("a#1"), used)))["data"][1:]]
     assert ["input"] == lines
-    assert 1 == len(figure_of(build_report(told(begin("a#1"))))["data"])
+    assert 1 == len(figure_of(build_report(entries_of(begin("a#1"))))["data"])
 
 
 def test_points_are_limited() -> None:
     """A line is reduced to a limited number of points and keeps the last one."""
     many = [("a#1", UsageUpdate(usage=Usage(input_tokens=n))) for n in range(1, 9000)]
-    report = build_report(told(begin("a#1"), *many))
+    report = build_report(entries_of(begin("a#1"), *many))
     line = figure_of(report)["data"][-1]
     assert len(line["y"]) <= 2002
     assert 8999 == line["y"][-2] == line["y"][-1]
@@ -128,7 +128,7 @@ def test_every_event_has_a_category() -> None:
 
 def test_counts_by_category() -> None:
     """The rows of each category are counted."""
-    entries = told(AgentMessage(text=""), PingEvent(timestamp=1), WatchBacklogWaiting())
+    entries = entries_of(AgentMessage(text=""), PingEvent(timestamp=1), WatchBacklogWaiting())
     report = build_report(entries)
     table = events_table(report, Times(ZONE, report.start, report.end))
     assert {"agent": 1, "sign": 1, "watch": 1, "journal": 1} == table.counts
@@ -137,7 +137,7 @@ def test_counts_by_category() -> None:
 
 def test_rows() -> None:
     """A row has number, time, stage, kind and the serialized event."""
-    report = build_report(told(("a#1", AgentMessage(text="hello"))))
+    report = build_report(entries_of(("a#1", AgentMessage(text="hello"))))
     table = json.loads(events_table(report, Times(ZONE, report.start, report.end)).json)
     seq, ms, stage, kind, event = table["rows"][1]
     assert (2, 1795208401000) == (seq, ms)
@@ -150,7 +150,7 @@ def test_rows() -> None:
 
 def test_long_texts_are_cut() -> None:
     """A text that is too long is cut in the middle, with the number of omitted characters."""
-    report = build_report(told(AgentMessage(text="a" * 30_000 + "end"), ToolCall(name="b")))
+    report = build_report(entries_of(AgentMessage(text="a" * 30_000 + "end"), ToolCall(name="b")))
     table = events_table(report, Times(ZONE, report.start, report.end))
     text = json.loads(table.json)["rows"][1][-1]["text"]
     assert 1 == table.cut
@@ -161,7 +161,7 @@ def test_long_texts_are_cut() -> None:
 
 def test_rows_are_limited() -> None:
     """Only the last events are kept, and the omitted ones are counted."""
-    report = build_report(told(*[AgentMessage(text="a")] * 9))
+    report = build_report(entries_of(*[AgentMessage(text="a")] * 9))
     table = events_table(report, Times(ZONE, report.start, report.end), most=4)
     assert (4, 6) == (table.shown, table.left_out)
     assert [7, 8, 9, 10] == [row[0] for row in rows_of(report, most=4)]
@@ -170,7 +170,7 @@ def test_rows_are_limited() -> None:
 def test_nonfinite_numbers_are_text() -> None:
     """Numbers that JSON cannot represent are written as text."""
     event = BudgetWarning(budget="cost", spent=float("nan"), limit=float("inf"))
-    table = rows_of(build_report(told(event, AgentMessage(text="NaN"))))
+    table = rows_of(build_report(entries_of(event, AgentMessage(text="NaN"))))
     assert ("nan", "inf") == (table[1][-1]["spent"], table[1][-1]["limit"])
     assert "NaN" == table[2][-1]["text"]
 

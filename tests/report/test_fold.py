@@ -14,7 +14,7 @@ from cuggino.events import (
     WatchItemCompleted,
 )
 from cuggino.report import FileChange, build_report
-from tests.report.journals import NAMES, START, after, begin, report_of, told
+from tests.report.journals import NAMES, START, after, begin, entries_of, report_of
 from tests.vectors import each
 
 
@@ -53,7 +53,7 @@ def test_running() -> None:
 
 def test_lagging_clock() -> None:
     """A current time before the last entry counts as the time of that entry."""
-    entries = told(begin("planning#1"), AgentMessage(text="hello"))
+    entries = entries_of(begin("planning#1"), AgentMessage(text="hello"))
     assert after(2) == build_report(entries, running_at=after(1)).end
 
 
@@ -99,7 +99,7 @@ def test_only_started() -> None:
 
 def test_no_journal() -> None:
     """A file that does not start like a journal is rejected."""
-    for entries in ((), told(AgentMessage(text="hello"))[1:]):
+    for entries in ((), entries_of(AgentMessage(text="hello"))[1:]):
         with pytest.raises(ValueError, match="begins with RunStarted"):
             build_report(entries)
 
@@ -118,7 +118,7 @@ def test_repeated_commit_counts_once() -> None:
     """A stage killed after its commit records the commit again when it is repeated."""
     made = CommitPerformed(iteration=1, commit_hash="1111111", message="work")
     stage = "commit#1"
-    entries = told(begin(stage), (stage, made), RunContinued(), begin(stage), (stage, made))
+    entries = entries_of(begin(stage), (stage, made), RunContinued(), begin(stage), (stage, made))
     (commit,) = build_report(entries).commits
     assert after(2) == commit.at
 
@@ -148,7 +148,7 @@ def test_review_file() -> None:
         ("review-text#2", StageFinished(outcome={"value": text}))
         for text in ("# Review\n\n1. No test for a wrong password.", "No test.\n", "")
     ]
-    texts = [[f.text for f in build_report(told(marker, text)).findings] for text in written]
+    texts = [[f.text for f in build_report(entries_of(marker, text)).findings] for text in written]
     assert [["No test.", "# Review\n\n1. No test for a wrong password."]] == texts[:1]
     assert [["No test."], ["No test."]] == texts[1:]
 
@@ -156,7 +156,7 @@ def test_review_file() -> None:
 def test_items() -> None:
     """A watch counts its completed items."""
     done = WatchItemCompleted(filename="a.md")
-    assert 2 == build_report(told(done, done, RunEnded(state="ended"))).items
+    assert 2 == build_report(entries_of(done, done, RunEnded(state="ended"))).items
 
 
 def test_unicode() -> None:

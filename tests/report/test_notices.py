@@ -33,7 +33,7 @@ from cuggino.events import (
 )
 from cuggino.report import build_report
 from cuggino.report.notices import describe
-from tests.report.journals import after, report_of, told
+from tests.report.journals import after, entries_of, report_of
 from tests.vectors import each
 
 RETRY = AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
@@ -106,19 +106,19 @@ def test_two_waits() -> None:
     """A wait left open by a killed process ends with its last event; the next is another."""
     waiting = ("a#1", QuotaWaiting(remaining=60))
     lifted = ("a#1", QuotaLifted(waited=1))
-    entries = told(waiting, waiting, RunContinued(), waiting, lifted, lifted)
+    entries = entries_of(waiting, waiting, RunContinued(), waiting, lifted, lifted)
     waits = [(notice.at, notice.until) for notice in build_report(entries).notices]
     assert [(after(1), after(2)), (after(4), after(5))] == waits
 
 
 def test_retry_has_its_duration() -> None:
     """A retry lasts until the agent is started again."""
-    (notice,) = build_report(told(RETRY)).notices
+    (notice,) = build_report(entries_of(RETRY)).notices
     assert after(91) == notice.until
 
 
 def test_endless_pause() -> None:
     """A delay beyond the range of dates is not an error."""
     event = RETRY.model_copy(update={"retry_in": float("inf")})
-    (notice,) = build_report(told(event)).notices
+    (notice,) = build_report(entries_of(event)).notices
     assert notice.until is not None

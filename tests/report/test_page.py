@@ -18,7 +18,7 @@ from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed
 from cuggino.report import RunReport, build_report, page, render_report, zone_at
 from cuggino.report.markup import escape, island, tag, visible
 from tests.report.hostile import BAD, hostile_report
-from tests.report.journals import NAMES, begin, report_of, told
+from tests.report.journals import NAMES, begin, entries_of, report_of
 from tests.vectors import each
 
 CHARTS = "/* the chart library */"
@@ -195,7 +195,7 @@ def test_long_tables_are_cut() -> None:
     ]
     checks = [CheckCommandOutput(iteration=1, exit_code=0, output="x" * 30_000)] * 1001
     stages = [begin(f"planning#{n}") for n in range(1003)]
-    text = rendered(build_report(told(*commits, *checks, *stages)))
+    text = rendered(build_report(entries_of(*commits, *checks, *stages)))
     for count in (1, 2, 3):
         assert f"{count} more are left out here" in text
     assert "x" * 20_001 not in text
@@ -204,7 +204,7 @@ def test_long_tables_are_cut() -> None:
 
 def test_long_focus() -> None:
     """A focus of several lines is shortened in the title and complete below it."""
-    (started, *rest) = told(AgentMessage(text="hello"))
+    (started, *rest) = entries_of(AgentMessage(text="hello"))
     longer = started.event.model_copy(update={"focus": "Add login\n\nwith a password"})
     first = type(started)(seq=1, at=started.at, stage=None, event=longer)
     words = Page(rendered(build_report((first, *rest)))).words

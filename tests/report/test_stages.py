@@ -17,7 +17,7 @@ from cuggino.events import (
 )
 from cuggino.report import RunReport, build_report
 from cuggino.report.model import ToolUse
-from tests.report.journals import NAMES, after, begin, report_of, told
+from tests.report.journals import NAMES, after, begin, entries_of, report_of
 from tests.vectors import each
 
 
@@ -28,7 +28,7 @@ def tries(report: RunReport) -> list[tuple[str, str, int]]:
 
 def test_finished() -> None:
     """A finished stage has its outcome and lasts until it."""
-    entries = told(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
+    entries = entries_of(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
     (stage,) = build_report(entries).stages
     assert (after(1), after(2), 1.0) == (stage.start, stage.end, stage.seconds)
     assert ("finished", "planning", {"value": 1}) == (stage.ending, stage.kind, stage.outcome)
@@ -54,20 +54,20 @@ def test_resumed() -> None:
 
 def test_cut_off() -> None:
     """A stage cut off by an error or a signal is unfinished."""
-    entries = told(begin("planning#1"), RunEnded(state="interrupted"))
+    entries = entries_of(begin("planning#1"), RunEnded(state="interrupted"))
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
     assert "unfinished" == report_of("failed").stages[-1].ending
 
 
 def test_not_repeated() -> None:
     """A stage that was cut off and not yet repeated is unfinished."""
-    entries = told(begin("planning#1"), RunContinued())
+    entries = entries_of(begin("planning#1"), RunContinued())
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
 
 
 def test_unknown_names() -> None:
     """A stage with another name belongs to the loop itself."""
-    entries = told(begin("head#1"), begin("audit#2"))
+    entries = entries_of(begin("head#1"), begin("audit#2"))
     assert ["other", "audit"] == [stage.kind for stage in build_report(entries).stages]
 
 
@@ -93,7 +93,7 @@ def test_last_point_is_the_total(name: str) -> None:
 
 def test_lines_over_time() -> None:
     """A later value of a session replaces the earlier one; sessions add up."""
-    entries = told(
+    entries = entries_of(
         begin("planning#1"),
         ("planning#1", UsageUpdate(usage=Usage(output_tokens=5))),
         ("planning#1", UsageUpdate(usage=Usage(output_tokens=8), cost_usd=0.125)),
@@ -116,7 +116,7 @@ def test_lines_over_time() -> None:
 
 def test_concurrent_stages() -> None:
     """The costs of two concurrent stages add up."""
-    entries = told(
+    entries = entries_of(
         ("a#1", UsageUpdate(usage=Usage(output_tokens=5))),
         ("b#2", UsageUpdate(usage=Usage(output_tokens=2))),
         ("a#1", UsageUpdate(usage=Usage(output_tokens=7))),
@@ -126,7 +126,7 @@ def test_concurrent_stages() -> None:
 
 def test_tools() -> None:
     """A call and its result pair by id within a stage; a call may have no result."""
-    entries = told(
+    entries = entries_of(
         ("a#1", ToolCall(name="Bash", id="1")),
         ("a#1", ToolCall(name="Read", id="2")),
         ("b#2", ToolResult(name="1", output="of another stage")),

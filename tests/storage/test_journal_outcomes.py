@@ -192,7 +192,7 @@ def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     )
 
 
-def told(cost: float | None, tokens: int) -> UsageUpdate:
+def usage(cost: float | None, tokens: int) -> UsageUpdate:
     return UsageUpdate(usage=Usage(output_tokens=tokens), cost_usd=cost)
 
 
@@ -200,20 +200,20 @@ def told(cost: float | None, tokens: int) -> UsageUpdate:
     ("entries", "cost", "tokens"),
     [
         ([], None, None),
-        ([("a#1", told(0.25, 1)), ("a#1", told(0.5, 2))], 0.5, 2),
-        ([("a#1", told(0.25, 1)), ("a#1", ended(0.5))], 0.5, 1),
-        ([("a#1", told(0.25, 1)), ("a#1", ended(None))], 0.25, 1),
-        ([("a#1", told(0.25, 1)), (None, RunContinued()), ("a#1", told(0.5, 2))], 0.75, 3),
-        ([("a#1", told(0.25, 1)), ("a#1", StageStarted(name="a")), ("a#1", ended(1.0))], 1.25, 1),
-        ([("a#1", told(0.25, 1)), ("b#2", ended(0.5)), ("a#1", told(0.5, 2))], 1.0, 2),
+        ([("a#1", usage(0.25, 1)), ("a#1", usage(0.5, 2))], 0.5, 2),
+        ([("a#1", usage(0.25, 1)), ("a#1", ended(0.5))], 0.5, 1),
+        ([("a#1", usage(0.25, 1)), ("a#1", ended(None))], 0.25, 1),
+        ([("a#1", usage(0.25, 1)), (None, RunContinued()), ("a#1", usage(0.5, 2))], 0.75, 3),
+        ([("a#1", usage(0.25, 1)), ("a#1", StageStarted(name="a")), ("a#1", ended(1.0))], 1.25, 1),
+        ([("a#1", usage(0.25, 1)), ("b#2", ended(0.5)), ("a#1", usage(0.5, 2))], 1.0, 2),
         (
             [
-                ("a#1", told(0.25, 1)),
+                ("a#1", usage(0.25, 1)),
                 (
                     "a#1",
                     AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=1),
                 ),
-                ("a#1", told(0.5, 2)),
+                ("a#1", usage(0.5, 2)),
                 ("a#1", RateLimited(status="allowed")),
                 ("a#1", StageFinished(outcome={"value": None})),
             ],

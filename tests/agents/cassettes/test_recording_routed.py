@@ -43,7 +43,7 @@ def routed(error: Exception) -> RoutedAgent:
     return RoutedAgent([Candidate(agent=each, name=each.name) for each in (one, two)])
 
 
-def told(stream: Any) -> list[Event]:
+def events_of(stream: Any) -> list[Event]:
     events: list[Event] = []
     cuggino.run(stream, events.append)
     return events
@@ -52,8 +52,8 @@ def told(stream: Any) -> list[Event]:
 def test_a_fallback_within_a_session(tmp_path: Path) -> None:
     """A session with a fallback is recorded and replayed as one session."""
     agent = record_to(tmp_path / "c", routed(AgentFailed("no", reason="auth")), env={})
-    recorded = told(agent.spawn(options(tmp_path)))
-    played = told(replay_of(tmp_path / "c").spawn(options(tmp_path)))
+    recorded = events_of(agent.spawn(options(tmp_path)))
+    played = events_of(replay_of(tmp_path / "c").spawn(options(tmp_path)))
     assert recorded == played
     assert ["SessionEnded", "AgentFellBack", "AgentMessage", "SessionEnded"] == [
         event.tag for event in played
@@ -65,10 +65,10 @@ def fallen_back(agent: LlmAgent, folder: Path, error: Exception) -> AgentFellBac
     """Run a failing session and its fallback, and return the recorded switch."""
     assert agent.is_router
     with pytest.raises(AgentFailed):
-        told(agent.spawn(options(folder)))
-    (event,) = told(agent.fall_back("implementing", error))
+        events_of(agent.spawn(options(folder)))
+    (event,) = events_of(agent.fall_back("implementing", error))
     assert isinstance(event, AgentFellBack)
-    assert AgentMessage(text="I do it.") == told(agent.spawn(options(folder)))[0]
+    assert AgentMessage(text="I do it.") == events_of(agent.spawn(options(folder)))[0]
     return event
 
 
@@ -90,13 +90,13 @@ def test_no_fallback(tmp_path: Path) -> None:
     alone = RoutedAgent(
         [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
     )
-    told(record_to(tmp_path / "c", alone, env={}).spawn(options(tmp_path)))
+    events_of(record_to(tmp_path / "c", alone, env={}).spawn(options(tmp_path)))
     replay = replay_of(tmp_path / "c")
-    told(replay.spawn(options(tmp_path)))
+    events_of(replay.spawn(options(tmp_path)))
     with pytest.raises(AgentFailed, match="no"):
-        told(replay.fall_back("implementing", error))
+        events_of(replay.fall_back("implementing", error))
     with pytest.raises(AgentFailed, match="no"):
-        told(replay.fall_back("planning", error))
+        events_of(replay.fall_back("planning", error))
 
 
 def test_capabilities_per_role(tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_capabilities_per_role(tmp_path: Path) -> None:
     agent = record_to(tmp_path / "c", router, env={})
     assert not is_guarded(agent, "implementing")
     assert is_guarded(agent, "reviewing")
-    told(agent.spawn(options(tmp_path)))
+    events_of(agent.spawn(options(tmp_path)))
     with pytest.raises(AgentFailed):
-        told(agent.spawn(options(tmp_path, role="reviewing")))
+        events_of(agent.spawn(options(tmp_path, role="reviewing")))
     assert ["none", "calls"] == [session.began.held for session in sessions(tmp_path / "c")]
     assert replay_of(tmp_path / "c").capabilities.guard != "none"

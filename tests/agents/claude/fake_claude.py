@@ -82,7 +82,7 @@ def tell_all(folder: Path) -> Path:
     )
 
 
-def told(folder: Path) -> dict[str, Any]:
+def recorded_call(folder: Path) -> dict[str, Any]:
     """Return what a `tell_all` program recorded in this folder."""
     noted: dict[str, Any] = json.loads((folder / "told.json").read_text())
     return noted

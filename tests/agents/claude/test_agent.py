@@ -19,7 +19,7 @@ from cuggino.errors import AgentNotFound
 from cuggino.events import AgentMessage, SessionEnded
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
-from tests.agents.claude.fake_claude import fake_claude, tell_all, told
+from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 from tests.limits import LIMIT
 
 FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
@@ -72,7 +72,7 @@ def test_the_system_prompt_is_a_private_file(tmp_path: Path) -> None:
     agent = ClaudeAgent(path=tell_all(tmp_path))
     last = cuggino.run(agent.spawn(options(tmp_path, system_prompt=system)))
     assert isinstance(last, SessionEnded)
-    seen = told(tmp_path)
+    seen = recorded_call(tmp_path)
     assert system == seen["system"]
     assert 0o600 == seen["mode"]
     file = Path(seen["argv"][seen["argv"].index("--append-system-prompt-file") + 1])
@@ -84,7 +84,7 @@ def test_the_servers_are_a_private_file(tmp_path: Path) -> None:
     servers = {"s": {"command": "x", "env": {"KEY": "a-secret"}}}
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, mcp_servers=servers)))
-    seen = told(tmp_path)
+    seen = recorded_call(tmp_path)
     assert (servers, 0o600) == (seen["servers"], seen["servers_mode"])
     assert "a-secret" not in " ".join(seen["argv"])
     (config,) = [word for word in seen["argv"] if word.startswith("--mcp-config=")]
@@ -107,7 +107,7 @@ def test_the_prompt_goes_to_standard_input(tmp_path: Path, prompt: str, expected
     events: list[Any] = []
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)), events.append)
-    seen = told(tmp_path)
+    seen = recorded_call(tmp_path)
     assert expected == seen["stdin"].encode("latin-1")
     assert [*FLAGS, FORBIDDEN] == seen["argv"]
     assert ["AgentMessage", "SessionEnded"] == [event.tag for event in events]
@@ -118,7 +118,7 @@ def test_a_prompt_of_five_megabytes_arrives_whole(tmp_path: Path) -> None:
     prompt = "0123456789abcde\n" * (5 * 1024 * 1024 // 16)
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)))
-    assert prompt == told(tmp_path)["stdin"]
+    assert prompt == recorded_call(tmp_path)["stdin"]
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("FROM_OUTSIDE", "1")
     agent = ClaudeAgent(path=tell_all(tmp_path))
     cuggino.run(agent.spawn(options(tmp_path, env={"CUGGINO_ROLE": "planning"})))
-    env = told(tmp_path)["env"]
+    env = recorded_call(tmp_path)["env"]
     assert ("1", "planning") == (env["FROM_OUTSIDE"], env["CUGGINO_ROLE"])
     assert "1" == env["CLAUDE_CODE_DISABLE_FILE_MENTIONS"]
     assert "1" == env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"]
@@ -137,7 +137,7 @@ def test_an_explicit_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FROM_OUTSIDE", "1")
     agent = ClaudeAgent(path=tell_all(tmp_path), env={"PATH": os.defpath, "MINE": "2"})
     cuggino.run(agent.spawn(options(tmp_path)))
-    env = told(tmp_path)["env"]
+    env = recorded_call(tmp_path)["env"]
     assert "2" == env["MINE"]
     assert "FROM_OUTSIDE" not in env
 
@@ -235,10 +235,10 @@ def test_a_relative_path_is_resolved_in_the_project(
     monkeypatch.chdir(elsewhere)
     agent = make_agent("claude", cwd=project, path="bin/claude")
     cuggino.run(agent.spawn(options(elsewhere)))
-    assert "" != told(elsewhere)["stdin"]
+    assert "" != recorded_call(elsewhere)["stdin"]
     monkeypatch.chdir(project)
     cuggino.run(ClaudeAgent(path="bin/claude").spawn(options(tmp_path)))
-    assert "Go." == told(tmp_path)["stdin"]
+    assert "Go." == recorded_call(tmp_path)["stdin"]
 
 
 def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def by_program(text: str) -> dict[str, Any]:
     return {"type": "assistant", "is_api_error_message": True, "message": message}
 
 
-def said(text: str) -> dict[str, Any]:
+def assistant_line(text: str) -> dict[str, Any]:
     return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
 
 
@@ -57,14 +57,14 @@ def by_tool(text: str) -> dict[str, Any]:
         ([result(subtype="error_during_execution", errors=[WORDS])], "QuotaExceeded"),
         ([by_program(WORDS)], "QuotaExceeded"),
         ([result(result=WORDS)], "QuotaExceeded"),
-        ([said(WORDS), result(result=WORDS)], "QuotaExceeded"),
+        ([assistant_line(WORDS), result(result=WORDS)], "QuotaExceeded"),
         ([result(result=f"I was told: {'x' * 300} {WORDS}")], None),
         ([result(result=f"The page says that {WORDS}")], None),
-        ([said(WORDS), api_error(429, "Too many requests")], "rate_limit"),
+        ([assistant_line(WORDS), api_error(429, "Too many requests")], "rate_limit"),
         ([api_error(429, f"API Error: Request rejected (429) · {EXCEED}")], "rate_limit"),
         ([REJECTED, api_error(429, EXCEED)], "QuotaExceeded"),
         ([by_tool(WORDS), api_error(500, "Broken")], "server"),
-        ([said(WORDS)], "crash"),
+        ([assistant_line(WORDS)], "crash"),
         ([by_tool(WORDS)], "crash"),
         ([api_error(529, "Overloaded")], "overloaded"),
         ([api_error(500, WORDS)], "server"),

@@ -22,7 +22,7 @@ from cuggino.agents.claude.sandbox import (
 from cuggino.errors import GuardNotLive
 from cuggino.guard.policy import Policy
 from cuggino.guard.sandbox import Sandbox
-from tests.agents.claude.fake_claude import tell_all, told
+from tests.agents.claude.fake_claude import recorded_call, tell_all
 
 
 def program(folder: Path, name: str, script: str = "exit 0") -> None:
@@ -94,7 +94,7 @@ def test_a_session_with_sandbox_settings(
     )
     with suppress(GuardNotLive):  # the fake program runs no hook
         cuggino.run(agent.spawn(options))
-    argv = told(tmp_path)["argv"]
+    argv = recorded_call(tmp_path)["argv"]
     settings = json.loads(argv[argv.index("--settings") + 1])
     assert "x" == settings["model"]
     assert (None if why else sandbox_settings(sandbox)) == settings.get("sandbox")

@@ -27,7 +27,7 @@ OUTCOMES = {
 }
 
 
-def said(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
+def converted(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the events of a message with these blocks, in the format of the vectors."""
     role = "user" if any(block["type"] == "tool_result" for block in blocks) else "assistant"
     line = {"type": role, "message": {"id": "m", "content": list(blocks)}}
@@ -87,12 +87,12 @@ def actual(row: dict[str, Any], folder: Path) -> Any:
     given = row["input"]
     match row["fn"]:
         case "to_stream_event":
-            events = said(given)
+            events = converted(given)
             return events[0] if events else None
         case "to_stream_events" if given["type"] == "result":
             return [ending(given)]
         case "to_stream_events":
-            return said(*given.get("message", {}).get("content", []))
+            return converted(*given.get("message", {}).get("content", []))
         case "to_session_end":
             return ending(given)
         case "to_sdk_mcp_servers":

@@ -50,7 +50,7 @@ def fed(*lines: bytes) -> list[LlmAgentEvent]:
     return [event for line in lines for event in session.feed(line, now=5.0)]
 
 
-def told(*lines: bytes) -> list[LlmAgentEvent]:
+def events_of(*lines: bytes) -> list[LlmAgentEvent]:
     return [event for event in fed(*lines) if not isinstance(event, PingEvent)]
 
 
@@ -59,12 +59,16 @@ def test_text_has_the_id_of_its_message() -> None:
     events = fed(start("m1"), block({"type": "text", "text": ""}), text("Hel"), text("lo"))
     deltas = [MessageDelta(text="Hel", message_id="m1"), MessageDelta(text="lo", message_id="m1")]
     assert [PING, PING, PING, deltas[0], PING, deltas[1]] == events
-    assert [MessageDelta(text="B", message_id="m2")] == told(start("m1"), start("m2"), text("B"))
+    assert [MessageDelta(text="B", message_id="m2")] == events_of(
+        start("m1"), start("m2"), text("B")
+    )
 
 
 def test_a_block_that_begins_with_text() -> None:
     """The initial text of a block is emitted."""
-    events = told(start("m"), block({"type": "text", "text": "A"}), text("b"), whole("Ab", "m"))
+    events = events_of(
+        start("m"), block({"type": "text", "text": "A"}), text("b"), whole("Ab", "m")
+    )
     assert ["A", "b", "Ab"] == [
         e.text for e in events if isinstance(e, MessageDelta | AgentMessage)
     ]
@@ -98,12 +102,12 @@ def test_the_order_of_keys_does_not_matter() -> None:
         b'{"parent_tool_use_id":null,"event":{"delta":{"text":"x","type":"text_delta"},'
         b'"index":0,"type":"content_block_delta"},"type":"stream_event"}'
     )
-    assert [MessageDelta(text="x", message_id="m")] == told(start("m"), line)
+    assert [MessageDelta(text="x", message_id="m")] == events_of(start("m"), line)
 
 
 def test_sub_agents_write_at_the_same_time() -> None:
     """Concurrent sub-agents have separate messages."""
-    events = told(start("m"), start("s", "t1"), text("inner", "t1"), text("outer"))
+    events = events_of(start("m"), start("s", "t1"), text("inner", "t1"), text("outer"))
     assert [
         MessageDelta(text="inner", message_id="s", parent_tool_use_id="t1"),
         MessageDelta(text="outer", message_id="m"),
@@ -119,7 +123,7 @@ def test_split_surrogate_pairs(chars: list[str], places: list[int]) -> None:
     said = "".join(chars)
     ends = sorted({0, len(said), *(min(place, len(said)) for place in places)})
     pieces = [said[a:b] for a, b in pairwise(ends)]
-    *deltas, message = told(start("m"), *map(text, pieces), whole(said, "m"))
+    *deltas, message = events_of(start("m"), *map(text, pieces), whole(said, "m"))
     assert isinstance(message, AgentMessage)
     assert message.text == "".join(d.text for d in deltas if isinstance(d, MessageDelta))
     for event in (*deltas, message):
