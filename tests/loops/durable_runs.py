@@ -658,11 +658,6 @@ class WatchProcess(CodingProcess):
         return [journal for journal in self.journals if journal.started.kind == "run"]
 
     @property
-    def states(self) -> list[str]:
-        """None: a run that was killed behind its result is not resumed to record its state."""
-        return []
-
-    @property
     def is_resumable(self) -> bool:
         return True
 

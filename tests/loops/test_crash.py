@@ -219,6 +219,18 @@ def test_a_killed_watch_counts_once(whole: Whole, tmp_path: Path) -> None:
     assert resumed > 2
 
 
+def test_a_lost_end_is_recorded(whole: Whole, tmp_path: Path) -> None:
+    """A run whose item was archived, but whose last entry was lost, gets its end with the next."""
+    run = whole("watch")
+    for n, instant in enumerate(run.nasty["archived"]):
+        folder = tmp_path / f"lost-{n}"
+        process = run.at(instant, folder)
+        path = max((folder / ".cuggino/journal").iterdir())
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+        assert "unfinished" in process.states
+        run.assert_resumes(process)
+
+
 def test_an_approved_item_is_not_run_again(whole: Whole, tmp_path: Path) -> None:
     """An item whose run was approved is archived without another run, however often it is cut."""
     run = whole("watch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,21 +11,26 @@ import pytest
 from cuggino.domain.attempts import Attempts
 from cuggino.events import (
     Event,
+    IterationStart,
     LoopApproved,
+    LoopMaxIterations,
     LoopSpecIssue,
+    RunContinued,
+    RunEnded,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
     WatchProcessingItem,
 )
-from cuggino.loops import WatchRunOptions
+from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
-from cuggino.loops.watch.journal import ITEM, restore_attempts, settled_run
+from cuggino.loops.watch.journal import ITEM, conclude_runs, restore_attempts, settled_run
 from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 END = LoopApproved(iteration=1)
+MOST = LoopMaxIterations(iteration=1, max_iterations=1)
 ISSUE = LoopSpecIssue(iteration=1, content="unclear", filename="i.md")
 ONE, TWO = WatchProcessingItem(filename="1.md"), WatchProcessingItem(filename="2.md")
 RETRY = WatchItemRetry(
@@ -69,6 +75,42 @@ def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_
     """The result of a run counts for its own item only, until the watch has acted on it."""
     found = settled_run(watch_of(tmp_path, *told))
     assert (None if settled is None else (settled, END)) == found
+
+
+@pytest.mark.parametrize(
+    ("events", "text", "state"),
+    [
+        ((END,), None, "approved"),
+        ((END, RunContinued()), None, "approved"),
+        ((END,), "edited", "approved"),
+        ((END,), "task", "unfinished"),  # the watch resumes it
+        ((ISSUE,), "task", "spec_issue"),
+        ((), None, "unfinished"),
+        ((RunContinued(),), None, "unfinished"),
+        ((MOST, RunEnded(state="max_iterations"), RunContinued()), None, "unfinished"),
+        ((MOST, RunContinued(), IterationStart(iteration=2, max_iterations=2)), None, "unfinished"),
+    ],
+)
+def test_an_end_that_was_not_recorded(
+    events: tuple[Event, ...], text: str | None, state: str, tmp_path: Path
+) -> None:
+    """The end of a run that was killed behind its result is recorded, unless it is resumed."""
+    workspace = Workspace(tmp_path)
+    workspace.open()
+    if text is not None:
+        (workspace.backlog / "my item.md").write_text(text)
+    digest = hashlib.sha256(b"task").hexdigest()
+    options = LoopRunOptions(cwd=tmp_path, focus="f", item=f"my item.md {digest}")
+    journal = open_journal(workspace, options, new_run_id(), None, at=AT)
+    for event in events:
+        journal.append(event, at=AT)
+    journal.close()
+    conclude_runs(workspace)
+    (path,) = list_journals(workspace.journal)
+    run = read_journal(path)
+    assert (state, AT) == (run.state, run.entries[-1].at)
+    conclude_runs(workspace)
+    assert run == read_journal(path)
 
 
 def test_counted_failures_are_restored(tmp_path: Path) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from cuggino.domain import Attempts
+from cuggino.errors import StorageError
 from cuggino.events import (
     Event,
     LoopSpecIssue,
     LoopTerminalEvent,
     MessageDelta,
     PingEvent,
+    RunContinued,
+    RunEnded,
     RunResumed,
     SessionEnded,
     SupervisionEvent,
@@ -23,7 +27,15 @@ from cuggino.events import (
     WatchProcessingItem,
 )
 from cuggino.operators import Recorded
-from cuggino.storage import Journal, JournalFile
+from cuggino.storage import (
+    Backlog,
+    Journal,
+    JournalFile,
+    Workspace,
+    list_journals,
+    read_journal,
+)
+from cuggino.storage.journal import last_entry
 
 ITEM = "item"
 """The name of the stage that is a run of its own, with its own journal."""
@@ -63,6 +75,28 @@ class WatchRecorder:
     def finished(self, outcome: Any, *, at: datetime) -> None: ...
 
     def failed(self, error: Exception) -> None: ...
+
+
+def conclude_runs(workspace: Workspace) -> None:
+    """Record the end of runs that were killed between their result and their last entry.
+
+    A run whose item is still in the backlog, unchanged, is left alone: resuming it records its end.
+    A spec issue is not, as its item waits for a person.
+    """
+    for path in list_journals(workspace.journal):
+        with suppress(OSError, StorageError):  # a journal that cannot be read is left as it is
+            last = last_entry(path)
+            if last is None or not isinstance(last.event, LoopTerminalEvent | RunContinued):
+                continue
+            run = read_journal(path)
+            last = next(e for e in reversed(run.entries) if not isinstance(e.event, RunContinued))
+            if run.started.item is None or not isinstance(last.event, LoopTerminalEvent):
+                continue
+            name, _, digest = run.started.item.rpartition(" ")
+            if isinstance(last.event, LoopSpecIssue) or Backlog(workspace).digest(name) != digest:
+                journal = Journal.open(path)
+                journal.append(RunEnded(state=last.event.state), at=last.at)
+                journal.close()
 
 
 def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:

@@ -17,7 +17,7 @@ from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
-from cuggino.loops.watch.journal import WatchRecorder, settled_run
+from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
 from cuggino.loops.watch.run import Watch
 from cuggino.storage import JournalFile
 
@@ -64,6 +64,7 @@ class WatchService:
             nonlocal latest
             if not options.journal:
                 return None
+            conclude_runs(workspace)
             forget_old_runs(workspace, options, keep="", at=now)
             latest = latest_watch(workspace)
             return latest if latest and latest.state == "unfinished" else None
