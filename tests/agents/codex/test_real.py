@@ -31,8 +31,10 @@ class TestGuard(RealSuite, GuardConformance):
     kind = Codex
     exempt = MappingProxyType(
         {
-            "test_verifying": "it reads with its shell, which may read elsewhere",
-            "test_rewriting_hook": "the replaced command runs before the session ends",
+            # See `test_guarded_verification`.
+            "test_verifying": "it has no tool to read, and the guard lets `cat` read anywhere",
+            # See `test_rewriting_hook`.
+            "test_rewriting_hook": "its events show a replaced command only once that runs",
         }
     )
 
@@ -295,6 +297,23 @@ def test_check_guard_starts_no_session(codex: Codex) -> None:
     agent = codex.agent(NOBODY)
     agent.check_guard(codex.policy())
     assert not list((codex.home / ".codex").glob("sessions/**/*.jsonl"))
+
+
+def test_guarded_verification(codex: Codex, tmp_path: Path) -> None:
+    """A verifying agent writes nothing; only its shell reads, and also in other folders."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not yours\n")
+    done = codex.run(
+        [bash("cat app.py"), bash(f"cat {outside}")],
+        create("new.txt", "new"),
+        bash("echo no > new.txt"),
+        guard=codex.policy("verify", "full"),
+    )
+    assert done.error is None
+    assert (None, SPEC) == (codex.read("new.txt"), codex.read(".specs/task.md"))
+    assert ["MultiEdit", "Bash"] == [event.tool for event in done.of(GuardDenied)]
+    outputs = {result.output for result in done.of(ToolResult) if not result.is_error}
+    assert {"old = 1\n", "not yours\n"} == outputs
 
 
 def test_guarded_audit(codex: Codex) -> None:
