@@ -15,7 +15,7 @@ import psutil
 
 from cuggino.errors import SpawnFailed
 from cuggino.sources.guardian_client import GUARDIAN
-from cuggino.sources.process_tree import COOKIE, Ladder, ProcessTree
+from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
 
 REAP_LIMIT = 1.0
 """Seconds to wait for the exit status of a child that SIGKILL could not end."""
@@ -49,6 +49,7 @@ class Command:
         cookie = GUARDIAN.cookie()
         if self.sweep:
             env[COOKIE] = cookie
+        forks = fork_count()
         try:
             with self._input() as source:
                 process = subprocess.Popen(
@@ -67,7 +68,10 @@ class Command:
             raise SpawnFailed(self.argv0, error) from error
         except ValueError as error:  # a NUL in an argument or the environment
             raise SpawnFailed(self.argv0, OSError(EINVAL, str(error))) from error
-        return Child(process, ProcessTree([process.pid], cookie if self.sweep else None))
+        tree = ProcessTree(
+            [process.pid], cookie if self.sweep else None, birth=Birth(process.pid, forks)
+        )
+        return Child(process, tree)
 
     def _input(self) -> IO[bytes]:
         """Return standard input as a file, so that a child that does not read it blocks nothing."""

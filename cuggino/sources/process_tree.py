@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import psutil
 
@@ -33,21 +34,59 @@ Ladder = Sequence[tuple[signal.Signals, float]]
 """Signals to send before SIGKILL, each with the seconds to wait for its effect."""
 
 
+class Birth(NamedTuple):
+    """A process and the system's count of forks before it started."""
+
+    pid: int
+    forks: int
+
+    def may_be_older(self) -> bool:
+        """Return whether a process that started later may have a lower id.
+
+        The kernel hands out ids in ascending order and starts over at its highest one.
+        """
+        try:
+            with open("/proc/loadavg", "rb") as load:  # noqa: PTH123 - faster, and no Path here
+                latest = int(load.read().split()[-1])
+            with open("/proc/sys/kernel/pid_max", "rb") as highest:  # noqa: PTH123
+                ids = int(highest.read())
+        except (OSError, ValueError, IndexError):
+            return True
+        since = fork_count() - self.forks
+        # Below zero or zero: the count is not to be had, or it is not the kernel's.
+        return latest < self.pid or not 0 < since < ids // 2
+
+
+def fork_count() -> int:
+    """Return the number of processes and threads started since boot; 0 where it is unknown."""
+    try:
+        with open("/proc/stat", "rb") as statistics:  # noqa: PTH123
+            _, found, rest = statistics.read().partition(b"\nprocesses ")
+        return int(rest.split(None, 1)[0]) if found else 0
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 class ProcessTree:
     """The processes in `groups`, their descendants, and all whose cookie starts with `cookie`.
 
-    `groups` are ids of process groups whose leader has the same id.
+    `groups` are ids of process groups whose leader has the same id. With the `birth` of the first
+    process of the tree, only younger processes are looked at.
     """
 
-    def __init__(self, groups: Iterable[int], cookie: str | None = None) -> None:
+    def __init__(
+        self, groups: Iterable[int], cookie: str | None = None, *, birth: Birth | None = None
+    ) -> None:
         self.groups = frozenset(groups)
         self.cookie = cookie
+        self._birth = birth
         self._known: set[psutil.Process] = set()
         self._untouchable: set[psutil.Process] = set()
 
     def members(self) -> set[psutil.Process]:
         """Return the living members. A member that loses its parent stays one."""
-        for pid in _search(self.groups, self.cookie):
+        oldest = 0 if self._birth is None or self._birth.may_be_older() else self._birth.pid
+        for pid in _search(self.groups, self.cookie, oldest):
             with suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
         living = _living(self._known)
@@ -139,13 +178,15 @@ def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     return living
 
 
-def _search(groups: frozenset[int], cookie: str | None) -> Iterator[int]:
-    """Yield the ids of the processes in one of `groups` or with the cookie."""
+def _search(groups: frozenset[int], cookie: str | None, oldest: int) -> Iterator[int]:
+    """Yield the ids, from `oldest` on, of the processes in one of `groups` or with the cookie."""
     own = os.getpid()
     mark = None if cookie is None else f"\0{COOKIE}={cookie}".encode()
     for pid in psutil.pids():
-        if pid != own and (
-            _group(pid) in groups or (mark is not None and mark in _environment(pid))
+        if (
+            pid >= oldest
+            and pid != own
+            and (_group(pid) in groups or (mark is not None and mark in _environment(pid)))
         ):
             yield pid
 

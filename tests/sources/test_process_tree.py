@@ -1,0 +1,64 @@
+"""Which processes are looked at when the tree of a child is searched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuggino.sources import process_tree
+from cuggino.sources.process_tree import COOKIE, Birth, ProcessTree, fork_count
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="ids and forks are read from /proc")
+
+MARK = "process-tree-test."
+
+
+@pytest.fixture
+def marked() -> Iterator[subprocess.Popen[bytes]]:
+    """A process outside the groups, found by its cookie alone."""
+    with subprocess.Popen(
+        ["sleep", "60"], env={**os.environ, COOKIE: f"{MARK}1/"}, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def found(birth: Birth | None) -> set[int]:
+    return {process.pid for process in ProcessTree([], MARK, birth=birth).members()}
+
+
+@linux
+def test_only_younger_processes(marked: subprocess.Popen[bytes]) -> None:
+    """The environment of a process that is older than the tree is not read."""
+    before = fork_count() - 1
+    assert {marked.pid} == found(Birth(marked.pid, before))
+    younger = marked.pid
+    while younger <= marked.pid:  # unless ids start over just now
+        before = fork_count()
+        with subprocess.Popen(["true"]) as process:
+            younger = process.pid
+    assert set() == found(Birth(younger, before))
+
+
+@linux
+@pytest.mark.parametrize("forks", [10_000_000, -1, 0])
+def test_ids_that_started_over(
+    marked: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, forks: int
+) -> None:
+    """Every process is looked at if ids may have started over, or if nobody knows."""
+    monkeypatch.setattr(process_tree, "fork_count", lambda: forks)
+    assert {marked.pid} == found(Birth(marked.pid + 1, 0))
+
+
+@linux
+def test_the_latest_id_is_lower(marked: subprocess.Popen[bytes]) -> None:
+    """An id above the latest one was handed out before ids started over."""
+    highest = int(Path("/proc/sys/kernel/pid_max").read_text())
+    assert {marked.pid} == found(Birth(highest - 1, fork_count() - 1))
