@@ -47,15 +47,19 @@ def git_lines(
     stdin: bytes | None = None,
     merge_stderr: bool = False,
     env: Mapping[str, str] | None = None,
+    sweep: bool = True,
 ) -> Observable[bytes]:
     """Run `git args...` and emit its output lines, with `merge_stderr` standard error too.
 
     Without a terminal, so that a prompt fails instead of waiting. `env` is added to the
-    environment of this process.
+    environment of this process. Use `sweep=False` for a command that only reads and so leaves no
+    process behind.
     """
     whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     whole |= _QUIET | dict(env or {})
-    return process_lines(["git", *args], cwd=cwd, env=whole, stdin=stdin, merge_stderr=merge_stderr)
+    return process_lines(
+        ["git", *args], cwd=cwd, env=whole, stdin=stdin, merge_stderr=merge_stderr, sweep=sweep
+    )
 
 
 def has_own_ssh() -> bool:

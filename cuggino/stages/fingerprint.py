@@ -8,6 +8,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reactivex import Observable, operators as ops, throw, timer
@@ -36,9 +37,6 @@ _TELLTALES = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 
 _SLICE_FILES, _SLICE_BYTES = 256, 16 * 1024 * 1024
 """What is read in one go before the scheduler may run other work."""
-
-_Entries = dict[bytes, bytes]
-"""The kind and the hash of each file, by its path relative to the folder."""
 
 
 def fingerprint_stage(
@@ -69,8 +67,8 @@ def fingerprint_stage(
     excluded = tuple(root / path for path in exclude)
 
     def whole() -> Flow[None]:
-        entries = yield from _content(root, excluded)
-        yield from emit(_digest(entries, b"%r" % (_checked(plan),)))
+        contents = yield from _content(root, excluded)
+        yield from emit(contents.digest(b"%r" % (_checked(plan),)))
 
     def run() -> Flow[None]:
         late = ProcessError("git", f"the fingerprint took longer than {timeout:g} s")
@@ -122,100 +120,266 @@ def _checked(plan: Path | None) -> tuple[int, ...]:
         return ()
 
 
-def _digest(entries: _Entries, *more: bytes) -> str:
-    state = hashlib.sha256()
-    for path, content in sorted(entries.items()):
-        state.update(b"%d:%b%d:%b" % (len(path), path, len(content), content))
-    for part in more:
-        state.update(b"+%b" % part)
-    return state.hexdigest()[:DIGITS]
+class _Contents:
+    """A set of files with their contents, without the files: their number and a sum of hashes.
+
+    The sum does not depend on the order, and a file can be taken out again, so that a change costs
+    as much as it changes.
+    """
+
+    def __init__(self, count: int = 0, total: int = 0) -> None:
+        self.count = count
+        self._total = total
+
+    def copy(self) -> _Contents:
+        return _Contents(self.count, self._total)
+
+    def add(self, path: bytes, content: bytes) -> None:
+        self.count += 1
+        self._total += _number(path, content)
+
+    def remove(self, path: bytes, content: bytes) -> None:
+        self.count -= 1
+        self._total -= _number(path, content)
+
+    def digest(self, *more: bytes) -> str:
+        state = hashlib.sha256(b"%d %x" % (self.count, self._total % _MODULUS))
+        for part in more:
+            state.update(b"+%b" % part)
+        return state.hexdigest()[:DIGITS]
 
 
-def _content(folder: Path, exclude: tuple[Path, ...], depth: int = 0) -> Flow[_Entries]:
+_MODULUS = 1 << 256
+
+
+def _number(path: bytes, content: bytes) -> int:
+    whole = b"%d:%b%b" % (len(path), path, content)
+    return int.from_bytes(hashlib.sha256(whole).digest(), "big")
+
+
+def _content(folder: Path, exclude: tuple[Path, ...], depth: int = 0) -> Flow[_Contents]:
     """Read the folder with git, or without it where that is impossible."""
-    entries: _Entries = {}
     if depth <= _DEPTH:
         try:
-            entries = yield from _of_repository(folder, exclude, depth)
+            contents = yield from _of_repository(folder, exclude, depth)
         except ProcessError:  # no repository, a broken one, no git
-            entries = {}
+            pass
+        else:
+            if contents.count:
+                return contents
     # Nothing: an empty folder, or one that the repository around it ignores.
-    return entries or (yield from _of_folder(folder, exclude))
+    return (yield from _of_folder(folder, exclude))
 
 
-def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[_Entries]:
+@dataclass(slots=True)
+class _Status:
+    """What `git status` says of the folder; paths are relative to it."""
+
+    commit: bytes = b""
+    """Empty before the first one."""
+    committed: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """Changed files as the commit has them."""
+    staged: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """Changed files that are in the folder as in the index."""
+    differing: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Files only the folder has like this, with their mode; None if git does not know them."""
+
+
+def _status(folder: Path, prefix: bytes, left_out: Callable[[bytes], bool]) -> Flow[_Status]:
+    status = _Status()
+    fields = iter((yield from _git(folder, *_STATUS)).split(b"\0"))
+    for entry in fields:
+        kind, _, rest = entry.partition(b" ")
+        if kind == b"#":
+            if rest.startswith(b"branch.oid ") and not rest.endswith(b"(initial)"):
+                status.commit = rest.removeprefix(b"branch.oid ")
+            continue
+        words = rest.split(b" ", _WORDS.get(kind, 0))
+        path = words[-1].removeprefix(prefix).rstrip(b"/")
+        if not path or left_out(path):
+            continue
+        if kind == b"?":
+            status.differing.setdefault(path, None)
+        elif kind == b"u":  # a conflict; the second stage is the commit's
+            _state, _sub, _m1, mode, _m3, _seen, _h1, blob, _h3, _path = words
+            _collect(status.committed, path, mode, blob)
+            status.differing[path] = None
+        elif kind == b"1":
+            state, _sub, old_mode, index_mode, mode, old_blob, index_blob, _path = words
+            _collect(status.committed, path, old_mode, old_blob)
+            if state.endswith(b".") and index_mode != _MODULE:
+                _collect(status.staged, path, index_mode, index_blob)
+            elif mode.strip(b"0"):
+                status.differing[path] = mode
+    return status
+
+
+def _collect(files: list[tuple[bytes, bytes]], path: bytes, mode: bytes, blob: bytes) -> None:
+    """Add a file, unless its mode says that there is none."""
+    if mode.strip(b"0"):
+        files.append((path, b"%b %b" % (mode, blob)))
+
+
+_STATUS = (
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--no-ahead-behind",
+    "-z",
+    "--no-renames",
+    "--untracked-files=all",
+    "--ignore-submodules=none",
+    "--",
+    ".",
+)
+
+_WORDS = {b"1": 7, b"u": 9}
+"""Spaces before the path of an entry of `_STATUS`, after that of its kind."""
+
+_MODULE = b"160000"
+"""The mode of a submodule."""
+
+
+def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[_Contents]:
     """Read the files of HEAD, with the modified and the untracked ones on top."""
     left_out = _excluder(folder, exclude)
-    try:
-        tree = yield from _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
-    except ProcessError:  # before the first commit: the empty tree, which every git knows
-        tree = yield from _git(folder, "hash-object", "-t", "tree", "--stdin")
-    name = os.fsdecode(tree.strip())
-    entries: _Entries = {}
-    for record in (yield from _git(folder, "ls-tree", "-r", "-z", name)).split(b"\0"):
-        words, _, path = record.partition(b"\t")
-        if path and not left_out(path):
-            mode, _type, blob = words.split()
-            entries[path] = b"%b %b" % (mode, blob)
+    prefix = yield from _prefix(folder)
+    status = yield from _status(folder, prefix, left_out)
+    contents = (yield from _committed(folder, prefix, status.commit, exclude)).copy()
+    for path, content in status.committed:
+        contents.remove(path, content)
+    for path, content in status.staged:
+        contents.add(path, content)
 
-    differing: dict[bytes, bytes | None] = {}  # with the mode that git sees, None if it sees none
-    fields = (yield from _git(folder, *_DIFF, name, "--", ".")).split(b"\0")
-    for words, path in zip(fields[::2], fields[1::2], strict=False):
-        if left_out(path):
-            continue
-        _old_mode, mode, _old_blob, blob, _status = words.split()
-        entries.pop(path, None)
-        if blob.strip(b"0") and mode != b"160000":
-            entries[path] = b"%b %b" % (mode, blob)  # staged, and so in the folder
-        elif mode.strip(b"0"):
-            differing[path] = mode
-        elif words.endswith(b"U"):
-            differing[path] = None  # a conflict
-    untracked = yield from _git(folder, "ls-files", "--others", "--exclude-standard", "-z")
-    for path in untracked.split(b"\0"):
-        if path and not left_out(path.rstrip(b"/")):
-            differing.setdefault(path.rstrip(b"/"), None)
-
+    # Before the first commit the empty tree, which every git knows, shows the length of a hash.
+    digits = len(status.commit or (yield from _git(folder, "hash-object", "-t", "tree", "--stdin")))
     regular: list[tuple[bytes, bytes]] = []
     turn = _Turn()
-    for path, seen in differing.items():
+    for path, seen in status.differing.items():
         file = _below(folder, path)
         try:
-            status = file.lstat()
+            state = file.lstat()
         except OSError:  # deleted
             continue
-        mode = seen or (b"100755" if status.st_mode & stat.S_IXUSR else b"100644")
-        if stat.S_ISDIR(status.st_mode):
+        mode = seen or (b"100755" if state.st_mode & stat.S_IXUSR else b"100644")
+        if stat.S_ISDIR(state.st_mode):
             try:
-                within = _digest((yield from _content(file, exclude, depth + 1)))
+                within = (yield from _content(file, exclude, depth + 1)).digest()
             except OSError:
                 within = "unreadable"
-            entries[path] = b"160000 " + within.encode()
-        elif stat.S_ISLNK(status.st_mode):
-            entries[path] = b"120000 " + _blob_of_link(file, len(name))
-        elif stat.S_ISREG(status.st_mode) and (seen or status.st_size <= _WHOLE):
+            contents.add(path, b"160000 " + within.encode())
+        elif stat.S_ISLNK(state.st_mode):
+            contents.add(path, b"120000 " + _blob_of_link(file, digits))
+        elif stat.S_ISREG(state.st_mode) and (seen or state.st_size <= _WHOLE):
             regular.append((path, mode))
         else:
-            entries[path] = mode + b" " + _identity(file, status)
+            contents.add(path, mode + b" " + _identity(file, state))
         if turn.is_over(0):
             yield from pause(0)
-    blobs = yield from _blobs(folder, [path for path, _mode in regular])
+    blobs = yield from _blobs(folder, prefix, [path for path, _mode in regular])
     for (path, mode), blob in zip(regular, blobs, strict=True):
-        entries[path] = b"%b %b" % (mode, blob)
-    return entries
+        contents.add(path, b"%b %b" % (mode, blob))
+    return contents
 
 
-_DIFF = ("diff-index", "--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=none")
+_Key = tuple[bytes, frozenset[bytes], bytes]
+"""A folder of a commit: its prefix, the names that are excluded, the commit's hash."""
+
+_KEPT = 8
+"""Listings of commits, and prefixes of folders, that are kept."""
+
+_listings: dict[_Key, _Contents] = {}
+"""What commits hold, which never changes."""
 
 
-def _blobs(folder: Path, paths: list[bytes]) -> Flow[list[bytes]]:
+def _committed(
+    folder: Path, prefix: bytes, commit: bytes, exclude: tuple[Path, ...]
+) -> Flow[_Contents]:
+    """Return the contents of a commit: kept, as changes of one that is kept, or listed."""
+    if not commit:
+        return _Contents()
+    left_out = _excluder(folder, exclude)
+    names = _names(folder, exclude)
+    if kept := _listings.get((prefix, names, commit)):
+        return kept
+    contents = None
+    for key in reversed(_listings):
+        if key[:2] == (prefix, names):
+            try:
+                contents = yield from _changed(folder, _listings[key], key[2], commit, left_out)
+            except ProcessError:  # of another repository
+                continue
+            break
+    if contents is None:
+        contents = _Contents()
+        turn = _Turn()
+        listed = yield from _git(folder, "ls-tree", "-r", "-z", os.fsdecode(commit))
+        for record in listed.split(b"\0"):
+            words, _, path = record.partition(b"\t")
+            if path and not left_out(path):
+                mode, _type, blob = words.split()
+                contents.add(path, b"%b %b" % (mode, blob))
+            if turn.is_over(0):
+                yield from pause(0)
+    while len(_listings) >= _KEPT:
+        _listings.pop(next(iter(_listings)), None)
+    _listings[prefix, names, commit] = contents
+    return contents
+
+
+def _changed(
+    folder: Path,
+    contents: _Contents,
+    before: bytes,
+    after: bytes,
+    left_out: Callable[[bytes], bool],
+) -> Flow[_Contents]:
+    """Return the contents of a commit by its differences to an earlier one."""
+    contents = contents.copy()
+    commits = (os.fsdecode(before), os.fsdecode(after))
+    fields = (yield from _git(folder, *_DIFF, *commits, "--", ".")).split(b"\0")
+    old: list[tuple[bytes, bytes]] = []
+    new: list[tuple[bytes, bytes]] = []
+    for words, path in zip(fields[::2], fields[1::2], strict=False):
+        if not left_out(path):
+            old_mode, mode, old_blob, blob, _status = words.removeprefix(b":").split()
+            _collect(old, path, old_mode, old_blob)
+            _collect(new, path, mode, blob)
+    for file in old:
+        contents.remove(*file)
+    for file in new:
+        contents.add(*file)
+    return contents
+
+
+_DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--relative")
+
+_prefixes: dict[tuple[Path, object], bytes] = {}
+
+
+def _prefix(folder: Path) -> Flow[bytes]:
+    """Return the path of the folder in its repository, empty or with a slash at its end.
+
+    It is asked once for each folder, and again when a repository appears in it or goes.
+    """
+    try:
+        state = (folder / ".git").lstat()
+        own: object = (state.st_ino, state.st_ctime_ns if stat.S_ISREG(state.st_mode) else 0)
+    except OSError:
+        own = None
+    if (folder, own) not in _prefixes:
+        if len(_prefixes) >= _KEPT:
+            _prefixes.clear()
+        said = yield from _git(folder, "rev-parse", "--show-prefix")
+        _prefixes[folder, own] = said.removesuffix(b"\n")
+    return _prefixes[folder, own]
+
+
+def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]:
     """Return git's hash of each file, or our own where git cannot read it."""
     blobs: list[bytes] = []
-    if not paths:
-        return blobs
     # `hash-object` takes names from the top of the repository.
-    where = yield from _git(folder, "rev-parse", "--show-cdup", "--show-prefix")
-    up, _, prefix = where.partition(b"\n")
+    top = _below(folder, b"../" * prefix.count(b"/"))
     failures = 0
     turn = _Turn()
     while len(blobs) < len(paths):
@@ -224,7 +388,7 @@ def _blobs(folder: Path, paths: list[bytes]) -> Flow[list[bytes]]:
             names = (prefix + path for path in paths[len(blobs) :])
             quoted = (re.sub(rb'["\\]', rb"\\\g<0>", name) for name in names)
             stdin = b"".join(b'"%b"\n' % name.replace(b"\n", rb"\n") for name in quoted)
-            lines = _git_lines(_below(folder, up), "hash-object", "--stdin-paths", stdin=stdin)
+            lines = _git_lines(top, "hash-object", "--stdin-paths", stdin=stdin)
             try:
                 yield from ask(lines.pipe(ops.do_action(blobs.append)))
             except ProcessError:  # at the file whose name is not there
@@ -262,17 +426,17 @@ def _git(folder: Path, *args: str) -> Flow[bytes]:
 
 def _git_lines(folder: Path, *args: str, stdin: bytes | None = None) -> Observable[bytes]:
     # Without the file system monitor, which would be started here and killed with the command.
-    return git_lines("-c", "core.fsmonitor=false", *args, cwd=folder, stdin=stdin)
+    return git_lines("-c", "core.fsmonitor=false", *args, cwd=folder, stdin=stdin, sweep=False)
 
 
-def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[_Entries]:
+def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[_Contents]:
     """Read all files below the folder, except hidden and generated folders.
 
     Raises:
         OSError: the folder itself cannot be read.
     """
     left_out = _excluder(folder, exclude)
-    entries: _Entries = {}
+    contents = _Contents()
     turn = _Turn()
     waiting = [b""]
     while waiting:
@@ -282,7 +446,7 @@ def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[_Entries]:
         except OSError:
             if not parent:
                 raise
-            entries[parent] = b"unreadable"
+            contents.add(parent, b"unreadable")
             continue
         if parent and _TELLTALES.intersection(name for name, _is_folder in found):
             continue
@@ -299,10 +463,10 @@ def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[_Entries]:
                 status = file.lstat()
             except OSError:  # deleted just now
                 continue
-            entries[path] = b"%o %b" % (status.st_mode & 0o170100, _identity(file, status))
+            contents.add(path, b"%o %b" % (status.st_mode & 0o170100, _identity(file, status)))
             if turn.is_over(status.st_size):
                 yield from pause(0)
-    return entries
+    return contents
 
 
 def _listing(folder: Path, parent: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -333,11 +497,15 @@ def _identity(file: Path, status: os.stat_result) -> bytes:
 
 def _excluder(folder: Path, exclude: tuple[Path, ...]) -> Callable[[bytes], bool]:
     """Return a test whether a path, relative to the folder, is in an excluded one."""
-    relative = {os.fsencode(os.path.relpath(path, folder)) for path in exclude}
-    # Excluding the folder itself (`.`) would make every state the same: ignored.
-    names = {name for name in relative if name.split(b"/")[0] != b".."}
+    names = _names(folder, exclude)
     parents = tuple(name + b"/" for name in names)
     return lambda path: path in names or path.startswith(parents)
+
+
+def _names(folder: Path, exclude: tuple[Path, ...]) -> frozenset[bytes]:
+    """Return the excluded paths within the folder, relative to it."""
+    relative = (os.fsencode(os.path.relpath(path, folder)) for path in exclude)
+    return frozenset(name for name in relative if name.split(b"/")[0] != b"..")
 
 
 def _below(folder: Path, path: bytes) -> Path:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from reactivex import Observable
 
+from cuggino.sources.git import git_lines
 from tests.git_project import GitProject
 from tests.stages.fingerprints import LATER, commit_all, fill, fingerprint
 
@@ -21,6 +24,52 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 @pytest.fixture
 def filled(project: GitProject) -> GitProject:
     return fill(project)
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The git commands that are run from now on."""
+    names: list[str] = []
+
+    def noted(*args: str, **options: Any) -> Observable[bytes]:
+        names.append(args[2])  # after `-c core.fsmonitor=false`
+        return git_lines(*args, **options)
+
+    monkeypatch.setattr("cuggino.stages.fingerprint.git_lines", noted)
+    return names
+
+
+class TestCost:
+    """A fingerprint costs one `git status`, and what has changed."""
+
+    def test_what_is_known_is_not_asked_again(
+        self, filled: GitProject, commands: list[str]
+    ) -> None:
+        """A commit is listed once; the next one is its changes, and comes back for nothing."""
+        before = fingerprint(filled.root)
+        assert ["rev-parse", "status", "ls-tree"] == commands
+        assert before == fingerprint(filled.root)
+        assert ["status"] == commands[3:]
+        filled.write("a.txt", "x\n")
+        filled.write("sub/new.txt", "x\n")
+        changed = fingerprint(filled.root)
+        assert ["status", "hash-object"] == commands[4:]
+        commit_all(filled)
+        assert changed == fingerprint(filled.root)
+        assert ["status", "diff-tree"] == commands[6:]
+        filled.git("reset", "--hard", "--quiet", "HEAD~")
+        assert before == fingerprint(filled.root)
+        assert ["status"] == commands[8:]
+
+    def test_what_is_known_is_of_one_folder(self, filled: GitProject) -> None:
+        """The same commit has other contents in a subdirectory and in another repository."""
+        whole, part = fingerprint(filled.root), fingerprint(filled.root / "sub")
+        assert whole != part
+        other = filled.root.parent / "other"
+        filled.git("clone", "--quiet", str(filled.root), str(other))
+        assert whole == fingerprint(other)
+        filled.git("init", "--quiet", "sub")  # a repository of its own, with the same files
+        assert part == fingerprint(filled.root / "sub")
 
 
 class TestOddities:
