@@ -223,17 +223,21 @@ def test_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr("cuggino.storage.journal.writer.os.fsync", synced.append)
     counts: dict[bool, list[int]] = {}
+    started, finished = StageStarted(name="a"), StageFinished(outcome={"value": "x"})
+    commit = StageFinished(outcome={"_tag": "CommitPerformed"})
+    said = AgentMessage(text="x")
+    appended = (started, finished, started, said, finished, started, commit)
     for sync in (True, False):
         journal = Journal.create(
             tmp_path, STARTED.model_copy(update={"run_id": str(sync)}), at=AT, sync=sync
         )
         counts[sync] = [len(synced)]
-        for event in (StageStarted(name="a"), StageFinished(), RunEnded(state="approved")):
+        for event in (*appended, RunEnded(state="approved")):
             journal.append(event, at=AT)
             counts[sync].append(len(synced))
         journal.close()
-    assert [2, 2, 3, 4] == counts[True], "the file and its folder, then each that decides"
-    assert [4] * 4 == counts[False]
+    assert [2, 2, 2, 2, 2, 3, 3, 4, 5] == counts[True], "the file, its folder, what decides"
+    assert [5] * 9 == counts[False]
 
 
 def test_an_interrupted_write(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,21 +10,25 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from cuggino.events import Event, RunEnded, RunStarted, StageFinished, dump_event_bytes
+from cuggino.events import (
+    Event,
+    RunEnded,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+    dump_event_bytes,
+)
 from cuggino.files import storage_error, storing
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
-
-_DECIDES = (RunStarted, StageFinished, RunEnded)
-"""Entries that must survive a crash of the machine."""
-
 
 class Journal:
     """The writer of one run's journal; made by `create` and `open`.
 
     `append` passes every entry to the system in one piece before it returns, so that it survives
-    the death of the process. With `sync`, the entries that decide (run started, stage finished, run
-    ended) and all before them also survive a crash of the machine. The only writer is the process
-    that holds the lock of the workspace.
+    the death of the process. With `sync`, the entries that decide (run started, run ended, the end
+    of a stage that had events or whose outcome is one) and all before them also survive a crash of
+    the machine. Other stages, such as a look at the clock, are done again after one. The only
+    writer is the process that holds the lock of the workspace.
     """
 
     def __init__(
@@ -39,6 +43,8 @@ class Journal:
         """
         self._uncertain = False
         """True if a partial line may follow the good ones."""
+        self._eventful = True
+        """True if the running stage has had an event."""
 
     @classmethod
     def create(
@@ -112,12 +118,23 @@ class Journal:
         entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
         line = _line(entry)
         try:
-            self._add(line, synced=self._sync and isinstance(event, _DECIDES))
+            self._add(line, synced=self._sync and self._decides(event))
         except OSError as error:
             raise storage_error("write journal", self.path, error) from error
         self._good = (entry.seq, length + len(line))
         self._uncertain = False
+        self._eventful = not isinstance(event, StageStarted)
         return entry
+
+    def _decides(self, event: Event) -> bool:
+        """Return whether the entry must survive a crash of the machine."""
+        match event:
+            case RunStarted() | RunEnded():
+                return True
+            case StageFinished(outcome=outcome):
+                return self._eventful or (isinstance(outcome, dict) and "_tag" in outcome)
+            case _:
+                return False
 
     def close(self) -> None:
         """Close the file; closing twice is allowed.
