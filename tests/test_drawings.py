@@ -48,6 +48,7 @@ from cuggino.operators import (
     acquire_release,
     alongside,
     catch_tag,
+    deferred,
     emit,
     extract_markers,
     flow,
@@ -213,6 +214,7 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "operators.acquire_release:scoped": [plays(lambda s: scoped(lambda _: s[0]))],
     "operators.alongside:alongside": [plays(lambda s: s[0].pipe(alongside(s[1])))],
+    "operators.batches:deferred": [plays(lambda s: deferred(lambda: s[0]))],
     "operators.catch_tag:catch_tag": [
         plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[1])), source_error=quota()),
         plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[0]))),

@@ -20,6 +20,18 @@ when it ends in one of these, as every stream of a loop ends in `on_loop`.
 from cuggino.domain import Schedule, parse_duration
 from cuggino.operators.acquire_release import Scope, acquire_release, scoped
 from cuggino.operators.alongside import alongside
+from cuggino.operators.batches import (
+    Batched,
+    EventBatch,
+    batched,
+    carrier,
+    deferred,
+    each,
+    each_alone,
+    events_in,
+    in_batches,
+    unopened,
+)
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
@@ -46,6 +58,8 @@ from cuggino.operators.until_terminal import until_terminal
 
 __all__ = [
     "RETRIES",
+    "Batched",
+    "EventBatch",
     "Flow",
     "Ledger",
     "LoopScheduler",
@@ -59,13 +73,20 @@ __all__ = [
     "acquire_release",
     "alongside",
     "ask",
+    "batched",
+    "carrier",
     "catch_tag",
     "default_scheduler",
+    "deferred",
+    "each",
+    "each_alone",
     "emit",
+    "events_in",
     "extract_markers",
     "flow",
     "forward",
     "idle_timeout",
+    "in_batches",
     "interrupt_when",
     "is_outage",
     "is_transient",
@@ -81,6 +102,7 @@ __all__ = [
     "scoped",
     "serial",
     "stage_timeout",
+    "unopened",
     "until_terminal",
     "wait_for_quota",
     "within_budget",

@@ -9,6 +9,7 @@ from typing import TypeVar
 from reactivex import Observable, abc, using
 from reactivex.disposable import Disposable
 
+from cuggino.operators.batches import Batched, carrier
 from cuggino.operators.managed import managed
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ def acquire_release(
 
     def subscribe_with(held: abc.DisposableBase | None) -> Observable[T]:
         assert isinstance(held, _Held)
-        return use(held.resource)
+        return carrier(use(held.resource))
 
     class _Held(Disposable):
         def __init__(self, resource: Resource) -> None:
@@ -112,4 +113,6 @@ def acquire_release(
             self.resource = resource
 
     stream = using(lambda: _Held(acquire()), subscribe_with)
-    return managed(lambda observer, scheduler: stream.subscribe(observer, scheduler=scheduler))
+    return Batched(
+        managed(lambda observer, scheduler: stream.subscribe(observer, scheduler=scheduler))
+    )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
+from cuggino.operators.batches import unopened
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -43,4 +44,4 @@ def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]
 
         return managed(subscribe)
 
-    return operator
+    return unopened(operator)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
+from cuggino.operators.batches import carrier, unopened
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def catch_tag(
                 except Exception as error:
                     observer.on_error(error)
                 else:
-                    running.disposable = successor.subscribe(observer, scheduler=scheduler)
+                    running.disposable = carrier(successor).subscribe(observer, scheduler=scheduler)
 
             subscribed = False
             running.disposable = source.subscribe(
@@ -72,4 +73,4 @@ def catch_tag(
 
         return managed(subscribe)
 
-    return operator
+    return unopened(operator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -11,6 +11,7 @@ from reactivex import Observable, abc, defer, timer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.domain import Duration, parse_duration
+from cuggino.operators.batches import Batched, EventBatch, carrier
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -64,6 +65,9 @@ class Recorder(Protocol):
 
         Returns False when an earlier process has emitted it.
         """
+
+    def batch(self, events: Sequence[Any], *, at: datetime) -> None:
+        """Record events of the running stage that are about to be emitted at once."""
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
         """Record that the running stage has completed with this last event."""
@@ -142,7 +146,7 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
         driver.resume(None, None)
         return Disposable(driver.dispose)
 
-    return Observable(subscribe)
+    return Batched(Observable(subscribe))
 
 
 class _Driver:
@@ -224,7 +228,7 @@ class _Driver:
 
         def on_next(value: Any) -> None:
             nonlocal last
-            last = value
+            last = value.events[-1] if type(value) is EventBatch else value
             if forwarded and self._stage is stage:
                 self._send(value, staged=True)
 
@@ -235,7 +239,7 @@ class _Driver:
                 if self._recorded(last, error):
                     self.resume(last, error)
 
-        stage.disposable = stream.subscribe(
+        stage.disposable = carrier(stream).subscribe(
             on_next, ended, lambda: ended(None), scheduler=self._scheduler
         )
 
@@ -257,8 +261,12 @@ class _Driver:
         if self._disposed:
             return
         try:
-            if self._recorder is None or self._recorder.event(event, staged=staged, at=self._now()):
-                self._observer.on_next(event)
+            if self._recorder is not None:
+                if type(event) is EventBatch:
+                    self._recorder.batch(event.events, at=self._now())
+                elif not self._recorder.event(event, staged=staged, at=self._now()):
+                    return
+            self._observer.on_next(event)
         except Exception as error:  # the subscriber failed, not the stage
             self._fail(error)
 

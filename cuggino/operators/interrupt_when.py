@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
+from cuggino.operators.batches import unopened
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -50,4 +51,4 @@ def interrupt_when(
 
         return managed(subscribe)
 
-    return operator
+    return unopened(operator)

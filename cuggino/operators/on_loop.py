@@ -9,6 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
+from cuggino.operators.batches import Batched, carrier
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -38,15 +39,15 @@ def within_loop(source: Observable[T]) -> Observable[T]:
     return source.uncrossed if isinstance(source, _OnLoop) else source
 
 
-class _OnLoop(Observable[T]):
+class _OnLoop(Batched[T]):
     def __init__(self, source: Observable[T]) -> None:
-        super().__init__(self._cross)
+        super().__init__(Observable(self._cross))
         self.uncrossed = source
 
     def _cross(
         self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        crossing = _Crossing(self.uncrossed, observer, serial(scheduler))
+        crossing = _Crossing(carrier(self.uncrossed), observer, serial(scheduler))
         crossing.begin()
         return Disposable(crossing.dispose)
 

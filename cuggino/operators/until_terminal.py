@@ -8,6 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc, timer
 from reactivex.disposable import CompositeDisposable, SerialDisposable
 
+from cuggino.operators.batches import unopened
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -74,4 +75,4 @@ def until_terminal(
 
         return managed(subscribe)
 
-    return operator
+    return unopened(operator)

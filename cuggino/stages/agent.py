@@ -23,13 +23,16 @@ from cuggino.events import (
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import (
+    EventBatch,
     Flow,
     MarkerTags,
+    each_alone,
     emit,
     extract_markers,
     flow,
     forward,
     mapcat,
+    unopened,
     until_terminal,
 )
 from cuggino.stages.sessions import Sessions
@@ -109,7 +112,9 @@ class _AgentStage:
 
     def _around(self, session: Observable[Event]) -> Observable[Event]:
         supervised = self._supervision.around(self._sessions, session)
-        return supervised.pipe(ops.do_action(self._seen), mapcat(self._with_cost))
+        return supervised.pipe(
+            unopened(ops.do_action(self._seen)), unopened(mapcat(self._with_cost))
+        )
 
     def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
@@ -120,13 +125,23 @@ class _AgentStage:
         # A terminal marker counts when its message is complete, as a message may be discarded and
         # written again.
         markers = extract_markers(self._tags, at_end=is_llm_terminal_marker_event)
-        return session.pipe(markers, ops.do_action(self._note), ending)
+        return session.pipe(markers, each_alone(self._note), ending)
 
     def _note(self, event: Event) -> None:
         if is_llm_terminal_marker_event(event) and self._sessions.outcome is None:
             self._sessions.outcome = event
 
-    def _seen(self, event: Event) -> None:
+    def _seen(self, value: Event | EventBatch) -> None:
+        if isinstance(value, EventBatch):
+            for event in value.events:
+                if type(event) is UsageUpdate:
+                    self._spent = self._spent.add(event)
+                elif type(event) not in (PingEvent, MessageDelta):
+                    self._last = event
+        else:
+            self._seen_alone(value)
+
+    def _seen_alone(self, event: Event) -> None:
         self._spent = self._spent.add(event)
         if is_llm_marker_event(event):
             self._on_marker(event)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
-from reactivex import Observable, defer, just, operators as ops
+from reactivex import Observable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
+from cuggino.operators import carrier, deferred, unopened
 
 _LONGEST_REASON = 300
 
@@ -81,7 +82,7 @@ class Sessions:
             f"Your session was cut off ({reason}). See how far you had come, then go on with your "
             "task from there and end it as you were told."
         )
-        return resumed.pipe(ops.catch(self._refused))
+        return resumed.pipe(unopened(ops.catch(self._refused)))
 
     def resumed(self, prompt: str) -> Observable[Event]:
         self._begun = False
@@ -95,23 +96,22 @@ class Sessions:
     def _refused(self, error: Exception, _source: Observable[Event]) -> Observable[Event]:
         """Start a fresh session when the agent has forgotten the old one."""
         if isinstance(error, AgentFailed) and error.reason == "bad_request" and not self._begun:
-            return self.fresh()
+            return carrier(self.fresh())
         raise error
 
     def _spawn(self, options: SpawnOptions) -> Observable[Event]:
-        def start(_scheduler: object) -> Observable[Event]:
+        def start() -> Observable[Event]:
             self.outcome = None
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))
-            return events.pipe(
-                # After the terminal marker of one agent no other takes over.
-                ops.take_while(lambda e: self.outcome is None or not isinstance(e, AgentFellBack)),
-                ops.do_action(self._seen),
-                self._read,
+            # After the terminal marker of one agent no other takes over.
+            only: Any = ops.take_while(
+                lambda e: self.outcome is None or not isinstance(e, AgentFellBack)
             )
+            return events.pipe(unopened(only), unopened(ops.do_action(self._seen)), self._read)
 
-        return defer(start)
+        return deferred(start)
 
     def _seen(self, event: Event) -> None:
         if isinstance(event, SessionEnded):

@@ -12,7 +12,7 @@ from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
-from cuggino.operators import Flow, flow, forward
+from cuggino.operators import Flow, carrier, flow, forward, unopened
 from cuggino.operators.supervision import (
     Ledger,
     QuotaGate,
@@ -103,7 +103,7 @@ class Supervision:
                 again=lambda error: in_time(again(error)),
             )
             return retry(in_time(agent)).pipe(
-                ops.catch(lambda error, _source: flow(lambda: elsewhere(error)))
+                unopened(ops.catch(lambda error, _source: carrier(flow(lambda: elsewhere(error)))))
             )
 
         def elsewhere(error: Exception) -> Flow[None]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -154,22 +154,24 @@ class _Follower:
 
     def _run(self) -> None:
         from cuggino import run
+        from cuggino.operators import in_batches
 
         output = self._view.output
         if output.json:
-            run(self._stream, self._write, scheduler=self._lane)
+            run(in_batches(self._stream), self._write, scheduler=self._lane)
             return
         self._terminal = stdout_terminal(output, quietly=self._view.quietly)
         shown = self._view.operator(self._terminal)
-        run(self._stream.pipe(shown), self._note, scheduler=self._lane)
+        run(in_batches(self._stream.pipe(shown)), self._note, scheduler=self._lane)
 
-    def _note(self, event: Event) -> None:
-        self._last = event
-        self._view.add(event)
+    def _note(self, events: Sequence[Event]) -> None:
+        self._last = events[-1]
+        for event in events:
+            self._view.add(event)
 
-    def _write(self, event: Event) -> None:
-        self._last = event
-        self._view.output.write_json(event)
+    def _write(self, events: Sequence[Event]) -> None:
+        self._last = events[-1]
+        self._view.output.write_json(*events)
 
 
 @contextlib.contextmanager

@@ -256,7 +256,7 @@ def with_deliver_output(
     ) -> Screen:
         return _DeliverScreen(terminal, wording, scheduler, on_error=on_error)
 
-    return shown_on(screen)
+    return shown_on(terminal, screen)
 
 
 class _DeliverScreen:

@@ -28,8 +28,10 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
+    MessageDelta,
     NoProgress,
     NotificationFailed,
+    PingEvent,
     PlanBuildEvent,
     PlanComplete,
     PlanningStart,
@@ -52,6 +54,7 @@ from cuggino.events import (
     ToBeDiscussed,
     ToolCall,
     ToolResult,
+    UsageUpdate,
     UserMessage,
     WatchAuditEnded,
     WatchAuditFailed,
@@ -103,8 +106,9 @@ _MARKER_LABELS: dict[type[LlmMarkerEvent], Label] = {
 }
 """The others are `caution` (CUG-132)."""
 
-_VERBOSE_ONLY = (AgentMessage, SystemMessage, Thinking, ToolResult, UserMessage)
-"""Frequent events that only `--verbose` shows; skipped early."""
+_NEVER = frozenset({MessageDelta, PingEvent, UsageUpdate})
+_VERBOSE_ONLY = frozenset({AgentMessage, SystemMessage, Thinking, ToolResult, UserMessage})
+"""Frequent events that nobody is shown, and those that only `--verbose` shows; skipped early."""
 
 _SESSION_ENDINGS = {
     "failed": "Session failed",
@@ -126,7 +130,8 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
 
 
 def _show(event: Event, verbosity: Verbosity) -> Shown | None:
-    if verbosity < Verbosity.VERBOSE and isinstance(event, _VERBOSE_ONLY):
+    kind = type(event)
+    if kind in _NEVER or (verbosity < Verbosity.VERBOSE and kind in _VERBOSE_ONLY):
         return None
     match event:
         # The agent

@@ -141,7 +141,7 @@ def with_loop_output(
     ) -> Screen:
         return _LoopScreen(terminal, view, scheduler, on_error=on_error)
 
-    return shown_on(screen)
+    return shown_on(terminal, screen)
 
 
 class _LoopScreen:

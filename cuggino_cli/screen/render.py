@@ -20,6 +20,7 @@ from cuggino.events import (
     WatchBacklogWaiting,
     WatchSpecIssueWaiting,
 )
+from cuggino.operators import events_in, unopened
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.spinner import Spinner
@@ -122,7 +123,7 @@ def with_cli_output(
     ) -> Screen:
         return _LoopScreen(terminal, verbosity, scheduler, bell=bell, on_error=on_error)
 
-    return shown_on(screen)
+    return shown_on(terminal, screen)
 
 
 class Screen(Protocol):
@@ -142,11 +143,13 @@ MakeScreen = Callable[[abc.SchedulerBase | None, Callable[[Exception], None]], S
 """Make the screen of a subscription from its scheduler and a handler for terminal errors."""
 
 
-def shown_on(make_screen: MakeScreen) -> Callable[[Observable[E]], Observable[E]]:
+def shown_on(
+    terminal: Terminal, make_screen: MakeScreen
+) -> Callable[[Observable[E]], Observable[E]]:
     """Show each event on a screen of its own per subscription, then emit it unchanged.
 
-    The screen ends before completion, error and disposal. Its errors dispose the source and go to
-    `on_error`.
+    Events that came at once are written to the terminal at once. The screen ends before completion,
+    error and disposal. Its errors dispose the source and go to `on_error`.
     """
 
     def operator(source: Observable[E]) -> Observable[E]:
@@ -162,7 +165,9 @@ def shown_on(make_screen: MakeScreen) -> Callable[[Observable[E]], Observable[E]
 
             def on_next(event: E) -> None:
                 try:
-                    screen.show(event)
+                    with terminal.at_once():
+                        for each in events_in(event):
+                            screen.show(each)
                 except Exception as error:
                     fail(error)
                 else:
@@ -186,7 +191,7 @@ def shown_on(make_screen: MakeScreen) -> Callable[[Observable[E]], Observable[E]
 
         return Observable(subscribe)
 
-    return operator
+    return unopened(operator)
 
 
 class _LoopScreen:
@@ -214,11 +219,11 @@ class _LoopScreen:
     def show(self, event: Event) -> None:
         fragments = self._fragments(event)
         # A wait is printed once; the spinner counts down.
-        repeated = self._waits and isinstance(event, QuotaWaiting)
-        self._waits = isinstance(event, QuotaWaiting)
-        if fragments is not None and not repeated:
+        waits = type(event) is QuotaWaiting
+        if fragments is not None and not (waits and self._waits):
             silenced = [f for f in fragments if self._bell or f.label != "bell"]
             self._terminal.print(silenced)
+        self._waits = waits
         if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
             self._follow(event, self._spinner)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal, TextIO
 
 from cuggino_cli.screen.fragments import Fragment, paint
@@ -93,6 +94,8 @@ class Terminal:
         self._height = height
         self._errors = errors
         self._error_color = error_color
+        self._held: list[str] | None = None
+        """The output that is written when a block of `at_once` is left."""
         self._is_still = False
         self._is_unfinished = False
         """The last line has no newline yet."""
@@ -127,6 +130,20 @@ class Terminal:
             self.clear()
             self._write(errors, f"{text}\n")
         self._drawn = []
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write the output of the block at once."""
+        if self._held is not None:
+            yield
+            return
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            if held:
+                self._write(self._stream, "".join(held))
 
     def append(self, fragments: Iterable[Fragment]) -> None:
         """Append the fragments to the current line (LOP-081); call `end_line` at the end."""
@@ -188,6 +205,13 @@ class Terminal:
         return f"{_CLEAR_LINE}{f'{_LINE_UP}{_CLEAR_LINE}' * (count - 1)}\r"
 
     def _write(self, stream: TextIO, text: str) -> None:
+        if self._held is not None:
+            if stream is self._stream:
+                self._held.append(text)
+                return
+            held, self._held = self._held, None  # what comes first is written first
+            self._write(self._stream, "".join(held))
+            self._held = []
         if stream.closed:
             raise BrokenPipeError(errno.EPIPE, "the output is closed")
         try:

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from reactivex import Observable, defer
+from reactivex import Observable
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, StorageError
 from cuggino.events import LlmAgentEvent
-from cuggino.operators import acquire_release
+from cuggino.operators import acquire_release, deferred
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
@@ -89,7 +89,7 @@ class ProgramAgent(LlmAgent):
 
         return acquire_release(
             lambda: ExitStack(),
-            lambda stack: defer(lambda _scheduler: start(stack)),
+            lambda stack: deferred(lambda: start(stack)),
             lambda stack: stack.close(),
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast, runtime_checkable
 
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
@@ -22,7 +23,7 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
-from cuggino.operators import serial
+from cuggino.operators import Batched, batched, serial
 from cuggino.sources import process_batches
 
 
@@ -148,6 +149,14 @@ class SessionReader(Protocol):
         """
 
 
+@runtime_checkable
+class BatchReader(Protocol):
+    """A `SessionReader` with a faster way to read lines that came at once."""
+
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> list[LlmAgentEvent]:
+        """Return the same events as `feed_each`."""
+
+
 def stream_json(
     argv: Sequence[str],
     *,
@@ -163,8 +172,8 @@ def stream_json(
     `zone`, which returns the time zone for times without one. A usage limit that appears only in
     the program's messages is emitted as `RateLimited` before `SessionEnded`.
 
-    Within a batch of lines, consecutive pings are merged, and so are consecutive deltas of a
-    message.
+    Of lines that come at once, deltas of a message in a row are one, and there is a ping only when
+    nothing else was said.
 
     Completes when the process has ended, not with its result, as background tasks may still run.
     Fails with an `LlmSessionError` after `SessionEnded`. `AgentNotFound` comes alone, as nothing
@@ -177,22 +186,17 @@ def stream_json(
     ) -> abc.DisposableBase:
         lane = serial(scheduler)
         reader = session(program=program, zone=lambda: local_zone(env))
+        read = reader.feed_all if isinstance(reader, BatchReader) else partial(feed_each, reader)
         started = lane.now
 
         def on_next(batch: list[bytes]) -> None:
-            now = lane.now.timestamp()
-            signs = _Signs(observer.on_next)
-            for line in batch:
+            for event in batched(read(batch, now=lane.now.timestamp())):
                 if subscription.is_disposed:
                     return
-                for event in reader.feed(line, now=now):
-                    signs.tell(event)
-                if breach := reader.breach:
-                    signs.flush()
-                    subscription.dispose()
-                    end(-9, "", breach)
-                    return
-            signs.flush()
+                observer.on_next(event)
+            if breach := reader.breach:
+                subscription.dispose()
+                end(-9, "", breach)
 
         def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
             now = lane.now
@@ -227,44 +231,63 @@ def stream_json(
         )
         return subscription
 
-    return Observable(subscribe)
+    return Batched(Observable(subscribe))
 
 
-class _Signs:
-    """Emits events, and merges consecutive pings and deltas.
+def feed_each(reader: SessionReader, lines: Iterable[bytes], *, now: float) -> list[LlmAgentEvent]:
+    """Feed the lines to the reader one by one and return their events together.
 
-    They are two thirds of what a fast program prints, and each event passes all operators.
+    Deltas of a message in a row are joined, and there is a ping only when nothing else was said:
+    they are two thirds of what a fast program prints, and each event passes all operators. Stops
+    at a breach.
     """
+    told = Told()
+    for line in lines:
+        for event in reader.feed(line, now=now):
+            told.add(event)
+        if reader.breach is not None:
+            break
+    return told.events()
 
-    def __init__(self, on_next: Callable[[LlmAgentEvent], None]) -> None:
-        self._on_next = on_next
+
+class Told:
+    """The events of lines that came at once."""
+
+    def __init__(self) -> None:
+        self._events: list[LlmAgentEvent] = []
         self._ping: PingEvent | None = None
         self._delta: MessageDelta | None = None
         self._texts: list[str] = []
 
-    def tell(self, event: LlmAgentEvent) -> None:
-        """Emit the event now, or merge it with the next one."""
-        match event:
-            case PingEvent():
-                self._ping = event
-            case MessageDelta():
-                if self._delta is not None and not _of_one_text(self._delta, event):
-                    self.flush()
-                self._delta = self._delta or event
-                self._texts.append(event.text)
-            case _:
-                self.flush()
-                self._on_next(event)
+    def add(self, event: LlmAgentEvent) -> None:
+        kind = type(event)
+        if kind is PingEvent:
+            self._ping = cast("PingEvent", event)
+        elif kind is MessageDelta:
+            self._add_delta(cast("MessageDelta", event))
+        else:
+            self._flush()
+            self._events.append(event)
 
-    def flush(self) -> None:
-        """Emit what was held back."""
-        ping, delta, texts = self._ping, self._delta, self._texts
-        self._ping, self._delta, self._texts = None, None, []
-        if ping is not None:
-            self._on_next(ping)
+    def _add_delta(self, delta: MessageDelta) -> None:
+        if self._delta is not None and not _of_one_text(self._delta, delta):
+            self._flush()
+        self._delta = self._delta or delta
+        self._texts.append(delta.text)
+
+    def _flush(self) -> None:
+        delta, texts = self._delta, self._texts
         if delta is not None:
+            self._delta, self._texts = None, []
             joined = delta.model_copy(update={"text": "".join(texts)})
-            self._on_next(joined if len(texts) > 1 else delta)
+            self._events.append(joined if len(texts) > 1 else delta)
+
+    def events(self) -> list[LlmAgentEvent]:
+        """Return all events, or a ping if there is nothing else."""
+        self._flush()
+        if not self._events and self._ping is not None:
+            return [self._ping]
+        return self._events
 
 
 def _of_one_text(one: MessageDelta, other: MessageDelta) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, defer, throw
+from reactivex import Observable, throw
 
 from cuggino._version import __version__
 from cuggino.agents.base.agent import Capabilities, LlmAgent, SpawnOptions
@@ -25,6 +25,7 @@ from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step, load_s
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
+from cuggino.operators import deferred
 
 _STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("process.py")
@@ -105,7 +106,7 @@ class ScriptedAgent(LlmAgent):
 
         Fails with `AgentFailed` if the scenario has no further run for the role.
         """
-        return defer(lambda _scheduler: self._start(options))
+        return deferred(lambda: self._start(options))
 
     def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         resumed = options.resume_session_id

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from reactivex import operators as ops
-
 from cuggino.agents.base import is_guarded
 from cuggino.config import AgentSettings
 from cuggino.domain import TOOLS_OF, agent_tool
@@ -28,7 +26,7 @@ from cuggino.loops.deliver.setup import session_setup
 from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.run import Run, told_to_its_end
 from cuggino.loops.frame.session import spawn_options
-from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators import Flow, ask, each, emit, flow, forward
 from cuggino.prompts import (
     is_planning,
     load_instruction,
@@ -175,7 +173,7 @@ class DeliverRun:
         session = DeliverSession(
             self._course.sessions, self._run, spawn, self._store, self._verified
         )
-        yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
+        yield from forward(flow(session.run).pipe(each(self._heard)))
 
     def _heard(self, event: Event) -> None:
         """Keep the deliverables that a session reports, in case the loop ends with it."""

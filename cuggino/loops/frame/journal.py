@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -46,6 +46,8 @@ from cuggino.storage import (
     has_ended,
     prune,
 )
+
+_OF_NO_USE_LATER = (PingEvent, MessageDelta)
 
 
 class RunRecorder:
@@ -111,9 +113,14 @@ class RunRecorder:
             return isinstance(event, LoopTerminalEvent) or (
                 begins_anew and isinstance(event, DeliverSessionStarted)
             )
-        if not isinstance(event, PingEvent | MessageDelta):  # of no use later
+        if type(event) not in _OF_NO_USE_LATER:
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True
+
+    def batch(self, events: Sequence[Event], *, at: datetime) -> None:
+        self.last = events[-1]
+        kept = [event for event in events if type(event) not in _OF_NO_USE_LATER]
+        self._journal.append_all(kept, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
         entry = StageFinished(outcome=encode_outcome(outcome))

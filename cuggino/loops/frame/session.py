@@ -34,7 +34,7 @@ from cuggino.events import (
 from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.operators import Flow, forward
+from cuggino.operators import Flow, each, forward, unopened
 from cuggino.storage import Session
 
 _FAILURES = frozenset({"error", "execution_error"})
@@ -75,7 +75,7 @@ class SessionFold:
 
         Add the events of the returned stream to this object as they arrive.
         """
-        return session.pipe(ops.catch(self._unless_ended_well))
+        return session.pipe(unopened(ops.catch(self._unless_ended_well)))
 
     def _unless_ended_well(
         self, error: Exception, _session: Observable[Event]
@@ -167,7 +167,7 @@ def run_session(
     events = run.supervision.session(run.services.agent, options, read=fold.read)
     failure: Exception | None = None
     try:
-        work = accompanied(events.pipe(ops.do_action(fold.add)))
+        work = accompanied(events.pipe(each(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:
         failure = error

@@ -27,7 +27,7 @@ from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import run_session, spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
-from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
+from cuggino.operators import Flow, alongside, ask, each, emit, flow, forward, mapcat
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act
 from cuggino.storage import REQUIREMENTS_FOLDER, Session
@@ -164,9 +164,7 @@ class PlanBuildSession:
         commits: Observable[Event] = self._committed.pipe(
             ops.flat_map(lambda _tick: self._new_commits())
         )
-        return events.pipe(
-            mapcat(self._notices.notice), ops.do_action(self._look), alongside(commits)
-        )
+        return events.pipe(mapcat(self._notices.notice), each(self._look), alongside(commits))
 
     def _look(self, _event: Event) -> None:
         if self._notices.has_committed:

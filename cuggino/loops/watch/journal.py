@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,6 +72,13 @@ class WatchRecorder:
         if wanted:
             self._journal.append(event, at=at, stage=stage)
         return True
+
+    def batch(self, events: Sequence[Event], *, at: datetime) -> None:
+        self.last = events[-1]
+        kinds = UsageUpdate if self._stage == ITEM else Event
+        left_out = PingEvent | MessageDelta
+        wanted = [e for e in events if isinstance(e, kinds) and not isinstance(e, left_out)]
+        self._journal.append_all(wanted, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None: ...
 

@@ -16,6 +16,7 @@ from cuggino.events import (
     SessionEnded,
     Thinking,
 )
+from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.pairs import MarkerPair, find_markers, tag_pattern
@@ -73,8 +74,16 @@ def extract_markers(
         ) -> abc.DisposableBase:
             reader = _Reader(tags, at_end)
 
-            def on_next(event: Event) -> None:
+            def on_next(event: Event | EventBatch) -> None:
+                if isinstance(event, EventBatch):
+                    read_all(event.events)
+                    return
                 for item in reader.read(event):
+                    observer.on_next(item)
+
+            def read_all(events: Sequence[Event]) -> None:
+                items = [item for event in events for item in reader.read(event)]
+                for item in batched(items):
                     observer.on_next(item)
 
             def end(then: Callable[[], None]) -> None:
@@ -91,7 +100,11 @@ def extract_markers(
 
         return managed(subscribe)
 
-    return operator
+    return unopened(operator)
+
+
+_ASIDE = (PingEvent, Thinking)
+"""Events that say nothing about a message."""
 
 
 class _Reader:
@@ -114,12 +127,14 @@ class _Reader:
 
     def read(self, event: Event) -> list[Event]:
         """Return what to emit for the event."""
+        if type(event) in _ASIDE:
+            return [event]
         match event:
             case AgentMessage(parent_tool_use_id=None):
                 return self._read_part(event)
             case MessageDelta(parent_tool_use_id=None):
                 return self._read_delta(event)
-            case PingEvent() | MessageDelta() | Thinking():
+            case MessageDelta():
                 return [event]
             case SessionEnded():
                 return [*self.end(), event]
@@ -178,6 +193,9 @@ class _Reader:
         if self._is_complete:
             self._is_complete = False
             self._taken_back.clear()
+        if not self._held:
+            self._shown = 0
+            return []
         text, shown = self._held, self._held[: self._shown]
         self._held, self._shown = "", 0
         pieces = _cut(text, find_markers(text, self._pattern)[0]) if text else []

@@ -20,6 +20,7 @@ from cuggino.events import (
     SessionEnded,
     UsageUpdate,
 )
+from cuggino.operators.batches import EventBatch, unopened
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
@@ -124,7 +125,7 @@ def within_budget(
 
         return Observable(subscribe)
 
-    return operator
+    return unopened(operator)
 
 
 class _Account(abc.ObserverBase[Any]):
@@ -186,6 +187,9 @@ class _Account(abc.ObserverBase[Any]):
     def on_next(self, value: Any) -> None:
         if self._closed:
             return
+        if type(value) is EventBatch:
+            self._on_batch(value)
+            return
         begins = self._begins(value)
         before = self.spent
         if isinstance(value, Event) and not isinstance(value, RunResumed):
@@ -200,6 +204,35 @@ class _Account(abc.ObserverBase[Any]):
         if spends and isinstance(value, UsageUpdate | SessionEnded):
             for account in list(self._ledger._accounts):
                 account.check()
+
+    def _on_batch(self, batch: EventBatch) -> None:
+        """Pass the batch on as one, up to the event that causes a warning or a cut."""
+        plain = 0
+        if self._in_flight:  # else its first event begins another session
+            for event in batch.events:
+                before = self.spent
+                if type(event) is UsageUpdate:
+                    self.spent = before.add(event)
+                    if self._is_due():
+                        self.spent = before
+                        break
+                plain += 1
+        if plain == len(batch.events):
+            self._send(batch)
+            return
+        if plain:
+            self._send(EventBatch(batch.events[:plain]))
+        for event in batch.events[plain:]:
+            self.on_next(event)
+
+    def _is_due(self) -> bool:
+        """Return whether a budget is overdrawn, or near its limit without a warning."""
+        warned = self._ledger._warned
+        return any(
+            level.spent > level.limit
+            or (level.spent >= self._warn_at * level.limit and level.kind not in warned)
+            for level in self._ledger._levels(self._budget, self._lane.now)
+        )
 
     def on_error(self, error: Exception) -> None:
         if self._closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -25,6 +25,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
+from cuggino.operators.batches import carrier, events_in, unopened
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -156,7 +157,7 @@ def _limited(
 
         return Observable(subscribe)
 
-    return operator
+    return unopened(operator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ class _Ladder(ABC, Generic[T]):
         self._began = self._heard = self._lane.now
         self._arm()
         # One that ends within `subscribe` has closed the slot, which then disposes what it gets.
-        self._agent.disposable = agent.subscribe(
+        self._agent.disposable = carrier(agent).subscribe(
             self._on_next, self._on_error, self._on_completed, scheduler=self._lane
         )
 
@@ -224,7 +225,7 @@ class _Ladder(ABC, Generic[T]):
         if self._closed:
             return
         self._heard = self._lane.now
-        if self._tools.see(event):
+        if self._tools.see_all(events_in(event)):
             self._arm()
         self._send(event)
 
@@ -404,6 +405,11 @@ class _RunningTools:
     def __init__(self) -> None:
         self._by_id: dict[str, str] = {}
         self._without_id: list[str] = []
+
+    def see_all(self, events: Iterable[Any]) -> bool:
+        """Record the events; return True if one of them may have changed what runs."""
+        changes = [self.see(event) for event in events]
+        return True in changes
 
     def see(self, event: Any) -> bool:
         """Record an event; return True if it may have changed what runs."""

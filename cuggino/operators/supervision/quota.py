@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
-from reactivex import Observable, abc, operators as ops
+from reactivex import Observable, abc
 
 from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import LoopError, QuotaExceeded
@@ -18,6 +18,7 @@ from cuggino.events import (
     SessionEnded,
     SupervisionEvent,
 )
+from cuggino.operators.batches import Batched, carrier, each_alone
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
 from cuggino.operators.scheduler import serial
 
@@ -175,7 +176,7 @@ def wait_for_quota(
                     outcome = event.outcome if isinstance(event, SessionEnded) else outcome
                     shared._notice(event, lane.now)
 
-                yield from forward(stream.pipe(ops.do_action(notice)))
+                yield from forward(stream.pipe(each_alone(notice)))
                 if outcome == "completed":
                     shared.open()
 
@@ -217,9 +218,9 @@ def wait_for_quota(
                     yield from waiting(failure)
                     stream = again(limit) if again is not None else source
 
-            return flow(story).subscribe(observer, scheduler=lane)
+            return carrier(flow(story)).subscribe(observer, scheduler=lane)
 
-        return Observable(subscribe)
+        return Batched(Observable(subscribe))
 
     return operator
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,6 +21,7 @@ from cuggino.events import (
 )
 from cuggino.files import storage_error, storing
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
+
 
 class Journal:
     """The writer of one run's journal; made by `create` and `open`.
@@ -113,10 +115,9 @@ class Journal:
             StorageError: it could not be written, for example because the disk is full. No part
                 of it is in the journal, and the next entry follows the previous one.
         """
-        time = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
         seq, length = self._good
-        entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
-        line = _line(entry)
+        entry = Entry(seq=seq + 1, at=_utc(at), stage=stage, event=event)
+        line = _line(entry.seq, _head(at, stage), event)
         try:
             self._add(line, synced=self._sync and self._decides(event))
         except OSError as error:
@@ -125,6 +126,28 @@ class Journal:
         self._uncertain = False
         self._eventful = not isinstance(event, StageStarted)
         return entry
+
+    def append_all(self, events: Sequence[Event], *, at: datetime, stage: str | None) -> None:
+        """Write events that came at once, none of which decides, as the next entries.
+
+        They are passed to the system in one piece: all of them or none.
+
+        Raises:
+            StorageError: as `append`.
+        """
+        if not events:
+            return
+        seq, length = self._good
+        head = _head(at, stage)
+        numbered = enumerate(events, seq + 1)
+        lines = b"".join([_line(number, head, event) for number, event in numbered])
+        try:
+            self._add(lines, synced=False)
+        except OSError as error:
+            raise storage_error("write journal", self.path, error) from error
+        self._good = (seq + len(events), length + len(lines))
+        self._uncertain = False
+        self._eventful = True
 
     def _decides(self, event: Event) -> bool:
         """Return whether the entry must survive a crash of the machine."""
@@ -171,10 +194,18 @@ class Journal:
         self._uncertain = False
 
 
-def _line(entry: Entry) -> bytes:
-    at = entry.at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    head = f'{{"v":{VERSION},"seq":{entry.seq},"at":"{at}","stage":{_quoted(entry.stage)},"event":'
-    return b"%b%b}\n" % (head.encode(), dump_event_bytes(entry.event))
+def _utc(at: datetime) -> datetime:
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _head(at: datetime, stage: str | None) -> bytes:
+    """Return the part of a line between its number and its event."""
+    time = _utc(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return f',"at":"{time}","stage":{_quoted(stage)},"event":'.encode()
+
+
+def _line(seq: int, head: bytes, event: Event) -> bytes:
+    return b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq, head, dump_event_bytes(event))
 
 
 @lru_cache(maxsize=8)

@@ -178,7 +178,7 @@ def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
 
 
 def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
-    """200,000 lines arrive with batched keepalives and constant memory."""
+    """200,000 lines arrive, keepalives only where nothing else was said, in constant memory."""
     count = 200_000
     body = f"""
     ping = '{{"type":"stream_event","event":{{"x":"' + "y" * 200 + '"}}}}'
@@ -201,9 +201,9 @@ def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
     cuggino.run(spawn(tmp_path, body), note)
     growth = (max(sizes) - sizes[0]) / MIB
     print(f"{count} lines in {time.monotonic() - started:.1f} s, memory grew by {growth:.1f} MiB")
-    pings = seen.pop("PingEvent")
+    pings = seen.pop("PingEvent", 0)
     assert {"AgentMessage": 20_000, "SessionEnded": 1} == seen
-    assert 20_000 <= pings <= 180_000
+    assert pings <= 180_000
     assert growth < 20
 
 

@@ -1,0 +1,198 @@
+"""Batches: plain events of an agent that came at once travel through the operators as one.
+
+A program that prints hundreds of lines at once would otherwise pass each of its events through
+some thirty operators. A `Batched` stream carries `EventBatch`es to the operators that know them,
+and single events, in order, to every other subscriber. So a batch is opened at the edge of the
+code that knows batches, wherever that is, and no subscriber has to.
+
+Only plain events (texts, tool calls and results, usage, pings) are in a batch. Everything that an
+operator ends, waits for or announces travels alone, in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from reactivex import Observable, abc, operators as ops, throw
+
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    MessageDelta,
+    PingEvent,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageUpdate,
+    UserMessage,
+)
+from cuggino.operators.managed import Subscription, managed
+
+T = TypeVar("T")
+Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
+
+
+class EventBatch:
+    """Plain events of one session that came at once, in order; never empty."""
+
+    __slots__ = ("events",)
+
+    def __init__(self, events: Sequence[Any]) -> None:
+        self.events = events
+
+    def __repr__(self) -> str:
+        return f"EventBatch({list(self.events)!r})"
+
+
+class Batched(Observable[T]):
+    """A stream that carries batches to `unopened` operators, and single events to all others.
+
+    The subscription is asked before each event: what disposes it in mid-batch gets no more.
+    """
+
+    def __init__(self, carrier: Observable[Any]) -> None:
+        super().__init__(self._open)
+        self.carrier = carrier
+        """The same stream with its batches."""
+
+    def _open(
+        self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        # RxPY puts an observer before this one that drops what comes after the end or a disposal.
+        deliver = observer.on_next
+
+        def on_next(value: Any) -> None:
+            if type(value) is EventBatch:
+                for event in value.events:
+                    deliver(event)
+            else:
+                deliver(value)
+
+        return self.carrier.subscribe(
+            on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+        )
+
+
+_PLAIN = frozenset(
+    {
+        AgentMessage,
+        GuardDenied,
+        MessageDelta,
+        PingEvent,
+        SystemMessage,
+        Thinking,
+        ToolCall,
+        ToolResult,
+        UsageUpdate,
+        UserMessage,
+    }
+)
+"""The kinds of events that may be in a batch."""
+
+
+def batched(events: Iterable[Any]) -> Iterator[Any]:
+    """Yield the events in order, several plain ones in a row as a batch."""
+    plain: list[Any] = []
+    for event in events:
+        if type(event) in _PLAIN:
+            plain.append(event)
+            continue
+        if plain:
+            yield _as_one(plain)
+            plain = []
+        yield event
+    if plain:
+        yield _as_one(plain)
+
+
+def _as_one(plain: list[Any]) -> Any:
+    return plain[0] if len(plain) == 1 else EventBatch(plain)
+
+
+def carrier(stream: Observable[T]) -> Observable[Any]:
+    """Return the stream with its batches, for a subscriber that knows them."""
+    return stream.carrier if isinstance(stream, Batched) else stream
+
+
+def deferred(make: Callable[[], Observable[T]]) -> Observable[T]:
+    """Return a stream that is made anew for each subscription.
+
+    ::
+
+        made:       -a-b|
+        deferred:   -a-b|
+
+    An exception of `make` is the stream's error. (RxPY's `defer` does not know batches.)
+    """
+
+    def subscribe(
+        observer: Subscription[T], scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        try:
+            stream = carrier(make())
+        except Exception as error:
+            stream = throw(error)
+        return stream.subscribe(observer, scheduler=scheduler)
+
+    return Batched(managed(subscribe))
+
+
+def unopened(operator: Operator) -> Operator:
+    """Return the operator for streams of batches, which it takes for events of an unknown kind."""
+
+    def apply(source: Observable[Any]) -> Observable[Any]:
+        if isinstance(source, Batched):
+            return Batched(operator(source.carrier))
+        return operator(source)
+
+    return apply
+
+
+def events_in(value: Any) -> Sequence[Any]:
+    """Return the events of a batch, or the one event."""
+    return value.events if type(value) is EventBatch else (value,)
+
+
+def each(look: Callable[[Any], object]) -> Operator:
+    """Call `look` with every event before it is passed on; an exception is the stream's error."""
+
+    def look_at(value: Any) -> None:
+        if type(value) is EventBatch:
+            for event in value.events:
+                look(event)
+        else:
+            look(value)
+
+    return unopened(ops.do_action(look_at))
+
+
+def each_alone(look: Callable[[Any], object]) -> Operator:
+    """Do the same with every event that is not plain, and so never in a batch."""
+
+    def look_at(value: Any) -> None:
+        if type(value) is not EventBatch:
+            look(value)
+
+    return unopened(ops.do_action(look_at))
+
+
+def in_batches(source: Observable[T]) -> Observable[Sequence[T]]:
+    """Emit the events that came at once as one sequence, for a subscriber that writes many at once.
+
+    Every event is in exactly one sequence, in order, and none is empty. How many come at once is
+    up to the agent and the system; most events come alone.
+    """
+
+    def subscribe(
+        observer: Subscription[Sequence[T]], scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        return carrier(source).subscribe(
+            lambda value: observer.on_next(events_in(value)),
+            observer.on_error,
+            observer.on_completed,
+            scheduler=scheduler,
+        )
+
+    return managed(subscribe)

@@ -1,0 +1,140 @@
+"""Lines that come at once give the same events as lines that come one by one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cuggino.agents.base.stream import feed_each
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent
+from tests.vectors import DATA
+
+CAPTURES = sorted((DATA / "claude").glob("*.jsonl"))
+NOW = 1_700_000_000.0
+
+
+def heard(events: Iterable[LlmAgentEvent]) -> list[LlmAgentEvent]:
+    """Return the events without pings, the deltas of a text in a row joined."""
+    joined: list[LlmAgentEvent] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        match event, last:
+            case PingEvent(), _:
+                pass
+            case MessageDelta(text=text), MessageDelta(text=before) if event.model_copy(
+                update={"text": ""}
+            ) == last.model_copy(update={"text": ""}):
+                joined[-1] = event.model_copy(update={"text": before + text})
+            case _:
+                joined.append(event)
+    return joined
+
+
+def one_by_one(lines: Iterable[bytes]) -> list[LlmAgentEvent]:
+    session = ClaudeSession()
+    return [event for line in lines for event in session.feed(line, now=NOW)]
+
+
+def at_once(parts: Iterable[list[bytes]]) -> list[LlmAgentEvent]:
+    session = ClaudeSession()
+    return [event for part in parts for event in session.feed_all(part, now=NOW)]
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+def test_captures(capture: Path) -> None:
+    """Every recorded run, read as a whole, in halves and line by line."""
+    lines = capture.read_bytes().splitlines()
+    expected = heard(one_by_one(lines))
+    for size in (len(lines), len(lines) // 2 + 1, 1):
+        parts = [lines[start : start + size] for start in range(0, len(lines), size)]
+        assert expected == heard(at_once(parts))
+
+
+def delta(text: str, *, index: int = 0, **fields: object) -> bytes:
+    """A delta as the program writes it, or with other fields; `text` is JSON without quotes."""
+    more = {"session_id": "s", "parent_tool_use_id": None, "uuid": "u", **fields}
+    rest = json.dumps(more, separators=(",", ":"))[1:]
+    head = '{"type":"stream_event","event":{"type":"content_block_delta","index":'
+    line = f'{head}{index},"delta":{{"type":"text_delta","text":"{text}"}}}},{rest}'
+    return line.encode("utf-8", "surrogatepass")
+
+
+def event(**fields: object) -> bytes:
+    raw = {"type": "stream_event", "event": fields, "session_id": "s", "parent_tool_use_id": None}
+    return json.dumps(raw, separators=(",", ":")).encode()
+
+
+def message(text: str) -> bytes:
+    content = [{"type": "text", "text": text}]
+    raw = {"type": "assistant", "message": {"id": "m1", "content": content}}
+    return json.dumps(raw, separators=(",", ":")).encode()
+
+
+START = event(type="message_start", message={"id": "m1", "usage": {"input_tokens": 3}})
+TEXT_BLOCK = event(type="content_block_start", index=0, content_block={"type": "text", "text": ""})
+TOOL_BLOCK = event(type="content_block_start", index=1, content_block={"type": "tool_use"})
+
+LINES = st.one_of(
+    st.sampled_from(["plain", "ü", r"a\nb", r"\u00fc", r"\"", r"\\", "\\ud83d", "\\ude00"]).map(
+        delta
+    ),
+    st.sampled_from([r"\x", "\\", "\ud83d", "tab\t", r"\u12"]).map(delta),  # no JSON
+    st.sampled_from(
+        [
+            delta("of a sub-agent", parent_tool_use_id="t1"),
+            delta("with more", api_message_id="m1"),
+            delta("with other keys", more={"text": '"}'}),
+            delta("cut")[:-1],
+            delta("and more") + b" ",
+            START,
+            TEXT_BLOCK,
+            TOOL_BLOCK,
+            event(type="content_block_stop", index=0),
+            event(type="message_delta", usage={"output_tokens": 5}),
+            event(type="message_stop"),
+            event(type="content_block_delta", index=0, delta={"type": "thinking_delta"}),
+            message("plain"),
+            message("<NOTE>n</NOTE>"),
+            b"",
+            b"no JSON",
+            b'{"type":"stream_event","event":',
+        ]
+    ),
+)
+
+
+@given(lines=st.lists(LINES, max_size=25), cuts=st.sets(st.integers(0, 25)))
+def test_random_splits(lines: list[bytes], cuts: set[int]) -> None:
+    """Any lines in any parts give the same events, and no line gives a different text."""
+    lines = [START, *lines]
+    bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(lines)), len(lines)]
+    parts = [lines[begin:end] for begin, end in itertools.pairwise(bounds)]
+    assert heard(one_by_one(lines)) == heard(at_once(parts))
+    each = ClaudeSession()
+    expected = [event for part in parts for event in feed_each(each, part, now=NOW)]
+    assert heard(expected) == heard(at_once(parts))
+
+
+def test_a_character_in_two_halves() -> None:
+    """A surrogate pair that is split across deltas is one character, in one read or in two."""
+    halves = [delta("a\\ud83d"), delta("\\ude00b")]
+    for parts in ([[START, *halves]], [[START, halves[0]], [halves[1]]]):
+        assert "a\U0001f600b" == "".join(
+            e.text for e in at_once(parts) if isinstance(e, MessageDelta)
+        )
+
+
+def test_a_ping_only_when_nothing_else_was_said() -> None:
+    """Signs of life are one ping, and none beside another event."""
+    session = ClaudeSession()
+    session.feed(START, now=NOW)
+    assert [PingEvent(timestamp=NOW)] == session.feed_all([TOOL_BLOCK, TOOL_BLOCK], now=NOW)
+    told = session.feed_all([TOOL_BLOCK, delta("a"), TOOL_BLOCK], now=NOW)
+    assert [MessageDelta(text="a", message_id="m1")] == told
+    assert [] == session.feed_all([], now=NOW)
