@@ -53,6 +53,10 @@ class View(Protocol):
     def quietly(self) -> bool:
         """Return whether nothing is drawn below the lines."""
 
+    @property
+    def acknowledgment(self) -> str:
+        """The line of this loop for a first Ctrl-C, on standard output; empty for none."""
+
     def operator(self, terminal: Terminal) -> Callable[[Observable[Any]], Observable[Any]]:
         """Return the operator that prints each event and passes it on."""
 
@@ -118,6 +122,8 @@ class _Follower:
         if self._terminal is not None:
             with contextlib.suppress(OSError):  # the window was closed
                 self._terminal.be_still()
+                if text := self._view.acknowledgment:
+                    self._terminal.print([Fragment("info", f"\n{text}")])
                 self._terminal.print([Fragment("plain", STOPPING)], is_complaint=True)
         self._stop.on_next(None)
 

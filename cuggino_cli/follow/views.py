@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never
 
 from cuggino_cli.follow.follower import Ending, exit_code_of
 from cuggino_cli.follow.output import OutputOptions
@@ -33,6 +33,7 @@ class CodingView:
     """
 
     quietly = False
+    acknowledgment = ""
 
     def __init__(self, output: OutputOptions, *, bell: bool = True, journaled: bool = True) -> None:
         self.output = output
@@ -75,6 +76,8 @@ class CodingView:
 class _ResumableView:
     """A loop whose last line shows how to resume it."""
 
+    acknowledgment: ClassVar[str] = ""
+
     output: OutputOptions
     compat: bool = False
     """Return the exit codes of the original program."""
@@ -107,6 +110,9 @@ class _ResumableView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverView(_ResumableView):
     """A deliverables loop."""
+
+    acknowledgment: ClassVar[str] = "Received SIGINT, stopping..."
+    """Autonoe's (AUT-243)."""
 
     wording: Wording
     debug: bool = False

@@ -24,6 +24,7 @@ from tests.screen.screen import Screen
 from tests.sources.subscribers import alive, eventually
 
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
+RECEIVED = "Received SIGINT, stopping..."
 RESUME = "`cuggino deliver --resume` continues where it stopped"
 
 BESIDES = """
@@ -79,6 +80,7 @@ def test_the_first_one_stops_the_loop(args: list[str], code: int, stubborn: Path
         out, err = process.communicate(timeout=LIMIT)
     lines = out.decode().splitlines()
     place = lines.index("User interrupted")
+    assert ["", RECEIVED] == lines[place - 2 : place]
     overall = lines[place + 1]
     assert overall.startswith("Overall: 1 session(s), 0/0 deliverables passed, cost=$0.0000, ")
     ending = ["User interrupted", overall, "", "Session interrupted by user", RESUME]
@@ -143,6 +145,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
         os.close(ours)
         os.close(theirs)
     place = screen.lines.index(STOPPING)
-    assert "▶ Bash: trap" in screen.lines[place - 1]
+    assert ["", RECEIVED] == screen.lines[place - 2 : place]
+    assert "▶ Bash: trap" in screen.lines[place - 3]
     assert "User interrupted" == screen.lines[place + 1]
     assert not any("Deliverables:" in line or "⚡" in line for line in screen.lines)
