@@ -57,12 +57,19 @@ def test_cancelled_timers_are_let_go() -> None:
     lane = LoopScheduler()
     kept = [weakref.ref(_cancelled_timer(lane)) for _ in range(1000)]
     ran: queue.Queue[str] = queue.Queue()
-    lane.schedule_relative(0.2, lambda *_: ran.put("second"))
+    begin, scheduled = lane.now, threading.Event()
+
+    def block(*_: object) -> None:
+        scheduled.wait(WAIT)
+
+    lane.schedule(block)  # nothing runs until all are scheduled
+    lane.schedule_absolute(begin + timedelta(seconds=0.02), lambda *_: ran.put("second"))
     for _ in range(1000):
         _cancelled_timer(lane)
-    lane.schedule_relative(0.1, lambda *_: ran.put("first"))
+    lane.schedule_absolute(begin + timedelta(seconds=0.01), lambda *_: ran.put("first"))
     for _ in range(1000):
         _cancelled_timer(lane)
+    scheduled.set()
     assert [] == [ref for ref in kept if ref() is not None]
     assert len(lane._queue) <= 70
     assert ["first", "second"] == [ran.get(timeout=WAIT), ran.get(timeout=WAIT)]
