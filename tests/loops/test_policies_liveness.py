@@ -142,9 +142,10 @@ class TestTogether:
         seen = t.record(loop.run(idle_timeout=5, max_retries=1))
         ((failed_at, retry),) = events_of(seen, AgentRetry)
         assert 6 == failed_at
-        again = round(6 + retry.retry_in, 3)
-        steps = [(5, "AgentNudged"), (6, "AgentRetry"), (round(again + 5, 3), "AgentReplaced")]
-        assert [*BEFORE, *steps, *approved_at(round(again + 5, 3))] == course(seen)
+        ((replaced, _),) = events_of(seen, AgentReplaced)
+        assert replaced == pytest.approx(6 + retry.retry_in + 5, abs=0.002)
+        steps = [(5, "AgentNudged"), (6, "AgentRetry"), (replaced, "AgentReplaced")]
+        assert [*BEFORE, *steps, *approved_at(replaced)] == course(seen)
         begun, nudged, retried, fresh = sessions(loop, "implementing")
         assert [begun.session_id] * 2 == [nudged.resume_session_id, retried.resume_session_id]
         assert fresh.resume_session_id is None
@@ -155,7 +156,8 @@ class TestTogether:
         loop = loop_of(tmp_path, t, t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1, retry_pause=60))
         ((failed_at, retry),) = events_of(seen, AgentRetry)
-        nudged = round(failed_at + retry.retry_in + 5, 3)
+        ((nudged, _),) = events_of(seen, AgentNudged)
+        assert nudged == pytest.approx(failed_at + retry.retry_in + 5, abs=0.002)
         steps = [(1, "AgentRetry"), (nudged, "AgentNudged")]
         assert [*BEFORE, *steps, *approved_at(nudged)] == course(seen)
         begun, *others = sessions(loop, "implementing")

@@ -36,6 +36,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return git_lines(*args, **options)
 
     monkeypatch.setattr("cuggino.stages.fingerprint.git_lines", noted)
+    # What another test has listed, perhaps of an equal commit.
+    monkeypatch.setattr("cuggino.stages.fingerprint._listings", {})
+    monkeypatch.setattr("cuggino.stages.fingerprint._prefixes", {})
     return names
 
 
