@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from reactivex import Observable, abc
+from reactivex import Observable, Observer, abc
 
-from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators import LoopScheduler, crossing, on_loop, serial
 
 T = TypeVar("T")
 
@@ -57,8 +57,9 @@ def run(
 
     lane = scheduler or LoopScheduler()
     try:
-        subscription = on_loop(stream).subscribe(receive, fail, ended.set, scheduler=lane)
+        subscription = crossing(stream, Observer(receive, fail, ended.set), serial(lane))
         try:
+            subscription.begin()
             # A signal may be delivered to any thread; this one notices when it wakes.
             while not ended.wait(NOTICE):
                 pass
@@ -119,13 +120,12 @@ def iterate(
     """
     handover: _Handover[T] = _Handover()
     lane = scheduler or LoopScheduler()
-    subscription = on_loop(stream).subscribe(
-        handover.put,
-        lambda error: handover.put(_End(error)),
-        lambda: handover.put(_End()),
-        scheduler=lane,
+    observer: Observer[T] = Observer(
+        handover.put, lambda error: handover.put(_End(error)), lambda: handover.put(_End())
     )
+    subscription = crossing(stream, observer, serial(lane))
     try:
+        subscription.begin()
         while not isinstance(item := handover.get(), _End):
             yield item
         if item.error is not None:

@@ -39,7 +39,7 @@ from cuggino.operators.managed import managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_now import merge_now
-from cuggino.operators.on_loop import on_loop, within_loop
+from cuggino.operators.on_loop import crossing, on_loop, within_loop
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
 from cuggino.operators.supervision import (
     RETRIES,
@@ -76,6 +76,7 @@ __all__ = [
     "batched",
     "carrier",
     "catch_tag",
+    "crossing",
     "default_scheduler",
     "deferred",
     "each",

@@ -39,6 +39,16 @@ def within_loop(source: Observable[T]) -> Observable[T]:
     return source.uncrossed if isinstance(source, _OnLoop) else source
 
 
+def crossing(
+    stream: Observable[T], observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase
+) -> Crossing[T]:
+    """Return a subscription that `begin` starts, and that can be disposed at any time.
+
+    For the edges, where an interrupt may come in the middle of `subscribe`.
+    """
+    return Crossing(within_loop(stream), observer, scheduler)
+
+
 class _OnLoop(Batched[T]):
     def __init__(self, source: Observable[T]) -> None:
         super().__init__(Observable(self._cross))
@@ -47,12 +57,14 @@ class _OnLoop(Batched[T]):
     def _cross(
         self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        crossing = _Crossing(carrier(self.uncrossed), observer, serial(scheduler))
-        crossing.begin()
-        return Disposable(crossing.dispose)
+        subscription = Crossing(carrier(self.uncrossed), observer, serial(scheduler))
+        subscription.begin()
+        return Disposable(subscription.dispose)
 
 
-class _Crossing(abc.ObserverBase[T]):
+class Crossing(abc.ObserverBase[T]):
+    """One subscription on a scheduler; see `on_loop`."""
+
     def __init__(
         self, source: Observable[T], observer: abc.ObserverBase[T], lane: abc.SchedulerBase
     ) -> None:
