@@ -13,6 +13,7 @@ from reactivex.disposable import Disposable
 
 from cuggino import aiterate
 from cuggino.testing import no_leaks
+from tests.sources.subscribers import eventually
 
 
 class Ticks:
@@ -62,7 +63,7 @@ def nothing_left() -> Iterator[None]:
         lanes = lane_threads()
         yield
         gc.collect()
-    assert lanes == lane_threads()
+    assert eventually(lambda: lanes == lane_threads()), "a lane is left"
 
 
 def lane_threads() -> set[int | None]:
