@@ -202,7 +202,8 @@ def audit_model(project: WatchProject, audits: list[str | None], others: Script)
 @pytest.mark.real_agent
 def test_the_whole_cycle_with_the_real_agent(claude_cli: Path, place: Path) -> None:
     """Claude Code goes through the same cycle, and its audit is ended with its tools in time."""
-    project = WatchProject(place, audit=True, agent_path=str(claude_cli))
+    # The witness writes beside the project, which a sandbox would not allow.
+    project = WatchProject(place, audit=True, sandbox=False, agent_path=str(claude_cli))
     others = scenario_model(two_items(project), project.folder)
     with ModelServer(audit_model(project, [FINDING, None, None], others)) as server:
         env = {

@@ -18,7 +18,7 @@ from cuggino.events import (
     SessionEnded,
     ToolCall,
 )
-from cuggino.testing.conformance.acts import Fail, FailKind, Outcome, Run, Say
+from cuggino.testing.conformance.acts import Act, Fail, FailKind, Outcome, Run, Say
 from cuggino.testing.conformance.arena import Arena, Running
 from cuggino.testing.conformance.rules import (
     LONG,
@@ -240,7 +240,7 @@ class FailureConformance(Rules):
             return stream.pipe(ops.filter(lambda e: isinstance(e, ToolCall)), ops.take(1))
 
         with sleeper.gone(arena.patience), nothing_left(arena.patience):
-            with arena.start([Run(sleeper.command)], through=first_call) as running:
+            with arena.start(_cut_off(sleeper), through=first_call) as running:
                 outcome = running.outcome()
             same(["ToolCall"], [event.tag for event in outcome.events], outcome)
             same(None, outcome.error, outcome)
@@ -256,7 +256,7 @@ class FailureConformance(Rules):
             return event
 
         with sleeper.gone(arena.patience), nothing_left(arena.patience):
-            with arena.start([Run(sleeper.command)], through=ops.map(refuse)) as running:
+            with arena.start(_cut_off(sleeper), through=ops.map(refuse)) as running:
                 outcome = running.outcome()
             assert isinstance(outcome.error, OSError), f"the exception is lost: {outcome}"
 
@@ -270,6 +270,11 @@ class FailureConformance(Rules):
         for expected, outcome in zip(("One.", "Two."), outcomes, strict=True):
             succeeded(outcome)
             same([expected], [message.text for message in outcome.of(AgentMessage)], outcome)
+
+
+def _cut_off(sleeper: Sleeper) -> list[Act]:
+    """Return a turn that is cut off in its tool, and one for an agent that notices its end."""
+    return [Run(sleeper.command), Say("It was cut off.")]
 
 
 def _failing(arena: Arena, kind: FailKind) -> Outcome:
