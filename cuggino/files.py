@@ -118,13 +118,14 @@ def describe(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def write_atomic(path: Path, text: str, *, follow_links: bool = False) -> None:
+def write_atomic(path: Path, text: str, *, follow_links: bool = False, sync: bool = True) -> None:
     """Write the text to a temporary file, sync it to disk, and rename it over `path`.
 
     A reader sees the old or the new text, never a part of it. An existing file keeps its
     permissions, and missing folders are created. A link at `path` is replaced, unless
     `follow_links` replaces its target. The temporary file is never an existing one, so a link
-    planted in its place is not written through.
+    planted in its place is not written through. Without `sync` a crash of the machine may leave an
+    empty file.
 
     Raises:
         OSError: the file cannot be written and is unchanged.
@@ -144,7 +145,8 @@ def write_atomic(path: Path, text: str, *, follow_links: bool = False) -> None:
                     os.fchmod(file.fileno(), stat.S_IMODE(mode))
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         beside.replace(target)
     except BaseException:
         with suppress(OSError):

@@ -62,13 +62,13 @@ def _unfinished(folder: Path, journals: dict[str, Path]) -> Iterator[CheckResult
 
 
 def _resuming(run: RecordedRun) -> CheckResult:
-    if run.journal.started.item is not None:
+    if run.started.item is not None:
         return CheckResult(
             "note",
             f"session files: of run {run.short_id}, which is unfinished",
             "`cuggino watch` resumes it when it takes the item again",
         )
-    command = run.journal.started.kind
+    command = run.started.kind
     return CheckResult(
         "note",
         f"session files: of run {run.short_id}, which can be resumed",

@@ -12,7 +12,7 @@ from cuggino.storage.journal import DeliveredSession, Delivery
 
 def run_json(run: RecordedRun) -> dict[str, Any]:
     """Return the facts of a run, as `cuggino runs list --json` prints them."""
-    started, totals, delivery = run.journal.started, run.totals, run.delivery
+    started, totals, delivery = run.started, run.totals, run.delivery
     return {
         "run_id": started.run_id,
         "state": run.state,
@@ -22,8 +22,8 @@ def run_json(run: RecordedRun) -> dict[str, Any]:
         "focus": started.focus,
         "item": started.item,
         "agent": started.agent,
-        "started": run.journal.entries[0].at.isoformat(),
-        "last": run.journal.entries[-1].at.isoformat(),
+        "started": run.digest.began.isoformat(),
+        "last": run.digest.last.isoformat(),
         "duration": totals.duration,
         "iterations": totals.rounds,
         "tasks": totals.tasks,
@@ -40,7 +40,7 @@ def run_details_json(run: RecordedRun) -> dict[str, Any]:
     details: dict[str, Any] = {
         **run_json(run),
         "message": run.message,
-        "options": run.journal.started.options,
+        "options": run.started.options,
         "stages": [
             {
                 "stage": stage.stage,

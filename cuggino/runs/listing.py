@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -14,17 +15,18 @@ import reactivex
 from reactivex import Observable
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.events import RunContinued, RunResumed, RunStarted, RunState
+from cuggino.events import RunResumed, RunStarted, RunState
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
     COUNTED,
     DELIVERED,
     Delivery,
+    JournalDigest,
     JournalFile,
+    digest_of,
     fold_delivery,
     list_journals,
     read_journal,
-    run_totals,
 )
 
 RunStatus: TypeAlias = RunState | Literal["running", "killed"]
@@ -35,15 +37,15 @@ _NAMED = 5
 """Runs that an error about an ambiguous id names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedRun:
     """A run read from its journal."""
 
     path: Path
     short_id: str
     """The shortest unique prefix of its id."""
-    journal: JournalFile
-    """Only the entries that its totals, state and deliverables depend on."""
+    digest: JournalDigest
+    """Its beginning, its end and its totals."""
     state: RunStatus
 
     @property
@@ -52,19 +54,33 @@ class RecordedRun:
         return self.path.stem
 
     @property
+    def started(self) -> RunStarted:
+        """The first event: what was started, and with which options."""
+        return self.digest.started
+
+    @functools.cached_property
+    def journal(self) -> JournalFile:
+        """The entries that its stages and deliverables depend on, read when first asked for.
+
+        Raises:
+            StorageError: the journal cannot be read.
+        """
+        return read_journal(self.path, only=COUNTED | DELIVERED)
+
+    @property
     def resumable(self) -> bool:
         """Whether a new process can resume the run; never while one is working on it.
 
         A watch that ended is not resumed: a new watch picks up where it stopped.
         """
-        if self.journal.started.kind == "watch":
+        if self.started.kind == "watch":
             return self.state == "killed"
-        return self.journal.resumable and self.state != "running"
+        return self.digest.resumable and self.state != "running"
 
     @property
     def resume_command(self) -> str | None:
         """The command line that resumes the run; None if it cannot be resumed."""
-        started = self.journal.started
+        started = self.started
         if not self.resumable:
             return None
         if started.kind == "watch" or started.item is not None:
@@ -74,20 +90,20 @@ class RecordedRun:
     @property
     def totals(self) -> RunResumed:
         """Duration, cost and counts of the whole run."""
-        return run_totals(self.journal)
+        return self.digest.totals
 
     @property
     def message(self) -> str:
         """The error that ended the run, or ""."""
-        if self.journal.ended is not None and self.journal.ended.message:
-            return self.journal.ended.message
+        if self.digest.ended is not None and self.digest.ended.message:
+            return self.digest.ended.message
         delivery = self.delivery
         return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
 
     @property
     def delivery(self) -> Delivery | None:
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
-        if self.journal.started.kind != "deliver":
+        if self.started.kind != "deliver":
             return None
         return fold_delivery(self.journal.entries)
 
@@ -163,25 +179,20 @@ class Runs:
         Raises:
             StorageError: the journal cannot be read.
         """
-        journal = read_journal(path, only=COUNTED | DELIVERED)
+        digest = digest_of(path)
         return RecordedRun(
             path=path,
             short_id=self._short.get(path.stem, path.stem),
-            journal=journal,
-            state=self._state(journal),
+            digest=digest,
+            state=self._state(digest),
         )
 
-    def _state(self, journal: JournalFile) -> RunStatus:
-        if journal.ended is not None:
-            return journal.ended.state
-        started = max(
-            entry.at
-            for entry in journal.entries
-            if isinstance(entry.event, RunStarted | RunContinued)
-        )
+    def _state(self, digest: JournalDigest) -> RunStatus:
+        if digest.ended is not None:
+            return digest.ended.state
         worker = self._worker
         # The live run started, or was resumed, after its process locked the workspace.
-        live = worker is not None and (worker.since is None or started >= worker.since)
+        live = worker is not None and (worker.since is None or digest.continued >= worker.since)
         return "running" if live else "killed"
 
 

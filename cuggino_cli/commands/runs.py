@@ -95,18 +95,18 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     from cuggino_cli.screen.runs import delivery_state, run_fragments
 
     run = _runs().find(run_id)
-    journal, delivery = run.journal, run.delivery
+    delivery = run.delivery
     if as_json:
         write_json(run_details_json(run))
         return 0
     terminal = plain_terminal(color)
     terminal.print(
         run_fragments(
-            journal.started,
+            run.started,
             state=delivery_state(run.state, delivery),
-            at=journal.entries[0].at,
+            at=run.digest.began,
             totals=run.totals,
-            stages=recorded_stages(journal),
+            stages=recorded_stages(run.journal),
             message=run.message,
             hint=_resume_hint(run),
             columns=table_columns(terminal),
@@ -175,7 +175,7 @@ def _play(
         if hint:
             terminal.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
         return
-    ended = run.journal.ended
+    ended = run.digest.ended
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
         terminal.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
@@ -207,14 +207,14 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
 
     if isinstance(run, UnreadableRun):
         return Row(id=run.short_id, state="unreadable", focus=run.error.message)
-    started, totals, delivery = run.journal.started, run.totals, run.delivery
+    started, totals, delivery = run.started, run.totals, run.delivery
     focus = started.focus or item_name(started)
     if delivery is not None:
         focus = delivery_focus(delivery, started)
     return Row(
         id=run.short_id,
         state=delivery_state(run.state, delivery),
-        started=run.journal.entries[0].at,
+        started=run.digest.began,
         seconds=totals.duration,
         iterations=totals.rounds,
         cost_usd=totals.cost_usd,

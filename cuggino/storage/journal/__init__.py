@@ -8,6 +8,7 @@ from cuggino.storage.journal.delivery import (
     StatusChange,
     fold_delivery,
 )
+from cuggino.storage.journal.digest import JournalDigest, digest_of
 from cuggino.storage.journal.folder import find_run, has_ended, prune, started_of
 from cuggino.storage.journal.outcomes import (
     FinishedStage,
@@ -39,9 +40,11 @@ __all__ = [
     "Entry",
     "FinishedStage",
     "Journal",
+    "JournalDigest",
     "JournalFile",
     "StatusChange",
     "decode_outcome",
+    "digest_of",
     "encode_outcome",
     "find_run",
     "finished_stages",

@@ -9,6 +9,7 @@ from typing import Literal
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
+from cuggino.storage.journal.digest import remove_digest
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
@@ -115,6 +116,7 @@ def prune(
             path.unlink()
         except OSError:
             continue
+        remove_digest(path)
         removed.append(path)
     return removed
 

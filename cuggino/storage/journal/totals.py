@@ -75,13 +75,15 @@ def fold_totals(entries: Iterable[Entry]) -> RunResumed:
     counts with its last update. `duration` is the time that processes worked: from the first to the
     last entry of each, without the time between.
     """
-    totals = _Totals()
+    totals = Totals()
     for entry in entries:
         totals.add(entry)
     return totals.result()
 
 
-class _Totals:
+class Totals:
+    """The totals of the entries added so far."""
+
     def __init__(self) -> None:
         self._run_id = ""
         self._stages = 0
@@ -100,6 +102,10 @@ class _Totals:
         self._end: datetime | None = None
 
     def add(self, entry: Entry) -> None:
+        """Count an entry."""
+        if entry.event.tag not in COUNTED:
+            self._end = entry.at
+            return
         if isinstance(entry.event, RunContinued):
             self._before += self._seconds()
             self._begin = None
@@ -152,6 +158,7 @@ class _Totals:
                 pass
 
     def result(self) -> RunResumed:
+        """Return the totals, from which a resumed run continues."""
         spent = reduce(Spending.plus, self._running.values(), self._spent)
         return RunResumed(
             run_id=self._run_id,

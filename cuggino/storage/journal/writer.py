@@ -20,7 +20,9 @@ from cuggino.events import (
     dump_event_bytes,
 )
 from cuggino.files import storage_error, storing
+from cuggino.storage.journal.digest import DigestFold, keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
+from cuggino.storage.journal.totals import COUNTED
 
 
 class Journal:
@@ -34,7 +36,15 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, file: io.FileIO, *, run_id: str, seq: int, length: int, sync: bool
+        self,
+        path: Path,
+        file: io.FileIO,
+        *,
+        run_id: str,
+        seq: int,
+        length: int,
+        sync: bool,
+        fold: DigestFold | None = None,
     ) -> None:
         self.path = path
         self.run_id = run_id
@@ -47,6 +57,7 @@ class Journal:
         """True if a partial line may follow the good ones."""
         self._eventful = True
         """True if the running stage has had an event."""
+        self._fold = DigestFold() if fold is None else fold
 
     @classmethod
     def create(
@@ -84,15 +95,16 @@ class Journal:
         Raises:
             StorageError: as `read_journal`, or it cannot be written; nothing was changed.
         """
-        scan = Scan(path)
+        scan, fold = Scan(path), DigestFold()
         seq, run_id = 0, ""
         for entry in scan:
             seq = entry.seq
+            fold.add(entry)
             if isinstance(entry.event, RunStarted):
                 run_id = entry.event.run_id
         with storing("write journal", path):
             file = io.FileIO(path, "ab")
-        journal = cls(path, file, run_id=run_id, seq=seq, length=scan.length, sync=sync)
+        journal = cls(path, file, run_id=run_id, seq=seq, length=scan.length, sync=sync, fold=fold)
         if scan.torn:
             try:
                 with storing("write journal", path):
@@ -125,6 +137,7 @@ class Journal:
         self._good = (entry.seq, length + len(line))
         self._uncertain = False
         self._eventful = not isinstance(event, StageStarted)
+        self._fold.add(entry)
         return entry
 
     def append_all(self, events: Sequence[Event], *, at: datetime, stage: str | None) -> None:
@@ -148,6 +161,10 @@ class Journal:
         self._good = (seq + len(events), length + len(lines))
         self._uncertain = False
         self._eventful = True
+        time = _utc(at)
+        for number, event in enumerate(events, seq + 1):
+            if event.tag in COUNTED or event is events[-1]:
+                self._fold.add(Entry(seq=number, at=time, stage=stage, event=event))
 
     def _decides(self, event: Event) -> bool:
         """Return whether the entry must survive a crash of the machine."""
@@ -160,13 +177,18 @@ class Journal:
                 return False
 
     def close(self) -> None:
-        """Close the file; closing twice is allowed.
+        """Close the file, and keep a digest of it; closing twice is allowed.
 
         Raises:
             StorageError: the system reports a write error only now.
         """
+        if self._file.closed:
+            return
         with storing("write journal", self.path):
             self._file.close()
+            status = self.path.stat()
+        if self._fold.is_whole and status.st_size == self._good[1]:
+            keep_digest(self.path, self._fold.digest(status))
 
     def _add(self, line: bytes, *, synced: bool) -> None:
         if self._uncertain:

@@ -1,0 +1,147 @@
+"""The digest of a journal: as the journal says, kept, and never older than it."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.errors import StorageError
+from cuggino.events import (
+    AgentMessage,
+    CommitPerformed,
+    Event,
+    IterationStart,
+    PlanningStart,
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    StageFinished,
+    StageStarted,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.storage.journal import Journal, digest_of, prune, read_journal, run_totals
+
+AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
+STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
+STORY: list[Event] = [
+    IterationStart(iteration=1, max_iterations=3),
+    PlanningStart(iteration=1),
+    StageStarted(name="planning"),
+    UsageUpdate(usage=Usage(input_tokens=10)),
+    AgentMessage(text="words"),
+    SessionEnded(outcome="completed", cost_usd=0.25, usage=Usage(input_tokens=20)),
+    StageFinished(outcome={"_tag": "Done", "content": "x"}),
+    CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / ".cuggino" / "journal"
+
+
+def write(folder: Path, *more: Event) -> Path:
+    """Write a journal of the story, half of it in one piece, a second an entry."""
+    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    for number, event in enumerate(STORY[:3], 1):
+        journal.append(event, at=AT + timedelta(seconds=number), stage="planning#1")
+    journal.append_all(STORY[3:5], at=AT + timedelta(seconds=4), stage="planning#1")
+    for number, event in enumerate([*STORY[5:], *more], 5):
+        journal.append(event, at=AT + timedelta(seconds=number), stage="planning#1")
+    journal.close()
+    return journal.path
+
+
+def kept(path: Path) -> Path:
+    return path.parent.with_name("digests") / f"{path.stem}.json"
+
+
+@pytest.mark.parametrize("ended", [(), (RunEnded(state="quota", message="limit"),)])
+def test_as_the_journal_says(folder: Path, ended: tuple[Event, ...]) -> None:
+    """What the writer keeps, what a reader finds, and what the journal holds are one."""
+    path = write(folder, *ended)
+    written = kept(path).read_text()
+    digest = digest_of(path)
+    journal = read_journal(path)
+    assert run_totals(journal) == digest.totals
+    assert 0.25 == digest.totals.cost_usd
+    assert (("abc1234", "Add it"),) == digest.totals.commits
+    assert (STARTED, journal.ended) == (digest.started, digest.ended)
+    assert (journal.state, journal.resumable) == (digest.state, digest.resumable)
+    assert (AT, AT, journal.entries[-1].at) == (digest.began, digest.continued, digest.last)
+    kept(path).unlink()
+    assert digest == digest_of(path)
+    assert written == kept(path).read_text()
+
+
+def test_a_continued_run(folder: Path) -> None:
+    """The next process adds to the totals, and its beginning is the latest."""
+    path = write(folder, RunEnded(state="failed"))
+    journal = Journal.open(path, sync=False)
+    later = AT + timedelta(hours=1)
+    journal.append(RunContinued(), at=later)
+    journal.append(RunEnded(state="approved"), at=later + timedelta(seconds=2))
+    journal.close()
+    digest = digest_of(path)
+    assert (later, "approved") == (digest.continued, digest.state)
+    assert run_totals(read_journal(path)) == digest.totals
+    assert 10.0 == digest.totals.duration, "8 seconds and 2"
+
+
+def test_a_kept_digest_is_read_instead(folder: Path) -> None:
+    """The journal itself is not read, however long it is."""
+    path = write(folder, RunEnded(state="approved"))
+    digest, status = digest_of(path), path.stat()
+    path.write_bytes(b"x" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert digest == digest_of(path)
+
+
+def test_a_journal_that_has_changed(folder: Path) -> None:
+    """Another size or another time, and the journal is read again."""
+    path = write(folder)
+    before = digest_of(path)
+    journal = Journal.open(path, sync=False)
+    journal.append(RunEnded(state="stalled"), at=AT)
+    assert ("unfinished", "stalled") == (before.state, digest_of(path).state)
+    journal.close()
+    os.utime(path, ns=(0, 1))
+    path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(StorageError, match="no whole line"):
+        digest_of(path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"size": 1}', "\0"])
+def test_a_broken_digest(folder: Path, content: str) -> None:
+    """It counts as none, and is replaced."""
+    path = write(folder)
+    digest = digest_of(path)
+    kept(path).write_text(content)
+    assert digest == digest_of(path)
+    assert digest.model_dump_json() == kept(path).read_text().strip()
+
+
+def test_where_none_can_be_kept(folder: Path, tmp_path: Path) -> None:
+    """Without a place for digests the journal is read each time."""
+    path = write(folder)
+    digest = digest_of(path)
+    kept(path).unlink()
+    kept(path).parent.rmdir()
+    kept(path).parent.write_text("a file in its place")
+    assert digest == digest_of(path)
+    elsewhere = tmp_path / "copy.jsonl"
+    elsewhere.write_bytes(path.read_bytes())
+    assert digest.totals == digest_of(elsewhere).totals
+
+
+def test_removed_with_the_journal(folder: Path) -> None:
+    """Old journals are removed with their digests."""
+    path = write(folder, RunEnded(state="approved"))
+    assert kept(path).exists()
+    assert [path] == prune(folder, now=AT + timedelta(days=60), days=30, runs=100)
+    assert not kept(path).exists()
