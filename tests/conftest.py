@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,13 @@ A test that uses one is a `real_agent` test.
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Do not wait for the disk: only a power failure shows whether that was done."""
+    """Depend on neither the disk nor the shell.
+
+    Nothing waits for the disk: only a power failure shows whether that was done. An interrupt is
+    one also where a shell has told its background jobs to ignore it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
     config.add_cleanup(patch.undo)
