@@ -35,12 +35,16 @@ Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
 
 
 class EventBatch:
-    """Plain events of one session that came at once, in order; never empty."""
+    """Plain events of one session that came at once, in order; never empty.
 
-    __slots__ = ("events",)
+    `is_cut` returns whether the session has been disposed since: what is left counts for nothing.
+    """
 
-    def __init__(self, events: Sequence[Any]) -> None:
+    __slots__ = ("events", "is_cut")
+
+    def __init__(self, events: Sequence[Any], is_cut: Callable[[], bool] = lambda: False) -> None:
         self.events = events
+        self.is_cut = is_cut
 
     def __repr__(self) -> str:
         return f"EventBatch({list(self.events)!r})"
@@ -66,6 +70,8 @@ class Batched(Observable[T]):
         def on_next(value: Any) -> None:
             if type(value) is EventBatch:
                 for event in value.events:
+                    if value.is_cut():  # by an operator between the session and this
+                        return
                     deliver(event)
             else:
                 deliver(value)
@@ -92,7 +98,7 @@ _PLAIN = frozenset(
 """The kinds of events that may be in a batch."""
 
 
-def batched(events: Iterable[Any]) -> Iterator[Any]:
+def batched(events: Iterable[Any], is_cut: Callable[[], bool] = lambda: False) -> Iterator[Any]:
     """Yield the events in order, several plain ones in a row as a batch."""
     plain: list[Any] = []
     for event in events:
@@ -100,15 +106,15 @@ def batched(events: Iterable[Any]) -> Iterator[Any]:
             plain.append(event)
             continue
         if plain:
-            yield _as_one(plain)
+            yield _as_one(plain, is_cut)
             plain = []
         yield event
     if plain:
-        yield _as_one(plain)
+        yield _as_one(plain, is_cut)
 
 
-def _as_one(plain: list[Any]) -> Any:
-    return plain[0] if len(plain) == 1 else EventBatch(plain)
+def _as_one(plain: list[Any], is_cut: Callable[[], bool]) -> Any:
+    return plain[0] if len(plain) == 1 else EventBatch(plain, is_cut)
 
 
 def carrier(stream: Observable[T]) -> Observable[Any]:

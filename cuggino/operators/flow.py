@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -48,6 +48,9 @@ class Recorded:
 class Recorder(Protocol):
     """The journal of a durable flow: written as it runs, replayed when it is resumed.
 
+    With a method `batch(events, *, at)` it records events of the running stage that are about to
+    be emitted at once; without one they are recorded one by one.
+
     An exception of any method is the stream's error: what cannot be recorded is not done.
     """
 
@@ -65,9 +68,6 @@ class Recorder(Protocol):
 
         Returns False when an earlier process has emitted it.
         """
-
-    def batch(self, events: Sequence[Any], *, at: datetime) -> None:
-        """Record events of the running stage that are about to be emitted at once."""
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
         """Record that the running stage has completed with this last event."""
@@ -165,6 +165,7 @@ class _Driver:
         self._lane: abc.SchedulerBase | None = None
         """The lane whose time is recorded with every event."""
         self._recorder = recorder
+        self._record_batch = getattr(recorder, "batch", None)
         self._stage: SingleAssignmentDisposable | None = None
         self._note: tuple[Any, Exception | None] | None = None
         self._driving = False
@@ -263,7 +264,11 @@ class _Driver:
         try:
             if self._recorder is not None:
                 if type(event) is EventBatch:
-                    self._recorder.batch(event.events, at=self._now())
+                    if self._record_batch is None:
+                        for one in event.events:
+                            self._send(one, staged=staged)
+                        return
+                    self._record_batch(event.events, at=self._now())
                 elif not self._recorder.event(event, staged=staged, at=self._now()):
                     return
             self._observer.on_next(event)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from reactivex import Observable, abc, timer
 from reactivex.disposable import CompositeDisposable, SerialDisposable
 
-from cuggino.operators.batches import unopened
+from cuggino.operators.batches import EventBatch, unopened
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -45,8 +45,14 @@ def until_terminal(
             lingering = SerialDisposable()
             terminal: list[T] = []
 
-            def on_next(event: T) -> None:
-                if terminal:
+            def on_next(event: T | EventBatch) -> None:
+                if isinstance(event, EventBatch):
+                    if not terminal and not any(map(is_terminal, event.events)):
+                        observer.on_next(cast("T", event))
+                    else:
+                        for one in event.events:
+                            on_next(one)
+                elif terminal:
                     if settle(event):
                         observer.on_next(event)
                 elif is_terminal(event):

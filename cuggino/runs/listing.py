@@ -180,12 +180,15 @@ class Runs:
             StorageError: the journal cannot be read.
         """
         digest = digest_of(path)
-        return RecordedRun(
+        run = RecordedRun(
             path=path,
             short_id=self._short.get(path.stem, path.stem),
             digest=digest,
             state=self._state(digest),
         )
+        if run.started.kind == "deliver":
+            _ = run.journal  # which its deliverables need: an unreadable one fails here
+        return run
 
     def _state(self, digest: JournalDigest) -> RunStatus:
         if digest.ended is not None:

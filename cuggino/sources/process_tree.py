@@ -85,8 +85,9 @@ class ProcessTree:
 
     def members(self) -> set[psutil.Process]:
         """Return the living members. A member that loses its parent stays one."""
+        found = psutil.pids()  # before it is asked whether ids have started over
         oldest = 0 if self._birth is None or self._birth.may_be_older() else self._birth.pid
-        for pid in _search(self.groups, self.cookie, oldest):
+        for pid in _search(found, self.groups, self.cookie, oldest):
             with suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
         living = _living(self._known)
@@ -178,11 +179,13 @@ def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     return living
 
 
-def _search(groups: frozenset[int], cookie: str | None, oldest: int) -> Iterator[int]:
-    """Yield the ids, from `oldest` on, of the processes in one of `groups` or with the cookie."""
+def _search(
+    found: Iterable[int], groups: frozenset[int], cookie: str | None, oldest: int
+) -> Iterator[int]:
+    """Yield those ids, from `oldest` on, of processes in one of `groups` or with the cookie."""
     own = os.getpid()
     mark = None if cookie is None else f"\0{COOKIE}={cookie}".encode()
-    for pid in psutil.pids():
+    for pid in found:
         if (
             pid >= oldest
             and pid != own

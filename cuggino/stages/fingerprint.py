@@ -8,6 +8,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -187,6 +188,7 @@ class _Status:
 
 def _status(folder: Path, prefix: bytes, left_out: Callable[[bytes], bool]) -> Flow[_Status]:
     status = _Status()
+    conflicts: list[bytes] = []
     fields = iter((yield from _git(folder, *_STATUS)).split(b"\0"))
     for entry in fields:
         kind, _, rest = entry.partition(b" ")
@@ -200,9 +202,8 @@ def _status(folder: Path, prefix: bytes, left_out: Callable[[bytes], bool]) -> F
             continue
         if kind == b"?":
             status.differing.setdefault(path, None)
-        elif kind == b"u":  # a conflict; the second stage is the commit's
-            _state, _sub, _m1, mode, _m3, _seen, _h1, blob, _h3, _path = words
-            _collect(status.committed, path, mode, blob)
+        elif kind == b"u":
+            conflicts.append(path)
             status.differing[path] = None
         elif kind == b"1":
             state, _sub, old_mode, index_mode, mode, old_blob, index_blob, _path = words
@@ -211,6 +212,13 @@ def _status(folder: Path, prefix: bytes, left_out: Callable[[bytes], bool]) -> F
                 _collect(status.staged, path, index_mode, index_blob)
             elif mode.strip(b"0"):
                 status.differing[path] = mode
+    if conflicts and status.commit:  # whose stages may be of files with other names
+        names = (os.fsdecode(status.commit), "--", *map(os.fsdecode, conflicts))
+        for record in (yield from _git(folder, "ls-tree", "-z", *names)).split(b"\0"):
+            head, _, path = record.partition(b"\t")
+            if path in conflicts:
+                mode, _type, blob = head.split()
+                _collect(status.committed, path, mode, blob)
     return status
 
 
@@ -303,10 +311,10 @@ def _committed(
     if kept := _listings.get((prefix, names, commit)):
         return kept
     contents = None
-    for key in reversed(_listings):
+    for key, known in reversed(list(_listings.items())):
         if key[:2] == (prefix, names):
             try:
-                contents = yield from _changed(folder, _listings[key], key[2], commit, left_out)
+                contents = yield from _changed(folder, known, key[2], commit, left_out)
             except ProcessError:  # of another repository
                 continue
             break
@@ -352,27 +360,32 @@ def _changed(
     return contents
 
 
-_DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--relative")
+_DIFF = (
+    *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--relative"),
+    "--ignore-submodules=none",
+)
 
-_prefixes: dict[tuple[Path, object], bytes] = {}
+_prefixes: dict[tuple[Path, int], bytes] = {}
 
 
 def _prefix(folder: Path) -> Flow[bytes]:
     """Return the path of the folder in its repository, empty or with a slash at its end.
 
-    It is asked once for each folder, and again when a repository appears in it or goes.
+    In a folder with a repository of its own it is asked once, otherwise each time: a repository may
+    appear in any folder above.
     """
-    try:
-        state = (folder / ".git").lstat()
-        own: object = (state.st_ino, state.st_ctime_ns if stat.S_ISREG(state.st_mode) else 0)
-    except OSError:
-        own = None
-    if (folder, own) not in _prefixes:
+    own: tuple[Path, int] | None = None
+    with suppress(OSError):
+        place = folder / ".git"  # a file in a worktree and in a submodule
+        own = (folder, (place if place.is_file() else place / "HEAD").lstat().st_ino)
+    if own is not None and own in _prefixes:
+        return _prefixes[own]
+    prefix = (yield from _git(folder, "rev-parse", "--show-prefix")).removesuffix(b"\n")
+    if own is not None:
         if len(_prefixes) >= _KEPT:
             _prefixes.clear()
-        said = yield from _git(folder, "rev-parse", "--show-prefix")
-        _prefixes[folder, own] = said.removesuffix(b"\n")
-    return _prefixes[folder, own]
+        _prefixes[own] = prefix
+    return prefix
 
 
 def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]:

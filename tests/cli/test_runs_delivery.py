@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,19 @@ def test_a_sync_is_listed_by_what_is_verified(
     turns = (turn(), turn(verifies=["DL-1"]))
     deliver(project, *turns, start=DONE, workflow="sync", max_sessions=2)
     assert "1/3 deliverables verified" == cells(capsys)[-1].strip()
+
+
+def test_a_journal_that_broke_after_it_was_listed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a row of its own, whatever was kept of it, and the others are listed."""
+    deliver(project, *TURNS[:2], max_sessions=2)
+    path = path_of(project)
+    output_of(capsys, "runs")
+    status = path.stat()
+    path.write_bytes(b"x" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert "unreadable" == cells(capsys)[1]
 
 
 def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,11 @@ import pytest
 import reactivex as rx
 from hypothesis import given, strategies as st
 from reactivex import Observable, abc, operators as ops
+from reactivex.subject import Subject
 
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
-from cuggino.errors import AgentFailed
+from cuggino.errors import AgentFailed, BudgetExceeded
 from cuggino.events import (
     AgentMessage,
     Approved,
@@ -29,9 +30,11 @@ from cuggino.events import (
 from cuggino.operators import (
     EventBatch,
     Flow,
+    Ledger,
     acquire_release,
     alongside,
     deferred,
+    emit,
     events_in,
     extract_markers,
     flow,
@@ -243,8 +246,79 @@ def test_a_budget_that_is_cut_in_mid_batch(position: int) -> None:
     assert ("next", tokens(101)) == found[-2]
 
 
+def test_a_terminal_event_in_mid_batch() -> None:
+    """A predicate of the user sees events, and the first terminal one ends the stream."""
+    one, two, three = (AgentMessage(text=text) for text in ("1", "2", "3"))
+    ending: Any = until_terminal(lambda e: e == two, linger=0)
+    found = seen_of(source([EventBatch([one, two, three])]).pipe(ending))
+    assert [("next", one), ("next", two), ("completed", None)] == found
+
+
+def test_a_session_that_is_cut_by_its_subscriber() -> None:
+    """Of a session that ends in mid-batch nothing follows, though the stream goes on."""
+    stop: Subject[None] = Subject()
+    held = rx.disposable.BooleanDisposable()
+    batch = EventBatch(PLAIN, lambda: held.is_disposed)
+    agent: Observable[Any] = Batched(rx.merge(stream_of([batch]), rx.never()))
+
+    def story() -> Flow[None]:
+        session = acquire_release(lambda: held, lambda _: agent, lambda it: it.dispose())
+        yield from forward(session.pipe(interrupt_when(stop)))
+        yield from emit(ENDED)
+
+    seen: list[Event] = []
+
+    def take(event: Event) -> None:
+        seen.append(event)
+        if event is PLAIN[1]:
+            stop.on_next(None)
+
+    t = Marbles()
+    flow(story).subscribe(take, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert [*PLAIN[:2], ENDED] == seen
+
+
+def test_the_other_accounts_of_a_ledger() -> None:
+    """A batch that overdraws the budget of another stream ends that stream."""
+    t, ledger = Marbles(), Ledger()
+    errors: list[Exception] = []
+    poor = rx.never().pipe(within_budget(Budget(tokens=5), ledger=ledger))
+    poor.subscribe(lambda _: None, errors.append, scheduler=t.clock)
+    rich: Any = within_budget(Budget(tokens=1000), ledger=ledger)
+    source([EventBatch(PLAIN)]).pipe(rich).subscribe(scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert [BudgetExceeded] == [type(error) for error in errors]
+
+
+def test_a_tag_that_fails_in_mid_batch() -> None:
+    """What comes before the marker is emitted, then the error."""
+
+    def refuse(_content: str) -> Event:
+        raise LookupError("no such note")
+
+    batch = EventBatch([PLAIN[0], AgentMessage(text="<NOTE>n</NOTE>", message_id="m9")])
+    found = seen_of(on_loop(source([batch]).pipe(extract_markers({"NOTE": refuse}))))
+    assert [("next", PLAIN[0]), ("error", "no such note")] == found
+
+
 class TestRecording:
-    """A batch is recorded before anybody sees its first event."""
+    def test_a_recorder_without_batches(self) -> None:
+        """It records the events one by one."""
+
+        class Plain:
+            """The methods of a recorder, and no other."""
+
+            def __init__(self) -> None:
+                of = MemoryRecorder()
+                self.log = of.log
+                self.replay, self.started, self.event = of.replay, of.started, of.event
+                self.finished, self.failed = of.finished, of.failed
+
+        recorder = Plain()
+        stream = flow(lambda: forward(source([EventBatch(PLAIN)])), recorder=recorder)
+        assert [*(("next", event) for event in PLAIN), ("completed", None)] == seen_of(stream)
+        assert PLAIN == [value for kind, value in recorder.log if kind == "forwarded"]
 
     def test_written_before_delivery(self) -> None:
         """At the first event all of the batch is in the journal, in order."""

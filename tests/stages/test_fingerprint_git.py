@@ -42,6 +42,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+_EMPTY = ("commit", "--quiet", "--allow-empty", "--message", "nothing")
+
+
 class TestCost:
     """A fingerprint costs one `git status`, and what has changed."""
 
@@ -165,7 +168,16 @@ class TestOddities:
         assert 3 == len({before, second, fingerprint(filled.root)})
         changed.write_text("text\n")
         assert before == fingerprint(filled.root)
-        filled.write("module/new.txt")
+        new = filled.write("module/new.txt")
+        assert before != fingerprint(filled.root)
+        new.unlink()
+        filled.git("config", "--unset", "diff.ignoreSubmodules")
+        filled.git("config", "-f", ".gitmodules", "submodule.module.ignore", "all")
+        commit_all(filled)
+        before = fingerprint(filled.root)
+        filled.git("-c", "user.name=T", "-c", "user.email=t@x", *("-C", "module"), *_EMPTY)
+        filled.git("add", "module")
+        filled.git("commit", "--quiet", "--message", "only the commit of the submodule")
         assert before != fingerprint(filled.root)
 
     def test_a_repository_within_counts_with_its_files(self, filled: GitProject) -> None:
@@ -241,6 +253,26 @@ class TestOddities:
         assert ours != fingerprint(filled.root)
         filled.write("a.txt", "ours\n")
         assert ours == fingerprint(filled.root)
+
+    def test_a_conflict_of_a_renamed_file(self, filled: GitProject) -> None:
+        """A file that only the other side has counts as it lies there, resolved or not."""
+        lines = "".join(f"{number}\n" for number in range(30))
+        filled.write("a.txt", lines)
+        commit_all(filled)
+        filled.git("checkout", "--quiet", "-b", "other")
+        filled.git("mv", "a.txt", "b.txt")
+        filled.write("b.txt", f"theirs\n{lines}")
+        filled.git("commit", "--quiet", "--all", "--message", "rename")
+        filled.git("checkout", "--quiet", "main")
+        filled.write("a.txt", f"ours\n{lines}")
+        commit_all(filled)
+        with pytest.raises(subprocess.CalledProcessError):
+            filled.git("merge", "other")
+        conflict = fingerprint(filled.root)
+        filled.git("add", "--all")
+        assert conflict == fingerprint(filled.root)
+        filled.git("commit", "--quiet", "--message", "merge")
+        assert conflict == fingerprint(filled.root)
 
     def test_nothing_is_written(self, filled: GitProject) -> None:
         """The folder of git has the same files with the same content and times afterwards."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -131,12 +132,36 @@ def test_where_none_can_be_kept(folder: Path, tmp_path: Path) -> None:
     path = write(folder)
     digest = digest_of(path)
     kept(path).unlink()
-    kept(path).parent.rmdir()
+    shutil.rmtree(kept(path).parent)
     kept(path).parent.write_text("a file in its place")
     assert digest == digest_of(path)
     elsewhere = tmp_path / "copy.jsonl"
     elsewhere.write_bytes(path.read_bytes())
     assert digest.totals == digest_of(elsewhere).totals
+
+
+def test_what_cannot_be_written(folder: Path) -> None:
+    """Half a surrogate pair is no reason to fail: nothing is kept."""
+    started = STARTED.model_copy(update={"focus": "caf\udce9"})
+    journal = Journal.create(folder, started, at=AT, sync=False)
+    journal.close()
+    assert not kept(journal.path).exists()
+    assert digest_of(journal.path).started.run_id == started.run_id
+
+
+def test_nobody_else_sees_them(folder: Path) -> None:
+    """Digests are as private as journals, and git ignores them."""
+    path = write(folder)
+    assert 0o700 == kept(path).parent.stat().st_mode & 0o777
+    assert "*\n" == (kept(path).parent / ".gitignore").read_text()
+
+
+def test_a_journal_that_is_gone(folder: Path) -> None:
+    """Closing it is no error."""
+    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    journal.path.unlink()
+    journal.close()
+    journal.close()
 
 
 def test_removed_with_the_journal(folder: Path) -> None:

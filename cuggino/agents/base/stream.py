@@ -190,7 +190,8 @@ def stream_json(
         started = lane.now
 
         def on_next(batch: list[bytes]) -> None:
-            for event in batched(read(batch, now=lane.now.timestamp())):
+            events = read(batch, now=lane.now.timestamp())
+            for event in batched(events, lambda: subscription.is_disposed):
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)

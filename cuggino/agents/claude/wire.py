@@ -343,7 +343,7 @@ _WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
 """Every block event with text contains one of these."""
 _TEXT_DELTA = re.compile(
     rb'\{"type":"stream_event","event":\{"type":"content_block_delta","index":\d+,'
-    rb'"delta":\{"type":"text_delta","text":"([^"\\]*(?:\\.[^"\\]*)*)"\}\},'
+    rb'"delta":\{"type":"text_delta","text":"([^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*)"\}\},'
     rb'"session_id":"[^"\\]*","parent_tool_use_id":null'
     rb'(?:,"(?:uuid|api_message_id)":"[^"\\]*")*\}'
 ).fullmatch

@@ -76,15 +76,19 @@ def extract_markers(
 
             def on_next(event: Event | EventBatch) -> None:
                 if isinstance(event, EventBatch):
-                    read_all(event.events)
+                    read_all(event)
                     return
                 for item in reader.read(event):
                     observer.on_next(item)
 
-            def read_all(events: Sequence[Event]) -> None:
-                items = [item for event in events for item in reader.read(event)]
-                for item in batched(items):
-                    observer.on_next(item)
+            def read_all(batch: EventBatch) -> None:
+                items: list[Event] = []
+                try:
+                    for event in batch.events:
+                        items += reader.read(event)
+                finally:  # what was read before a tag's function raised
+                    for item in batched(items, batch.is_cut):
+                        observer.on_next(item)
 
             def end(then: Callable[[], None]) -> None:
                 for item in reader.end():

@@ -221,18 +221,24 @@ class _Account(abc.ObserverBase[Any]):
             self._send(batch)
             return
         if plain:
-            self._send(EventBatch(batch.events[:plain]))
+            self._send(EventBatch(batch.events[:plain], batch.is_cut))
         for event in batch.events[plain:]:
+            if batch.is_cut():
+                return
             self.on_next(event)
 
     def _is_due(self) -> bool:
-        """Return whether a budget is overdrawn, or near its limit without a warning."""
+        """Return whether an account is overdrawn, or this one near a limit without a warning."""
         warned = self._ledger._warned
-        return any(
-            level.spent > level.limit
-            or (level.spent >= self._warn_at * level.limit and level.kind not in warned)
+        return any(account._overdrawn() for account in self._ledger._accounts) or any(
+            level.spent >= self._warn_at * level.limit and level.kind not in warned
             for level in self._ledger._levels(self._budget, self._lane.now)
         )
+
+    def _overdrawn(self) -> BudgetLevel | None:
+        """Return the level of a budget that is overdrawn, other than that of time."""
+        levels = self._ledger._levels(self._budget, self._lane.now)
+        return next((x for x in levels if x.kind != "duration" and x.spent > x.limit), None)
 
     def on_error(self, error: Exception) -> None:
         if self._closed:
@@ -251,10 +257,8 @@ class _Account(abc.ObserverBase[Any]):
         """Release the running session if the streams of the ledger have overdrawn the budget."""
         if not self._in_flight or self._closed:
             return
-        for level in self._ledger._levels(self._budget, self._lane.now):
-            if level.kind != "duration" and level.spent > level.limit:
-                self._cut(level)
-                return
+        if (level := self._overdrawn()) is not None:
+            self._cut(level)
 
     def dispose(self) -> None:
         self._ending = None

@@ -25,7 +25,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
-from cuggino.operators.batches import carrier, events_in, unopened
+from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -228,6 +228,8 @@ class _Ladder(ABC, Generic[T]):
         if self._tools.see_all(events_in(event)):
             self._arm()
         self._send(event)
+        if type(event) is EventBatch:  # a slow subscriber took its time with it
+            self._heard = self._lane.now
 
     def _send(self, event: T | SupervisionEvent) -> None:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,6 +27,8 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    v: Literal[1] = 1
+    """The version of the format."""
     size: int
     """Bytes of the journal."""
     modified: int
@@ -124,9 +127,14 @@ def _kept(path: Path, status: os.stat_result) -> JournalDigest | None:
 
 def keep_digest(path: Path, digest: JournalDigest) -> None:
     """Write the digest of a journal, if that is possible."""
-    if (place := _place(path)) is not None:
-        with suppress(OSError):
-            write_atomic(place, digest.model_dump_json() + "\n", sync=False)
+    if (place := _place(path)) is None:
+        return
+    with suppress(OSError, ValueError):  # half a surrogate pair cannot be written
+        text = digest.model_dump_json()
+        if not place.parent.exists():
+            place.parent.mkdir(mode=0o700)
+            (place.parent / ".gitignore").write_text("*\n")
+        write_atomic(place, f"{text}\n", sync=False)
 
 
 def remove_digest(path: Path) -> None:

@@ -184,9 +184,9 @@ class Journal:
         """
         if self._file.closed:
             return
+        status = os.fstat(self._file.fileno())
         with storing("write journal", self.path):
             self._file.close()
-            status = self.path.stat()
         if self._fold.is_whole and status.st_size == self._good[1]:
             keep_digest(self.path, self._fold.digest(status))
 

@@ -130,6 +130,14 @@ def test_a_character_in_two_halves() -> None:
         )
 
 
+def test_half_an_escape() -> None:
+    """What is no JSON is no text, whatever follows it."""
+    session = ClaudeSession()
+    session.feed(START, now=NOW)
+    told = session.feed_all([delta("\\u12"), delta("34")], now=NOW)
+    assert [MessageDelta(text="34", message_id="m1")] == told
+
+
 def test_a_ping_only_when_nothing_else_was_said() -> None:
     """Signs of life are one ping, and none beside another event."""
     session = ClaudeSession()
