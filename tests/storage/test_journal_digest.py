@@ -80,9 +80,10 @@ def test_as_the_journal_says(folder: Path, ended: tuple[Event, ...]) -> None:
     assert written == kept(path).read_text()
 
 
-def test_a_continued_run(folder: Path) -> None:
+@pytest.mark.parametrize("last", [RunEnded(state="failed"), AgentMessage(text="killed")])
+def test_a_continued_run(folder: Path, last: Event) -> None:
     """The next process adds to the totals, and its beginning is the latest."""
-    path = write(folder, RunEnded(state="failed"))
+    path = write(folder, last)
     journal = Journal.open(path, sync=False)
     later = AT + timedelta(hours=1)
     journal.append(RunContinued(), at=later)

@@ -70,10 +70,14 @@ class DigestFold:
         """Count an entry."""
         if self._first is None:
             self._first = entry
-        if isinstance(entry.event, RunStarted | RunContinued):
+        kind = type(entry.event)
+        if kind is RunStarted or kind is RunContinued:
             self._began = entry
+            if self._last is not None:
+                self._totals.until(self._last.at)
         self._last = entry
-        self._totals.add(entry)
+        if kind.__name__ in COUNTED:
+            self._totals.add(entry)
 
     @property
     def is_whole(self) -> bool:
@@ -85,6 +89,7 @@ class DigestFold:
         first, began, last = self._first, self._began, self._last
         assert first is not None and began is not None and last is not None
         assert isinstance(first.event, RunStarted)
+        self._totals.until(last.at)
         return JournalDigest(
             size=status.st_size,
             modified=status.st_mtime_ns,

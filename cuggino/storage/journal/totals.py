@@ -103,8 +103,8 @@ class Totals:
 
     def add(self, entry: Entry) -> None:
         """Count an entry."""
-        if entry.event.tag not in COUNTED:
-            self._end = entry.at
+        if type(entry.event).__name__ not in COUNTED:
+            self.until(entry.at)
             return
         if isinstance(entry.event, RunContinued):
             self._before += self._seconds()
@@ -114,6 +114,10 @@ class Totals:
         self._end = entry.at
         self._spend(entry.stage, entry.event)
         self._count(entry.event)
+
+    def until(self, at: datetime) -> None:
+        """Note the time of an entry that counts for nothing else."""
+        self._end = at
 
     def _spend(self, stage: str | None, event: Event) -> None:
         before = self._running.get(stage, _NOTHING)

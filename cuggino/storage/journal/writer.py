@@ -128,15 +128,16 @@ class Journal:
                 of it is in the journal, and the next entry follows the previous one.
         """
         seq, length = self._good
-        entry = Entry(seq=seq + 1, at=_utc(at), stage=stage, event=event)
-        line = _line(entry.seq, _head(at, stage), event)
+        time = _utc(at)
+        line = _line(seq + 1, _head(time, stage), event)
         try:
             self._add(line, synced=self._sync and self._decides(event))
         except OSError as error:
             raise storage_error("write journal", self.path, error) from error
-        self._good = (entry.seq, length + len(line))
+        self._good = (seq + 1, length + len(line))
         self._uncertain = False
-        self._eventful = not isinstance(event, StageStarted)
+        self._eventful = type(event) is not StageStarted
+        entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
         self._fold.add(entry)
         return entry
 
@@ -151,7 +152,8 @@ class Journal:
         if not events:
             return
         seq, length = self._good
-        head = _head(at, stage)
+        time = _utc(at)
+        head = _head(time, stage)
         numbered = enumerate(events, seq + 1)
         lines = b"".join([_line(number, head, event) for number, event in numbered])
         try:
@@ -161,9 +163,8 @@ class Journal:
         self._good = (seq + len(events), length + len(lines))
         self._uncertain = False
         self._eventful = True
-        time = _utc(at)
         for number, event in enumerate(events, seq + 1):
-            if event.tag in COUNTED or event is events[-1]:
+            if type(event).__name__ in COUNTED or event is events[-1]:
                 self._fold.add(Entry(seq=number, at=time, stage=stage, event=event))
 
     def _decides(self, event: Event) -> bool:
@@ -221,9 +222,9 @@ def _utc(at: datetime) -> datetime:
 
 
 def _head(at: datetime, stage: str | None) -> bytes:
-    """Return the part of a line between its number and its event."""
-    time = _utc(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return f',"at":"{time}","stage":{_quoted(stage)},"event":'.encode()
+    """Return the part of a line between its number and its event; `at` is in UTC."""
+    time = at.isoformat(timespec="microseconds").removesuffix("+00:00")
+    return f',"at":"{time}Z","stage":{_quoted(stage)},"event":'.encode()
 
 
 def _line(seq: int, head: bytes, event: Event) -> bytes:
