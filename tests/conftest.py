@@ -17,6 +17,7 @@ from tests.real_copilot import Copilot, install_copilot
 from tests.real_gemini import Gemini, install_gemini
 from tests.real_opencode import OpenCode, install_opencode
 from tests.real_program import in_a_project, required
+from tests.sources.subscribers import children, eventually
 
 pytest.register_assert_rewrite("tests.loops.endings")
 
@@ -48,6 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
     config.add_cleanup(patch.undo)
+
+
+@pytest.fixture(autouse=True)
+def no_child_left() -> Iterator[None]:
+    """Fail a test that leaves a process behind, at the test itself and not at a later one."""
+    before = children()
+    yield
+    assert eventually(lambda: not children() - before, 30), children() - before
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,12 +20,12 @@ def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_repository(folder: Path, *, commit: bool = True) -> git.Repo:
-    """Create a repository with one commit."""
-    repo = git.Repo.init(folder, initial_branch="main")
-    if commit:
-        actor = git.Actor("A", "a@example.org")
-        repo.index.add(["scenario.toml"])
-        repo.index.commit("first", author=actor, committer=actor)
+    """Create a repository with one commit; return it closed, without git processes of its own."""
+    with git.Repo.init(folder, initial_branch="main") as repo:
+        if commit:
+            actor = git.Actor("A", "a@example.org")
+            repo.index.add(["scenario.toml"])
+            repo.index.commit("first", author=actor, committer=actor)
     return repo
 
 
@@ -69,7 +69,7 @@ def test_repository_without_commit(ready: Path) -> None:
 def test_repository_detached(ready: Path) -> None:
     """A detached HEAD is reported."""
     repo = make_repository(ready)
-    repo.head.reference = repo.head.commit
+    repo.git.checkout("--detach")
     expected = [("ok", f"git: repository {ready}, no branch (detached HEAD)")]
     assert expected == statuses(list(checks.repository(ready, commit=False)))
 
@@ -80,7 +80,7 @@ def test_commits_on_no_branch(ready: Path) -> None:
     assert "note" not in [
         status for status, _ in statuses(list(checks.repository(ready, commit=True)))
     ]
-    repo.head.reference = repo.head.commit
+    repo.git.checkout("--detach")
     note = list(checks.repository(ready, commit=True))[1]
     assert ("note", "git: a run would commit on no branch") == (note.status, note.what)
     assert "git switch -c" in (note.hint or "")
