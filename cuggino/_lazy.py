@@ -13,9 +13,9 @@ def lazy(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package.
 
-    `names` maps each module, relative to the package, to the public names that it defines,
-    separated by spaces. Type checkers read the same names from `__init__.pyi`, which
-    `python -m tests.stubs` writes.
+    `names` maps each module to the names that the package exports from it, separated by spaces.
+    Modules are relative to the package, or begin with `cuggino.`. Type checkers read the same names
+    from `__init__.pyi`, which `python -m tests.stubs` writes.
     """
     homes = {name: module for module, listed in names.items() for name in listed.split()}
     exported = sorted(homes)
@@ -23,8 +23,13 @@ def lazy(
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(importlib.import_module(module_name(package, homes[name])), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return load, lambda: list(exported), exported
+
+
+def module_name(package: str, module: str) -> str:
+    """Return the full name of a module in the table of a package."""
+    return module if module.startswith("cuggino.") else f"{package}.{module}"

@@ -1,4 +1,7 @@
-"""The layer: services made from a folder, a configuration and an agent."""
+"""The layer: services made from a folder, a configuration and an agent.
+
+What only some loops need is read from the doors of its room, which load it on first use.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,28 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex import Observable
 
+from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
-from cuggino.agents.cassettes import record_to, with_speed
 from cuggino.config import Config, load_config
-from cuggino.doctor import CheckResult, doctor
 from cuggino.domain import TOOLS_OF, agent_tool
-from cuggino.events import (
-    DeliverInstruction,
-    DeliverStreamEvent,
-    Event,
-    LoopEvent,
-    PlanBuildStreamEvent,
-    WatchEvent,
-)
+from cuggino.events import Event, LoopEvent
 from cuggino.guard import Level
-from cuggino.guard_audit import JudgedCall, audit_run
-from cuggino.loops import (
-    DeliverRunOptions,
-    DeliverService,
-    LoopRunOptions,
-    LoopService,
-    PlanBuildOptions,
-    PlanBuildService,
-    RunOptions,
-    Services,
-    WatchRunOptions,
-    WatchService,
-    resumed_options,
-)
-from cuggino.notify import make_notifier, with_notifications
+from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import after, check_agents, check_project, check_writable, configured
-from cuggino.project_manager import PlanSession, plan_session
 from cuggino.prompts import Prompts, load_instruction
-from cuggino.runs import RecordedRun, Runs, UnreadableRun, list_runs, replay
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
+
+if TYPE_CHECKING:
+    from cuggino.doctor import CheckResult
+    from cuggino.guard_audit import JudgedCall
+    from cuggino.project_manager import PlanSession
+    from cuggino.runs import RecordedRun, UnreadableRun
 
 _Options = TypeVar("_Options", bound=RunOptions)
 
@@ -90,9 +75,15 @@ class Runtime:
         name = agent if isinstance(agent, str) else agent.name if agent else config.agent
         chosen = configured_agent(config, cwd=folder, agent=agent)
         if speed is not None:
+            from cuggino.agents.cassettes import with_speed
+
             chosen = with_speed(chosen, speed)
-        # What is checked is the agent itself, what works is the one that is recorded.
-        worker = chosen if record is None else record_to(folder / record, chosen)
+        worker = chosen
+        if record is not None:
+            from cuggino.agents.cassettes import record_to
+
+            # What is checked is the agent itself, what works is the one that is recorded.
+            worker = record_to(folder / record, chosen)
         workspace, timeout = Workspace(folder), config.commit_timeout
         apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
         services = Services(
@@ -129,19 +120,19 @@ class Runtime:
         return LoopService(self.services)
 
     @property
-    def watcher(self) -> WatchService:
+    def watcher(self) -> loops.WatchService:
         """The watch."""
-        return WatchService(self.services)
+        return loops.WatchService(self.services)
 
     @property
-    def deliverer(self) -> DeliverService:
+    def deliverer(self) -> loops.DeliverService:
         """The deliver loop."""
-        return DeliverService(self.services)
+        return loops.DeliverService(self.services)
 
     @property
-    def builder(self) -> PlanBuildService:
+    def builder(self) -> loops.PlanBuildService:
         """The plan/build loop."""
-        return PlanBuildService(self.services)
+        return loops.PlanBuildService(self.services)
 
     def loop_options(
         self, *, focus: str, review: str | None = None, slow: bool = False
@@ -201,7 +192,7 @@ class Runtime:
 
     def watch(
         self, *, slow: bool = False, interrupt: Observable[object] | None = None
-    ) -> Observable[WatchEvent]:
+    ) -> Observable[events.WatchEvent]:
         """The watch over the project's backlog, after a look whether it can work here.
 
         Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
@@ -210,37 +201,37 @@ class Runtime:
 
         def story() -> Flow[None]:
             # First: a way to notify that is not installed is known before anything starts.
-            notifier = yield from ask(act(lambda: make_notifier(self.config)))
+            notifier = yield from ask(act(lambda: notify.make_notifier(self.config)))
             options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
             assert options is not None
             assert notifier is not None
             yield from forward(
                 within_loop(self.watcher.run(options, interrupt=interrupt)).pipe(
-                    with_notifications(notifier, project=self.cwd.name)
+                    notify.with_notifications(notifier, project=self.cwd.name)
                 )
             )
 
         return on_loop(flow(story))
 
-    def deliver_options(self, **given: Any) -> DeliverRunOptions:
+    def deliver_options(self, **given: Any) -> loops.DeliverRunOptions:
         """The options of a deliverables run by the configuration, and those that are given.
 
         Raises:
             ConfigError: one of those given cannot be used.
         """
-        return self._options(DeliverRunOptions, given)
+        return self._options(loops.DeliverRunOptions, given)
 
-    def deliver_instruction(self, name: DeliverInstruction) -> str:
+    def deliver_instruction(self, name: events.DeliverInstruction) -> str:
         """Return the prompt of a deliver session: the project's own text, or the built-in one."""
         tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
         return load_instruction(name, self.cwd, tools=tools).text
 
     def deliver(
         self,
-        options: DeliverRunOptions | None = None,
+        options: loops.DeliverRunOptions | None = None,
         *,
         interrupt: Observable[object] | None = None,
-    ) -> Observable[DeliverStreamEvent]:
+    ) -> Observable[events.DeliverStreamEvent]:
         """The deliverables loop, as `run`; emits what `DeliverService.run` emits."""
         return after(
             lambda: self._checked_delivery(options),
@@ -253,7 +244,7 @@ class Runtime:
         *,
         interrupt: Observable[object] | None = None,
         **given: Any,
-    ) -> Observable[DeliverStreamEvent]:
+    ) -> Observable[events.DeliverStreamEvent]:
         """Go on with an unfinished deliverables run: the latest, or the one whose id begins so.
 
         Emits `RunResumed`, then what `DeliverService.run` emits from the first unfinished session
@@ -262,7 +253,7 @@ class Runtime:
         Errors: `RunNotResumable`, before anything is started or written.
         """
 
-        def prepared() -> tuple[JournalFile, DeliverRunOptions]:
+        def prepared() -> tuple[JournalFile, loops.DeliverRunOptions]:
             journal = find_run(self.workspace.journal, run_id, kind="deliver")
             options = resumed_options(self.deliver_options(**given), journal.started)
             return journal, self._checked_delivery(options)
@@ -272,20 +263,20 @@ class Runtime:
             lambda found: self.deliverer.run(found[1], interrupt=interrupt, resume=found[0]),
         )
 
-    def plan_build_options(self, **given: Any) -> PlanBuildOptions:
+    def plan_build_options(self, **given: Any) -> loops.PlanBuildOptions:
         """The options of a plan/build run by the configuration, and those that are given.
 
         Raises:
             ConfigError: one of those given cannot be used.
         """
-        return self._options(PlanBuildOptions, given)
+        return self._options(loops.PlanBuildOptions, given)
 
     def plan_build(
         self,
-        options: PlanBuildOptions | None = None,
+        options: loops.PlanBuildOptions | None = None,
         *,
         interrupt: Observable[object] | None = None,
-    ) -> Observable[PlanBuildStreamEvent]:
+    ) -> Observable[events.PlanBuildStreamEvent]:
         """The plan/build loop, after a look whether it can work here.
 
         Emits what `PlanBuildService.run` emits.
@@ -301,10 +292,10 @@ class Runtime:
         *,
         interrupt: Observable[object] | None = None,
         **given: Any,
-    ) -> Observable[PlanBuildStreamEvent]:
+    ) -> Observable[events.PlanBuildStreamEvent]:
         """Go on with an unfinished plan/build run, as `resume_delivery`."""
 
-        def prepared() -> tuple[JournalFile, PlanBuildOptions]:
+        def prepared() -> tuple[JournalFile, loops.PlanBuildOptions]:
             journal = find_run(self.workspace.journal, run_id, kind="loop")
             options = resumed_options(self.plan_build_options(**given), journal.started)
             return journal, self.checked_building(options)
@@ -316,7 +307,7 @@ class Runtime:
 
     def runs(self) -> Observable[RecordedRun | UnreadableRun]:
         """Emit the recorded runs of the project, newest first."""
-        return list_runs(self.cwd)
+        return runs.list_runs(self.cwd)
 
     def replay(self, run_id: str | None = None, *, speed: float = 0) -> Observable[Event]:
         """Emit the events of a recorded run again: the latest, or the one whose id begins so.
@@ -325,11 +316,14 @@ class Runtime:
 
         Errors: `RunNotFound`, `StorageError`.
         """
-        return after(lambda: Runs(self.cwd).path_of(run_id), lambda path: replay(path, speed=speed))
+        return after(
+            lambda: runs.Runs(self.cwd).path_of(run_id),
+            lambda path: runs.replay(path, speed=speed),
+        )
 
     def doctor(self) -> Observable[CheckResult]:
         """Emit the results of all checks of the project and its `.cuggino.json`."""
-        return doctor(self.cwd)
+        return doctor.doctor(self.cwd)
 
     def guard_audit(
         self, run_id: str | None = None, *, level: Level | None = None
@@ -339,8 +333,10 @@ class Runtime:
         Errors: `RunNotFound`, and those of `cuggino.guard_audit.audit_run`.
         """
         return after(
-            lambda: Runs(self.cwd).path_of(run_id),
-            lambda path: audit_run(path, project=self.cwd, config=self.config, level=level),
+            lambda: runs.Runs(self.cwd).path_of(run_id),
+            lambda path: guard_audit.audit_run(
+                path, project=self.cwd, config=self.config, level=level
+            ),
         )
 
     def plan_session(self) -> PlanSession:
@@ -349,26 +345,26 @@ class Runtime:
         Raises:
             AgentNotFound: the agent is missing or too old.
         """
-        return plan_session(self.cwd, self.config, self.agent)
+        return project_manager.plan_session(self.cwd, self.config, self.agent)
 
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
 
-    def _checked_delivery(self, options: DeliverRunOptions | None) -> DeliverRunOptions:
+    def _checked_delivery(self, options: loops.DeliverRunOptions | None) -> loops.DeliverRunOptions:
         options = options or self.deliver_options()
         self.deliverer.check()
         check_agents(self.agent, options.roles, guarded=options.guard != "off")
         check_writable(self.cwd)
         return options
 
-    def checked_building(self, options: PlanBuildOptions) -> PlanBuildOptions:
+    def checked_building(self, options: loops.PlanBuildOptions) -> loops.PlanBuildOptions:
         """The options, after a look whether the plan/build loop can work here; raises if not."""
         self.builder.check(options)
         check_agents(self.agent, options.roles, guarded=options.is_guarded)
         check_writable(self.cwd)
         return options
 
-    def _checked_watch(self, *, slow: bool) -> WatchRunOptions:
+    def _checked_watch(self, *, slow: bool) -> loops.WatchRunOptions:
         check_project(self.cwd, self.config, self.agent, watch=True)
         self.watcher.check()
-        return self._options(WatchRunOptions, {"slow": slow})
+        return self._options(loops.WatchRunOptions, {"slow": slow})

@@ -9,11 +9,27 @@ import importlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cuggino._lazy import module_name
+
 PACKAGES = (
     "cuggino",
+    "cuggino.agents",
+    "cuggino.agents.cassettes",
+    "cuggino.config",
+    "cuggino.doctor",
     "cuggino.domain",
+    "cuggino.events",
     "cuggino.guard",
+    "cuggino.guard_audit",
+    "cuggino.loops",
+    "cuggino.notify",
+    "cuggino.prompts",
+    "cuggino.report",
+    "cuggino.runs",
     "cuggino.sources",
+    "cuggino.stages",
+    "cuggino.storage",
+    "cuggino.storage.journal",
     "cuggino.testing",
 )
 
@@ -32,8 +48,9 @@ def stub_text(package: str) -> str:
     """Return the stub that a package's table of names stands for."""
     door = importlib.import_module(package)
     lines = [f'"""Public names of `{package}`; written by `python -m tests.stubs`."""', ""]
-    for module, names in sorted(door.NAMES.items()):
-        lines.append(f"from {package}.{module} import (")
+    tables = sorted((module_name(package, module), names) for module, names in door.NAMES.items())
+    for module, names in tables:
+        lines.append(f"from {module} import (")
         lines += [f"    {name}," for name in ruff_sorted(names.split(), str.lower)]
         lines.append(")")
     lines += ["", "__all__ = ["]

@@ -42,41 +42,42 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
     {
         "_lazy": _room(),
         "_version": _room(),
-        "events": _room("", "pydantic pydantic_core typing_extensions"),
+        "events": _room("_lazy", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
-        "config": _room("events errors files guard", "pydantic"),
+        "config": _room("_lazy events errors files guard", "pydantic"),
         "domain": _room("_lazy events errors"),
-        "prompts": _room("errors files"),
+        "prompts": _room("_lazy errors files"),
         "operators": _room("events errors domain", "reactivex"),
         "sources": _room("_lazy errors operators", "reactivex watchdog git psutil"),
-        "storage": _room("events errors files domain", "pydantic filelock uuid6"),
+        "storage": _room("_lazy events errors files domain", "pydantic filelock uuid6"),
         "agents": _room(
-            "_version events errors files guard config domain sources operators",
+            "_lazy _version events errors files guard config domain sources operators",
             "pydantic pydantic_core reactivex copilot claude_agent_sdk",
         ),
         "stages": _room(
-            "events errors files guard domain agents.base prompts operators sources storage",
+            "_lazy events errors files guard domain agents.base prompts operators sources storage",
             "reactivex",
         ),
         "loops": _room(
-            "events errors files guard config domain prompts operators storage agents.base stages",
+            "_lazy events errors files guard config domain prompts operators storage agents.base "
+            "stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("events errors domain storage", "pydantic reactivex"),
+        "runs": _room("_lazy events errors domain storage", "pydantic reactivex"),
         "report": _room(
-            "events errors domain sources storage edges runs", "pydantic plotly reactivex"
+            "_lazy events errors domain sources storage edges runs", "pydantic plotly reactivex"
         ),
-        "notify": _room("events errors config operators", "reactivex apprise"),
+        "notify": _room("_lazy events errors config operators", "reactivex apprise"),
         "preflight": _room(
             "errors config operators sources storage agents stages", "pydantic reactivex"
         ),
         "doctor": _room(
-            "errors guard config sources storage agents notify runs", "pydantic reactivex git"
+            "_lazy errors guard config sources storage agents notify runs", "pydantic reactivex git"
         ),
-        "guard_audit": _room("events errors guard config storage", "pydantic reactivex"),
+        "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("config prompts storage agents"),
         "runtime": _room(

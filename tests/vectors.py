@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import Event
+from cuggino.events import Event, event_types
 
 DATA = Path(__file__).parent / "data"
 _CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -38,7 +38,7 @@ def snake(name: str) -> str:
 
 def event_of(raw: dict[str, Any]) -> Event:
     """Return the event that a case describes."""
-    cls = Event.registry[raw["_tag"]]
+    cls = event_types()[raw["_tag"]]
     return cls.model_validate({snake(k): v for k, v in raw.items() if k != "_tag"})
 
 

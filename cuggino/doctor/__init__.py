@@ -5,50 +5,13 @@
 Nothing is changed. Every result comes as soon as its check is done.
 """
 
-from __future__ import annotations
+from cuggino._lazy import lazy
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
+NAMES = {
+    "agents": "AgentReport AgentState inspect_agents",
+    "project": "doctor",
+    "result": "CheckResult CheckStatus",
+}
+"""Public names by module."""
 
-import reactivex
-from reactivex import Observable
-
-from cuggino.doctor.agents import AgentReport, AgentState, inspect_agents
-from cuggino.doctor.checks import diagnose
-from cuggino.doctor.result import CheckResult, CheckStatus
-
-__all__ = [
-    "AgentReport",
-    "AgentState",
-    "CheckResult",
-    "CheckStatus",
-    "doctor",
-    "inspect_agents",
-]
-
-
-def doctor(
-    project: str | os.PathLike[str] = ".",
-    *,
-    agent: str | None = None,
-    env: Mapping[str, str] | None = None,
-) -> Observable[CheckResult]:
-    """Emit the result of every check of the project.
-
-    An unusable `.cuggino.json` is a problem among the results, not an error; checks that need the
-    configuration are skipped then.
-
-    Args:
-        project: the folder to check.
-        agent: the agent to check instead of the configured ones.
-        env: the environment that agents would get; default this process's.
-    """
-    folder, environment = Path(project).resolve(), os.environ if env is None else env
-
-    def checks(_scheduler: object) -> Observable[CheckResult]:
-        return reactivex.from_iterable(
-            diagnose(folder, agent=agent, env=environment, uid=os.getuid())
-        )
-
-    return reactivex.defer(checks)
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

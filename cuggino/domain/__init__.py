@@ -24,7 +24,7 @@ NAMES = {
     "quota": "QUOTA_SCHEDULE is_quota_answer is_quota_text parse_reset",
     "run_summary": "RunSummary",
     "schedule": "Duration Schedule parse_duration",
-    "spending": "Budget BudgetLevel SESSION_BEGINS Spending budget_exceeded",
+    "spending": "Budget BudgetLevel SESSION_BEGINS Spending begins_session budget_exceeded",
     "termination": "DeliverProgress Terminate decide_delivery",
 }
 """Public names by module."""

@@ -76,6 +76,7 @@ from cuggino.domain.spending import (
     Budget,
     BudgetLevel,
     Spending,
+    begins_session,
     budget_exceeded,
 )
 from cuggino.domain.termination import (
@@ -122,6 +123,7 @@ __all__ = [
     "Verification",
     "VerificationResult",
     "agent_tool",
+    "begins_session",
     "budget_exceeded",
     "cooldown_end",
     "decide_delivery",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cuggino.domain.spending import Spending
 from cuggino.events import (
     CommitFailed,
     CommitPerformed,
-    DeliverablesListed,
-    DeliverEnded,
-    DeliverSessionStarted,
     Done,
     Event,
     ImplementingStart,
@@ -27,39 +23,35 @@ from cuggino.events import (
     RunOutcome,
     RunResumed,
     Usage,
-    WatchAuditStarted,
-    WatchItemCompleted,
-    WatchProcessingItem,
 )
 
-_COUNTED = (
-    RunResumed,
-    IterationStart,
-    PlanningStart,
-    ImplementingStart,
-    ReviewingStart,
-    WatchAuditStarted,
-    Progress,
-    Done,
-    CommitPerformed,
-    CommitFailed,
-    WatchProcessingItem,
-    WatchItemCompleted,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopStalled,
-    LoopSpecIssue,
-    DeliverSessionStarted,
-    DeliverablesListed,
-    DeliverEnded,
+if TYPE_CHECKING:
+    from cuggino.events import DeliverablesListed
+
+_COUNTED = frozenset(
+    {
+        "CommitFailed",
+        "CommitPerformed",
+        "DeliverEnded",
+        "DeliverSessionStarted",
+        "DeliverablesListed",
+        "Done",
+        "ImplementingStart",
+        "IterationStart",
+        "LoopApproved",
+        "LoopMaxIterations",
+        "LoopSpecIssue",
+        "LoopStalled",
+        "PlanningStart",
+        "Progress",
+        "ReviewingStart",
+        "RunResumed",
+        "WatchAuditStarted",
+        "WatchItemCompleted",
+        "WatchProcessingItem",
+    }
 )
-"""Events that change more than the spending."""
-
-
-@cache
-def _counts(cls: type[Event]) -> bool:
-    """Return whether events of this class change a summary; cached, as most events do not."""
-    return issubclass(cls, _COUNTED)
+"""The tags of events that change more than the spending."""
 
 
 class SummaryCommit(NamedTuple):
@@ -120,7 +112,7 @@ class RunSummary:
             return self  # a watch resumes a run of its own, which is already counted
         spent = self.spent.add(event)
         summary = self if spent is self.spent else replace(self, spent=spent)
-        return summary._counted(event) if _counts(type(event)) else summary
+        return summary._counted(event) if event.tag in _COUNTED else summary
 
     def _counted(self, event: Event) -> RunSummary:
         match event:
@@ -128,7 +120,7 @@ class RunSummary:
                 return self.recounted(event)
             case IterationStart():
                 return replace(self, rounds=self.rounds + 1)
-            case PlanningStart() | ImplementingStart() | ReviewingStart() | WatchAuditStarted():
+            case PlanningStart() | ImplementingStart() | ReviewingStart():
                 return replace(self, agents=self.agents + 1)
             case Progress() | Done():
                 return replace(self, tasks=self.tasks + 1)
@@ -137,10 +129,6 @@ class RunSummary:
                 return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case WatchProcessingItem():
-                return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
-            case WatchItemCompleted():
-                return replace(self, items=self.items + 1)
             case LoopApproved():
                 return self.ended("approved")
             case LoopMaxIterations():
@@ -149,6 +137,27 @@ class RunSummary:
                 return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
+            case _:
+                return self._counted_of_others(event)
+
+    def _counted_of_others(self, event: Event) -> RunSummary:
+        """Count an event of the watch or the deliver loop, whose events are loaded only here."""
+        from cuggino.events import (
+            DeliverablesListed,
+            DeliverEnded,
+            DeliverSessionStarted,
+            WatchAuditStarted,
+            WatchItemCompleted,
+            WatchProcessingItem,
+        )
+
+        match event:
+            case WatchAuditStarted():
+                return replace(self, agents=self.agents + 1)
+            case WatchProcessingItem():
+                return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
+            case WatchItemCompleted():
+                return replace(self, items=self.items + 1)
             case DeliverSessionStarted():
                 counted = replace(self, rounds=self.rounds + 1, agents=self.agents + 1)
                 return replace(counted, in_delivery=True)

@@ -10,57 +10,50 @@ from typing import NamedTuple, assert_never
 
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
-    AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
     BudgetKind,
-    DeliverSessionStarted,
     Event,
-    ImplementingStart,
-    PlanBuildPhaseStarted,
-    PlanningStart,
-    QuotaWaiting,
-    ReviewingStart,
-    RunContinued,
     RunResumed,
     SessionEnded,
     Usage,
     UsageUpdate,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
 )
 
-SESSION_BEGINS = (
-    AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    DeliverSessionStarted,
-    ImplementingStart,
-    PlanBuildPhaseStarted,
-    PlanningStart,
-    QuotaWaiting,
-    ReviewingStart,
-    WatchAuditStarted,
+SESSION_BEGINS = frozenset(
+    {
+        "AgentFellBack",
+        "AgentNudged",
+        "AgentReplaced",
+        "AgentRetry",
+        "DeliverSessionStarted",
+        "ImplementingStart",
+        "PlanBuildPhaseStarted",
+        "PlanningStart",
+        "QuotaWaiting",
+        "ReviewingStart",
+        "WatchAuditStarted",
+    }
 )
-"""Events that announce the next agent session; a session still running was cut off."""
+"""The tags of events that announce the next agent session; one still running was cut off."""
 
-_SESSION_IS_OVER = (
-    *SESSION_BEGINS,
-    RunContinued,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-)
+_SESSION_IS_OVER = SESSION_BEGINS | {
+    "RunContinued",
+    "WatchAuditEnded",
+    "WatchAuditFailed",
+    "WatchAuditInterrupted",
+}
+
+_COUNTED = _SESSION_IS_OVER | {"UsageUpdate", "SessionEnded", "RunResumed"}
+
+
+def begins_session(event: Event) -> bool:
+    """Return whether the event announces the next agent session."""
+    return _is_any(type(event), SESSION_BEGINS)
 
 
 @cache
-def _counts(cls: type[Event]) -> bool:
-    """Return whether events of this class count; cached, as most do not."""
-    return issubclass(cls, (UsageUpdate, SessionEnded, RunResumed, *_SESSION_IS_OVER))
+def _is_any(cls: type[Event], tags: frozenset[str]) -> bool:
+    """Return whether events of this class have one of the tags, without loading other classes."""
+    return any(base.__name__ in tags for base in cls.__mro__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +112,7 @@ class Spending:
 
     def add(self, event: Event) -> Spending:
         """Return the spending with one more event; the same value if the event does not count."""
-        if not _counts(type(event)):
+        if not _is_any(type(event), _COUNTED):
             return self
         match event:
             case UsageUpdate():
@@ -134,10 +127,8 @@ class Spending:
                 )
             case RunResumed(cost_usd=cost, usage=usage, agents=agents):
                 return Spending(cost, usage, max(agents, self.sessions))
-            case _ if isinstance(event, _SESSION_IS_OVER):
-                return self.settle()
             case _:
-                return self
+                return self.settle()
 
     def settle(self) -> Spending:
         """Return the spending after the running session was cut off; its last update is final."""

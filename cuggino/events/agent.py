@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from cuggino.events.base import Event
+from cuggino.events.base import Event, category_guard
 
 SessionOutcome = Literal["completed", "failed", "interrupted", "max_turns", "budget", "quota"]
 
@@ -136,3 +136,6 @@ class SessionEnded(LlmAgentEvent):
     num_turns: int | None = None
     session_id: str | None = None
     """The id with which the session can be resumed."""
+
+
+is_llm_agent_event = category_guard(LlmAgentEvent)

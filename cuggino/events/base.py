@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeIs
+
+from cuggino.events.names import HOMES
 
 
 class Event(BaseModel):
@@ -17,11 +21,15 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
     registry: ClassVar[dict[str, type[Event]]] = {}
-    """Every event class by its tag, without the categories."""
+    """The event classes defined so far by tag, without the categories.
+
+    `event_type` finds those of cuggino that are not loaded yet.
+    """
 
     def __init_subclass__(cls, *, category: bool = False) -> None:
         super().__init_subclass__()
-        if not category:
+        is_own = cls.__module__.startswith(f"{__package__}.")
+        if not category and (is_own or cls.__name__ not in HOMES):
             Event.registry.setdefault(cls.__name__, cls)
 
     @property
@@ -39,3 +47,15 @@ class UnknownEvent(Event, category=True):
     def tag(self) -> str:
         """Return the `_tag` that was read, not the name of this class."""
         return str(self.raw.get("_tag", ""))
+
+
+E = TypeVar("E", bound=Event)
+
+
+def category_guard(category: type[E]) -> Callable[[object], TypeIs[E]]:
+    """Return the guard of a category: whether a value is one of its events."""
+
+    def guard(event: object) -> TypeIs[E]:
+        return isinstance(event, category)
+
+    return guard

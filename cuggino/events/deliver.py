@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from cuggino.events.base import Event
+from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.base import Event, category_guard
 from cuggino.events.result import RunOutcome, RunResult
+from cuggino.events.supervision import SupervisionEvent
 
 DeliverInstruction = Literal["initializer", "coding", "sync", "verify"]
 """The instruction of a session: plan deliverables, implement, compare with the specification,
@@ -166,3 +168,9 @@ class DeliverEnded(DeliverEvent, RunResult):
     def success(self) -> bool:
         """Return whether every deliverable has passed or was verified."""
         return self.outcome == "approved"
+
+
+DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | SupervisionEvent
+"""The events of the deliverables loop."""
+
+is_deliver_event = category_guard(DeliverEvent)

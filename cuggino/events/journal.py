@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from cuggino.events.base import Event
+from cuggino.events.base import Event, category_guard
 from cuggino.events.result import RunState
 
 
@@ -54,3 +54,6 @@ class RunEnded(JournalEvent):
     state: RunState
     message: str = ""
     """The error, if any."""
+
+
+is_journal_event = category_guard(JournalEvent)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from cuggino.events.base import Event
+from typing_extensions import TypeIs
+
+from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.base import Event, category_guard
+from cuggino.events.marker import LlmMarkerEvent
 from cuggino.events.result import RunOutcome, RunResult
+from cuggino.events.supervision import SupervisionEvent
 
 
 class LoopPhaseEvent(Event, category=True):
@@ -150,3 +155,15 @@ class LoopStalled(LoopTerminalEvent):
     @property
     def outcome(self) -> RunOutcome:
         return "stalled"
+
+
+LoopEvent: TypeAlias = LlmAgentEvent | LlmMarkerEvent | LoopPhaseEvent | SupervisionEvent
+"""The events of the coding loop (CUG-024)."""
+
+is_loop_phase_event = category_guard(LoopPhaseEvent)
+is_command_output_event = category_guard(CommandOutputEvent)
+
+
+def is_loop_terminal_event(event: object) -> TypeIs[LoopTerminalEvent]:
+    """Return whether it is the last event of a coding loop that ended without an error."""
+    return isinstance(event, LoopTerminalEvent)

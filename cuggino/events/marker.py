@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cuggino.events.base import Event
+from cuggino.events.base import Event, category_guard
 
 
 class LlmMarkerEvent(Event, category=True):
@@ -59,3 +59,7 @@ class Approved(LlmTerminalMarkerEvent):
 
 class RequestChanges(LlmTerminalMarkerEvent):
     """The reviewer requests changes."""
+
+
+is_llm_marker_event = category_guard(LlmMarkerEvent)
+is_llm_terminal_marker_event = category_guard(LlmTerminalMarkerEvent)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from cuggino.events.base import Event
+from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.base import Event, category_guard
 from cuggino.events.deliver import DeliverOutcome
 from cuggino.events.result import RunOutcome, RunResult
+from cuggino.events.supervision import SupervisionEvent
 
 PlanBuildPhase = Literal["plan", "build", "verify"]
 
@@ -203,3 +205,9 @@ class PlanBuildEnded(PlanBuildEvent, RunResult):
     def success(self) -> bool:
         """Return whether every job is built and verified, or planned with `plan_only`."""
         return self.outcome in ("approved", "planned")
+
+
+PlanBuildStreamEvent: TypeAlias = PlanBuildEvent | LlmAgentEvent | SupervisionEvent
+"""The events of the plan/build loop."""
+
+is_plan_build_event = category_guard(PlanBuildEvent)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from cuggino.events.agent import Usage
-from cuggino.events.base import Event
+from cuggino.events.base import Event, category_guard
 
 BudgetKind = Literal["cost", "tokens", "duration"]
 
@@ -131,3 +131,6 @@ class RunResumed(SupervisionEvent):
     usage: Usage | None = None
     duration: float = 0.0
     """Seconds that earlier processes worked on it."""
+
+
+is_supervision_event = category_guard(SupervisionEvent)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from cuggino.events.base import Event
+from typing import TypeAlias
+
+from cuggino.events.base import Event, category_guard
+from cuggino.events.loop import LoopEvent
 
 
 class WatchLoopEvent(Event, category=True):
@@ -99,3 +102,9 @@ class WatchTbdItemFound(WatchLoopEvent):
 
     content: str
     filename: str
+
+
+WatchEvent: TypeAlias = LoopEvent | WatchLoopEvent
+"""The events of the watch."""
+
+is_watch_loop_event = category_guard(WatchLoopEvent)

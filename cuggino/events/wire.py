@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from datetime import datetime
 
@@ -9,11 +10,29 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from cuggino.events.base import Event, UnknownEvent
+from cuggino.events.names import HOMES, NAMES
 
 
 def event_types() -> dict[str, type[Event]]:
-    """Return every event class by its tag."""
-    return dict(Event.registry)
+    """Return every event class by its tag: those of cuggino by module, then all others."""
+    for module in NAMES:
+        _load(module)
+    places = {module: place for place, module in enumerate(NAMES)}
+    last = len(places)
+    return dict(
+        sorted(Event.registry.items(), key=lambda item: places.get(HOMES.get(item[0], ""), last))
+    )
+
+
+def event_type(tag: str) -> type[Event] | None:
+    """Return the event class with this tag; None for an unknown one."""
+    if tag not in Event.registry and tag in HOMES:
+        _load(HOMES[tag])
+    return Event.registry.get(tag)
+
+
+def _load(module: str) -> None:
+    importlib.import_module(f"{__package__}.{module}")
 
 
 def dump_event(event: Event) -> str:
@@ -53,7 +72,7 @@ def parse_event(line: str | bytes) -> Event:
     raw = json.loads(line)
     if not isinstance(raw, dict) or not isinstance(raw.get("_tag"), str):
         raise ValueError("an event is a JSON object with a `_tag`")
-    cls = Event.registry.get(raw["_tag"])
+    cls = event_type(raw["_tag"])
     if cls is None:
         return UnknownEvent(raw=raw)
     try:

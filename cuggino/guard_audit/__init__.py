@@ -3,16 +3,13 @@
 Nothing is executed.
 """
 
-from cuggino.guard_audit.audit import JudgedCall, audit_run
-from cuggino.guard_audit.cases import BadLine, Case, judge_case, read_cases
-from cuggino.guard_audit.check import check_call
+from cuggino._lazy import lazy
 
-__all__ = [
-    "BadLine",
-    "Case",
-    "JudgedCall",
-    "audit_run",
-    "check_call",
-    "judge_case",
-    "read_cases",
-]
+NAMES = {
+    "audit": "JudgedCall audit_run",
+    "cases": "BadLine Case judge_case read_cases",
+    "check": "check_call",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

@@ -1,31 +1,21 @@
 """The loops, each a durable flow of stages: coding, watch, deliver and plan_build, in one frame."""
 
-from cuggino.loops.coding.roles import ROLE_MARKERS
-from cuggino.loops.coding.service import LoopService
-from cuggino.loops.deliver.service import DeliverService
-from cuggino.loops.frame.options import (
-    DeliverRunOptions,
-    LoopRunOptions,
-    PlanBuildOptions,
-    RunOptions,
-    WatchRunOptions,
-)
-from cuggino.loops.frame.resuming import resumed_options
-from cuggino.loops.frame.services import Services
-from cuggino.loops.plan_build.service import PlanBuildService
-from cuggino.loops.watch.service import WatchService
+from cuggino._lazy import lazy
 
-__all__ = [
-    "ROLE_MARKERS",
-    "DeliverRunOptions",
-    "DeliverService",
-    "LoopRunOptions",
-    "LoopService",
-    "PlanBuildOptions",
-    "PlanBuildService",
-    "RunOptions",
-    "Services",
-    "WatchRunOptions",
-    "WatchService",
-    "resumed_options",
-]
+NAMES = {
+    "coding.options": "LoopRunOptions",
+    "coding.roles": "ROLE_MARKERS",
+    "coding.service": "LoopService",
+    "deliver.options": "DeliverRunOptions",
+    "deliver.service": "DeliverService",
+    "frame.options": "RunOptions",
+    "frame.resuming": "resumed_options",
+    "frame.services": "Services",
+    "plan_build.options": "PlanBuildOptions",
+    "plan_build.service": "PlanBuildService",
+    "watch.options": "WatchRunOptions",
+    "watch.service": "WatchService",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

@@ -5,16 +5,13 @@
 Apprise URLs contain passwords and tokens: messages and errors show only their scheme.
 """
 
-from cuggino.notify.apprise import AppriseNotifier
-from cuggino.notify.notifier import Notifier, SilentNotifier, make_notifier, rings
-from cuggino.notify.operator import message_for, with_notifications
+from cuggino._lazy import lazy
 
-__all__ = [
-    "AppriseNotifier",
-    "Notifier",
-    "SilentNotifier",
-    "make_notifier",
-    "message_for",
-    "rings",
-    "with_notifications",
-]
+NAMES = {
+    "apprise": "AppriseNotifier",
+    "notifier": "Notifier SilentNotifier make_notifier rings",
+    "operator": "message_for with_notifications",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

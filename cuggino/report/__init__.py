@@ -4,25 +4,16 @@ Pure: journal entries in, a string out. The only files read are the page's scrip
 chart library.
 """
 
-from __future__ import annotations
+from cuggino._lazy import lazy
 
-from cuggino.report.fold import build_report
-from cuggino.report.model import DiffStats, FileChange, RunReport
-from cuggino.report.numstat import NUMSTAT, parse_numstat
-from cuggino.report.page import GENERATOR, render_report
-from cuggino.report.project import RunPage, report_run
-from cuggino.report.times import zone_at
+NAMES = {
+    "fold": "build_report",
+    "model": "DiffStats FileChange RunReport",
+    "numstat": "NUMSTAT parse_numstat",
+    "page": "GENERATOR render_report",
+    "project": "RunPage report_run",
+    "times": "zone_at",
+}
+"""Public names by module."""
 
-__all__ = [
-    "GENERATOR",
-    "NUMSTAT",
-    "DiffStats",
-    "FileChange",
-    "RunPage",
-    "RunReport",
-    "build_report",
-    "parse_numstat",
-    "render_report",
-    "report_run",
-    "zone_at",
-]
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

@@ -8,29 +8,17 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain import RunSummary
-from cuggino.events import RunOutcome
-from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
-from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, list_runs
-from cuggino.runs.replay import replay
-from cuggino.runs.stages import RecordedStage, recorded_stages
-from cuggino.storage.journal import DeliverableCourse, DeliveredSession, Delivery
+from cuggino._lazy import lazy
 
-__all__ = [
-    "DeliverableCourse",
-    "DeliveredSession",
-    "Delivery",
-    "RecordedRun",
-    "RecordedStage",
-    "RunOutcome",
-    "RunStatus",
-    "RunSummary",
-    "Runs",
-    "UnreadableRun",
-    "list_runs",
-    "recorded_stages",
-    "replay",
-    "run_details_json",
-    "run_json",
-    "unreadable_json",
-]
+NAMES = {
+    "as_json": "run_details_json run_json unreadable_json",
+    "listing": "RecordedRun Runs RunStatus UnreadableRun",
+    "stages": "RecordedStage recorded_stages",
+    "streaming": "list_runs replay",
+    "cuggino.domain": "RunSummary",
+    "cuggino.events": "RunOutcome",
+    "cuggino.storage.journal": "DeliverableCourse DeliveredSession Delivery",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

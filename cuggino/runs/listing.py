@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-import reactivex
-from reactivex import Observable
-
 from cuggino.errors import RunNotFound, StorageError
 from cuggino.events import RunResumed, RunStarted, RunState
 from cuggino.storage import LockOwner, Workspace
@@ -197,11 +194,6 @@ class Runs:
         # The live run started, or was resumed, after its process locked the workspace.
         live = worker is not None and (worker.since is None or digest.continued >= worker.since)
         return "running" if live else "killed"
-
-
-def list_runs(project: str | os.PathLike[str]) -> Observable[RecordedRun | UnreadableRun]:
-    """Emit the recorded runs of a project, newest first, reading one journal at a time."""
-    return reactivex.defer(lambda _scheduler: reactivex.from_iterable(Runs(project).all()))
 
 
 def _short_ids(ids: list[str]) -> dict[str, str]:

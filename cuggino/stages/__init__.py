@@ -3,56 +3,21 @@
 What a loop observes of the operating system (folders, orphaned processes) is exported here too.
 """
 
-from cuggino.sources import (
-    PollingStarted,
-    count_files,
-    folder_changes,
-    orphans_gone,
-    watch_file_count,
-)
-from cuggino.stages.act import act, clock, lane
-from cuggino.stages.agent import LINGER, agent_stage
-from cuggino.stages.command import Shell, command_stage, must_succeed, shell_lines
-from cuggino.stages.fingerprint import fingerprint_stage
-from cuggino.stages.repository import (
-    Commit,
-    Commits,
-    GitRepository,
-    Recovers,
-    Repository,
-    commit_message,
-    commit_stage,
-    commits_since,
-    push_stage,
-)
-from cuggino.stages.sessions import Sessions
-from cuggino.stages.supervision import Supervision
+from cuggino._lazy import lazy
 
-__all__ = [
-    "LINGER",
-    "Commit",
-    "Commits",
-    "GitRepository",
-    "PollingStarted",
-    "Recovers",
-    "Repository",
-    "Sessions",
-    "Shell",
-    "Supervision",
-    "act",
-    "agent_stage",
-    "clock",
-    "command_stage",
-    "commit_message",
-    "commit_stage",
-    "commits_since",
-    "count_files",
-    "fingerprint_stage",
-    "folder_changes",
-    "lane",
-    "must_succeed",
-    "orphans_gone",
-    "push_stage",
-    "shell_lines",
-    "watch_file_count",
-]
+NAMES = {
+    "acts": "act clock lane",
+    "agent": "LINGER agent_stage",
+    "command": "Shell command_stage must_succeed shell_lines",
+    "fingerprint": "fingerprint_stage",
+    "repository": (
+        "Commit Commits GitRepository Recovers Repository commit_message commit_stage "
+        "commits_since push_stage"
+    ),
+    "sessions": "Sessions",
+    "supervision": "Supervision",
+    "cuggino.sources": ("PollingStarted count_files folder_changes orphans_gone watch_file_count"),
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

@@ -16,7 +16,7 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources import git_lines, has_own_ssh, remove_stale_locks
-from cuggino.stages.act import act
+from cuggino.stages.acts import act
 
 SUBJECT_LIMIT = 72
 _SHORT = 7

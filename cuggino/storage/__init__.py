@@ -1,101 +1,26 @@
 """Files that survive a stage: the workspace, the journals, and the files of a project's loops."""
 
-from cuggino.storage.backlog import Backlog, Survey
-from cuggino.storage.branch import (
-    BranchRefused,
-    current_branch,
-    protected_branch,
-)
-from cuggino.storage.deliverables import (
-    SPEC_FILE,
-    STATUS_FILE,
-    DeliverableStore,
-    LoadedDeliverables,
-    VerifiedFile,
-)
-from cuggino.storage.focus import check_specs, read_focus, read_text_file
-from cuggino.storage.jobs import (
-    DONE_FILE,
-    JOBS_FILE,
-    PLAN_FILE,
-    REQUIREMENTS_FOLDER,
-    SPECIFICATION_FILE,
-    JobStore,
-    LoadedJobs,
-    UnverifiedJobs,
-    check_requirement,
-    is_done,
-    remove_done,
-    research_file,
-    write_done,
-)
-from cuggino.storage.journal import (
-    Entry,
-    FinishedStage,
-    Journal,
-    JournalFile,
-    decode_outcome,
-    encode_outcome,
-    find_run,
-    finished_stages,
-    has_ended,
-    iter_entries,
-    list_journals,
-    prune,
-    read_journal,
-    run_totals,
-    started_of,
-)
-from cuggino.storage.lock import LockOwner
-from cuggino.storage.session import Session
-from cuggino.storage.workspace import WORKSPACE_FOLDER, Issue, Workspace, new_run_id
+from cuggino._lazy import lazy
 
-__all__ = [
-    "DONE_FILE",
-    "JOBS_FILE",
-    "PLAN_FILE",
-    "REQUIREMENTS_FOLDER",
-    "SPECIFICATION_FILE",
-    "SPEC_FILE",
-    "STATUS_FILE",
-    "WORKSPACE_FOLDER",
-    "Backlog",
-    "BranchRefused",
-    "DeliverableStore",
-    "Entry",
-    "FinishedStage",
-    "Issue",
-    "JobStore",
-    "Journal",
-    "JournalFile",
-    "LoadedDeliverables",
-    "LoadedJobs",
-    "LockOwner",
-    "Session",
-    "Survey",
-    "UnverifiedJobs",
-    "VerifiedFile",
-    "Workspace",
-    "check_requirement",
-    "check_specs",
-    "current_branch",
-    "decode_outcome",
-    "encode_outcome",
-    "find_run",
-    "finished_stages",
-    "has_ended",
-    "is_done",
-    "iter_entries",
-    "list_journals",
-    "new_run_id",
-    "protected_branch",
-    "prune",
-    "read_focus",
-    "read_journal",
-    "read_text_file",
-    "remove_done",
-    "research_file",
-    "run_totals",
-    "started_of",
-    "write_done",
-]
+NAMES = {
+    "backlog": "Backlog Survey",
+    "branch": "BranchRefused current_branch protected_branch",
+    "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
+    "focus": "check_specs read_focus read_text_file",
+    "jobs": (
+        "DONE_FILE JOBS_FILE PLAN_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "
+        "LoadedJobs UnverifiedJobs check_requirement is_done remove_done research_file "
+        "write_done"
+    ),
+    "journal": (
+        "Entry FinishedStage Journal JournalFile decode_outcome encode_outcome find_run "
+        "finished_stages has_ended iter_entries list_journals prune read_journal run_totals "
+        "started_of"
+    ),
+    "lock": "LockOwner",
+    "session": "Session",
+    "workspace": "WORKSPACE_FOLDER Issue Workspace new_run_id",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

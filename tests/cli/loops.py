@@ -11,7 +11,7 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino.events import Event, PlanBuildEnded
-from cuggino.loops.frame.options import PlanBuildOptions
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from tests.cli.drawn_runs import DrawnRun
 
 COMPLETE = PlanBuildEnded(reason="complete", iterations=2, done=3, cost_usd=0.5, duration=90)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+import cuggino.events
 from cuggino.events import (
     CommitPerformed,
     DeliverableState,
@@ -21,7 +22,6 @@ from cuggino.events import (
     Usage,
     WatchEvent,
     dump_event,
-    guards,
 )
 from cuggino.loops import DeliverService, LoopService, PlanBuildService, WatchService
 from cuggino_cli.help.schemas import field_docs, one_line
@@ -134,14 +134,14 @@ def _lines() -> Iterator[str]:
 
 
 def _categories() -> Iterator[str]:
-    functions = {name: value for name, value in vars(guards).items() if name.startswith("is_")}
+    guards = {name for name in cuggino.events.__all__ if name.startswith("is_")}
 
     def row(cls: type[Event]) -> tuple[str, str, str]:
         guard = f"is_{_snake(cls.__name__)}"
         return (
             f"[`{cls.__name__}`](#{cls.__name__.lower()})",
             _of_category(cls).split("\n\n")[0].replace("\n", " "),
-            f"`{guard}`" if guard in functions else "",
+            f"`{guard}`" if guard in guards else "",
         )
 
     yield from table(("category", "events", "guard"), map(row, categories()))

@@ -82,4 +82,4 @@ def summary(cls: type[BaseModel]) -> str:
 def _category(cls: type[Event]) -> type[Event]:
     """Return the nearest base class that is not an event itself."""
     bases = (part for part in cls.__mro__[1:] if issubclass(part, Event))
-    return next(part for part in bases if part.__name__ not in Event.registry)
+    return next(part for part in bases if part.__name__ not in event_types())

@@ -18,6 +18,7 @@ from cuggino.events import (
     SessionEnded,
     Thinking,
     ToolCall,
+    event_types,
 )
 from cuggino.operators import extract_markers, marker_tags
 from tests.vectors import event_of, matches, not_followed, rows
@@ -53,7 +54,7 @@ class CustomNote(LlmMarkerEvent):
 
 MARKERS = {
     cls.tag_name(): cls
-    for cls in Event.registry.values()
+    for cls in event_types().values()
     if issubclass(cls, LlmMarkerEvent) and cls.__name__ != "CustomNote"
 } | {"CUSTOM": CustomNote}
 ROWS = rows("markers")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import SessionError, StorageError
-from cuggino.events import Event, LlmMarkerEvent, NoMoreWork, Note
+from cuggino.events import LlmMarkerEvent, NoMoreWork, Note, event_types
 from cuggino.storage import Session
 from tests.vectors import not_followed, rows
 
@@ -25,7 +25,7 @@ def session(tmp_path: Path) -> Session:
 @pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: row["id"])
 def test_markers_match_the_original(session: Session, row: dict[str, str]) -> None:
     """A marker is added to the session file as the original did."""
-    marker = Event.registry[row["marker"]].model_validate({"content": row["content"]})
+    marker = event_types()[row["marker"]].model_validate({"content": row["content"]})
     assert isinstance(marker, LlmMarkerEvent)
     session.append(marker)
     assert row["output"] == session.session_file.read_text()

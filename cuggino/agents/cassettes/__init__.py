@@ -1,6 +1,11 @@
 """Cassettes: recordings of agents, and their replay."""
 
-from cuggino.agents.cassettes.recording import RecordingAgent, record_to
-from cuggino.agents.cassettes.replaying import ReplayAgent, replay_of, with_speed
+from cuggino._lazy import lazy
 
-__all__ = ["RecordingAgent", "ReplayAgent", "record_to", "replay_of", "with_speed"]
+NAMES = {
+    "recording": "RecordingAgent record_to",
+    "replaying": "ReplayAgent replay_of with_speed",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

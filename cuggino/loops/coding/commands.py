@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
-from cuggino.loops.frame.options import LoopRunOptions
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, forward
 from cuggino.stages import command_stage, must_succeed

@@ -23,9 +23,9 @@ from cuggino.events import (
     SpecIssue,
 )
 from cuggino.guard import PERMISSIONS, Policy
-from cuggino.loops.frame.options import LoopRunOptions
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.session import spawn_options
+from cuggino.loops.frame.spawning import spawn_options
 from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_stage

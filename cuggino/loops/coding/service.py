@@ -33,8 +33,8 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.commands import Commands, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles, check_prompts
-from cuggino.loops.frame.options import LoopRunOptions
 from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Ledger, ask, emit, forward

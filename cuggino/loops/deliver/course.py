@@ -24,7 +24,7 @@ from cuggino.events import (
     NoProgress,
     SessionOutcome,
 )
-from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.frame.session import is_failure
 from cuggino.prompts import RUN, SYNC, choose_instruction
 

@@ -21,11 +21,12 @@ from cuggino.events import (
 )
 from cuggino.guard import NOTE
 from cuggino.loops.deliver.course import Course
+from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
-from cuggino.loops.frame.options import DeliverRunOptions
-from cuggino.loops.frame.run import Run, told_to_its_end
-from cuggino.loops.frame.session import spawn_options
+from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.spawning import spawn_options
 from cuggino.operators import Flow, ask, each, emit, flow, forward
 from cuggino.prompts import (
     is_planning,

@@ -9,9 +9,9 @@ from reactivex import Observable
 
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent
+from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.run import DeliverRun
 from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
-from cuggino.loops.frame.options import DeliverRunOptions
 from cuggino.loops.frame.run import Run, Story, framed
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Ledger, ask, is_outage

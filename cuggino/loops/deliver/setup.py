@@ -25,7 +25,7 @@ from cuggino.domain import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
 from cuggino.guard import FILE_TOOLS, PERMISSIONS, READERS, SHELLS, Policy
-from cuggino.loops.frame.options import DeliverRunOptions
+from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.storage import Workspace
 
 _GUARDED = SHELLS | FILE_TOOLS

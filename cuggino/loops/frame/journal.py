@@ -19,13 +19,10 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
-    DeliverEnded,
-    DeliverSessionStarted,
     Event,
     LoopTerminalEvent,
     MessageDelta,
     PingEvent,
-    PlanBuildEnded,
     RunContinued,
     RunEnded,
     RunResult,
@@ -35,7 +32,7 @@ from cuggino.events import (
     StageStarted,
     is_journal_event,
 )
-from cuggino.loops.frame.options import LoopRunOptions, RunOptions
+from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Recorded, Recorder
 from cuggino.storage import (
     Journal,
@@ -48,6 +45,11 @@ from cuggino.storage import (
 )
 
 _OF_NO_USE_LATER = (PingEvent, MessageDelta)
+
+
+def _ends_process(event: Event) -> bool:
+    """Return whether the event is the result of a loop that each process of a run emits anew."""
+    return isinstance(event, RunResult) and not isinstance(event, LoopTerminalEvent)
 
 
 class RunRecorder:
@@ -70,7 +72,7 @@ class RunRecorder:
                 e
                 for e in resumed.entries
                 if e.stage is None and not is_journal_event(e.event)
-                if not isinstance(e.event, DeliverEnded | PlanBuildEnded)
+                if not _ends_process(e.event)
             )
             self._emitted = sum(1 for _ in said)
         self._ordinal = 0
@@ -105,13 +107,13 @@ class RunRecorder:
 
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
-        if not staged and self._emitted and not isinstance(event, DeliverEnded | PlanBuildEnded):
+        if not staged and self._emitted and not _ends_process(event):
             self._emitted -= 1
             # The result is always emitted: subscribers need it. So is the start of the session that
             # runs now, when it begins again.
             begins_anew = self._ordinal >= len(self._finished)
             return isinstance(event, LoopTerminalEvent) or (
-                begins_anew and isinstance(event, DeliverSessionStarted)
+                begins_anew and event.tag == "DeliverSessionStarted"
             )
         if type(event) not in _OF_NO_USE_LATER:
             self._journal.append(event, at=at, stage=self._stage if staged else None)
@@ -206,15 +208,12 @@ def open_journal(
                 f"another process has just resumed run {run_id}", hint="see `cuggino runs`"
             )
         return journal
-    kept = options.model_dump(mode="json", exclude={"cwd", "focus", "agent", "command", "item"})
+    apart = {"agent", "command", *options.kept_apart}
     started = RunStarted(
         run_id=run_id,
         kind=options.kind,
-        command=options.command,
-        focus=options.focus if isinstance(options, LoopRunOptions) else "",
-        item=options.item if isinstance(options, LoopRunOptions) else None,
-        agent=options.agent,
-        options=kept,
+        **{name: getattr(options, name) for name in apart},
+        options=options.model_dump(mode="json", exclude={"cwd", *apart}),
     )
     return Journal.create(workspace.journal, started, at=at)
 

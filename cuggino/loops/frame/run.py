@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
-    BudgetExceeded,
-    CugginoError,
-    Interrupted,
-    QuotaExceeded,
     WorkspaceLocked,
 )
-from cuggino.events import DeliverExit, Event, PlanBuildExit
+from cuggino.events import Event
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import JournalRecorder, RunRecorder, concluded, open_journal
 from cuggino.loops.frame.options import RunOptions
@@ -49,7 +45,6 @@ from cuggino.storage import (
 )
 
 P = ParamSpec("P")
-Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,27 +195,6 @@ def framed(
             told = flow(story.tell, recorder=kept)
             yield from forward(_interruptible(story, interruption, told))
         session.keep = story.is_resumable
-
-
-def told_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
-    """Run the story and report its end exactly once (AUT-036).
-
-    An interruption is a regular end; every other error is raised again after it.
-    """
-    try:
-        yield from end((yield from story), "")
-    except Interrupted:
-        yield from end("interrupted", "")
-    except QuotaExceeded as error:
-        yield from end("quota_exceeded", error.message)
-        raise
-    except BudgetExceeded as error:
-        yield from end("budget_exceeded", error.message)
-        raise
-    except Exception as error:
-        told = error.message if isinstance(error, CugginoError) else str(error)
-        yield from end("failed", told or type(error).__name__)
-        raise
 
 
 def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:

@@ -5,15 +5,13 @@ Sources: requirements AUT-016, AUT-023 to AUT-026, AUT-055, AUT-056, AUT-064, LO
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import NamedTuple, assert_never
 
 from reactivex import Observable, empty, operators as ops, throw
 
-from cuggino.agents.base import Role, SpawnOptions
-from cuggino.config import configured_sandbox
-from cuggino.domain import SESSION_BEGINS, Budget, Spending, hits_every_item
+from cuggino.agents.base import SpawnOptions
+from cuggino.domain import Budget, Spending, begins_session, hits_every_item
 from cuggino.errors import (
     AgentFailed,
     BudgetExceeded,
@@ -31,11 +29,8 @@ from cuggino.events import (
     SessionEnded,
     SystemMessage,
 )
-from cuggino.guard import Policy, sandbox_for
-from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, each, forward, unopened
-from cuggino.storage import Session
 
 _FAILURES = frozenset({"error", "execution_error"})
 
@@ -65,7 +60,7 @@ class SessionFold:
             self._said.append(event)
         if isinstance(event, SessionEnded):
             self.ended = event
-        elif isinstance(event, (*SESSION_BEGINS, SystemMessage, AgentMessage)):
+        elif begins_session(event) or isinstance(event, SystemMessage | AgentMessage):
             self.ended = None  # that was the session before, which this one goes on with
         if isinstance(event, AgentFellBack):
             self._said.clear()  # the one that begins anew has said nothing yet
@@ -178,38 +173,4 @@ def run_session(
         cost_usd=fold.spent.cost_usd,
         error=judged if judged is not None and fold.ends_the_loop(judged) else None,
         is_silent=judged is None and fold.ended is None,
-    )
-
-
-def spawn_options(
-    options: RunOptions,
-    role: Role,
-    prompt: str,
-    *,
-    guard: Policy | None,
-    turn: int | None = None,
-    session: Session | None = None,
-    writes_specs: bool = False,
-) -> SpawnOptions:
-    """Return the options that all sessions share; loops replace those special to theirs.
-
-    `writes_specs` lets the sandbox write the specifications.
-    """
-    sandbox = configured_sandbox(options, guard)
-    if writes_specs and sandbox is not None and guard is not None:
-        sandbox = sandbox_for(guard, domains=options.sandbox_domains)
-    env: dict[str, str] = {"CUGGINO_ROLE": role}
-    if session is not None:
-        env["CUGGINO_SESSION_FILE"] = str(session.session_file)
-    return SpawnOptions(
-        prompt=prompt,
-        cwd=options.cwd,
-        dangerously_skip_permissions=True,
-        session_id=str(uuid.uuid4()),
-        role=role,
-        turn=turn,
-        model=options.model,
-        env=env,
-        guard=guard,
-        sandbox=sandbox,
     )

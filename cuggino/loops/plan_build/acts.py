@@ -7,8 +7,8 @@ from pathlib import Path
 from reactivex import operators as ops
 
 from cuggino.events import CommitFailed, CommitSeen, JobsCounted, PlanBuildWarning
-from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import act, commit_stage
 from cuggino.storage import (

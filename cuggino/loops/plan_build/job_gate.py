@@ -30,9 +30,9 @@ from cuggino.events import (
     PlanBuildWarning,
     VerificationEnded,
 )
-from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.judge import Judge
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.prompts import build_verification_prompt, job_verification_prompt
 from cuggino.stages import act, command_stage

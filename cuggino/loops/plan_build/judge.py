@@ -9,9 +9,10 @@ from cuggino.agents.base import SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.domain import VerificationResult
 from cuggino.events import PlanBuildPhaseStarted, PlanBuildWarning
-from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.session import run_session, spawn_options
+from cuggino.loops.frame.session import run_session
+from cuggino.loops.frame.spawning import spawn_options
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, emit
 
 

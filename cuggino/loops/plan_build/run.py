@@ -17,11 +17,12 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     PlanBuildSessionRetry,
 )
-from cuggino.loops.frame.options import PlanBuildOptions
-from cuggino.loops.frame.run import Run, told_to_its_end
+from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import is_failure
 from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
 from cuggino.loops.plan_build.job_gate import JobGate
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.session import phase_session
 from cuggino.operators import Flow, emit, flow, forward
 from cuggino.prompts import PromptPhase

@@ -23,10 +23,11 @@ from cuggino.events import (
     PlanBuildWarning,
 )
 from cuggino.guard import Level
-from cuggino.loops.frame.options import PlanBuildOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.session import run_session, spawn_options
+from cuggino.loops.frame.session import run_session
+from cuggino.loops.frame.spawning import spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
+from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, alongside, ask, each, emit, flow, forward, mapcat
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act

@@ -20,10 +20,10 @@ from cuggino.events import (
     WatchEvent,
     WatchTbdItemFound,
 )
-from cuggino.loops.frame.options import WatchRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.session import spawn_options
+from cuggino.loops.frame.spawning import spawn_options
+from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat, marker_tags
 from cuggino.storage import Workspace
 

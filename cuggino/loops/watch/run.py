@@ -38,8 +38,8 @@ from cuggino.events import (
     WatchPolling,
     WatchProcessingItem,
 )
+from cuggino.loops.coding.options import CodingOptions, LoopRunOptions
 from cuggino.loops.coding.service import LoopService
-from cuggino.loops.frame.options import CodingOptions, LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.services import Changes
@@ -48,6 +48,7 @@ from cuggino.loops.watch.journal import (
     ITEM,
     restore_attempts,
 )
+from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.operators import Flow, QuotaGate, ask, emit, forward, within_loop
 from cuggino.stages import (

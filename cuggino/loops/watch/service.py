@@ -12,12 +12,12 @@ from reactivex import Observable
 from cuggino.events import WatchEvent
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.journal import forget_old_runs
-from cuggino.loops.frame.options import WatchRunOptions
 from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
+from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.run import Watch
 from cuggino.storage import JournalFile
 

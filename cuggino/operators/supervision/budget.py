@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
-from cuggino.domain import SESSION_BEGINS, Budget, BudgetLevel, Spending, budget_exceeded
+from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
     BudgetKind,
@@ -281,7 +281,7 @@ class _Account(abc.ObserverBase[Any]):
 
     def _begins(self, event: Any) -> bool:
         """Return True if the event announces another session, or is its first."""
-        if isinstance(event, SESSION_BEGINS):
+        if begins_session(event):
             return True
         ended = not self._in_flight
         return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)

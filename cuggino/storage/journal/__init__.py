@@ -1,61 +1,20 @@
 """Journals of runs: one event per line, so that a run survives its process."""
 
-from cuggino.storage.journal.delivery import (
-    DELIVERED,
-    DeliverableCourse,
-    DeliveredSession,
-    Delivery,
-    StatusChange,
-    fold_delivery,
-)
-from cuggino.storage.journal.digest import JournalDigest, digest_of
-from cuggino.storage.journal.folder import find_run, has_ended, prune, started_of
-from cuggino.storage.journal.outcomes import (
-    FinishedStage,
-    decode_outcome,
-    encode_outcome,
-    finished_stages,
-)
-from cuggino.storage.journal.reader import (
-    SUFFIX,
-    VERSION,
-    Entry,
-    JournalFile,
-    iter_entries,
-    last_entry,
-    list_journals,
-    read_journal,
-)
-from cuggino.storage.journal.totals import COUNTED, fold_totals, run_totals
-from cuggino.storage.journal.writer import Journal
+from cuggino._lazy import lazy
 
-__all__ = [
-    "COUNTED",
-    "DELIVERED",
-    "SUFFIX",
-    "VERSION",
-    "DeliverableCourse",
-    "DeliveredSession",
-    "Delivery",
-    "Entry",
-    "FinishedStage",
-    "Journal",
-    "JournalDigest",
-    "JournalFile",
-    "StatusChange",
-    "decode_outcome",
-    "digest_of",
-    "encode_outcome",
-    "find_run",
-    "finished_stages",
-    "fold_delivery",
-    "fold_totals",
-    "has_ended",
-    "iter_entries",
-    "last_entry",
-    "list_journals",
-    "prune",
-    "read_journal",
-    "run_totals",
-    "started_of",
-]
+NAMES = {
+    "delivery": (
+        "DELIVERED DeliverableCourse DeliveredSession Delivery StatusChange fold_delivery"
+    ),
+    "digest": "JournalDigest digest_of",
+    "folder": "find_run has_ended prune started_of",
+    "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
+    "reader": (
+        "SUFFIX VERSION Entry JournalFile iter_entries last_entry list_journals read_journal"
+    ),
+    "totals": "COUNTED fold_totals run_totals",
+    "writer": "Journal",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

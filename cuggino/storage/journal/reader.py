@@ -17,6 +17,7 @@ from cuggino.events import (
     RunEnded,
     RunStarted,
     UnknownEvent,
+    event_type,
     is_resumable,
 )
 from cuggino.files import storing
@@ -258,7 +259,7 @@ def _entry(raw: object) -> Entry:
             "event": {"_tag": str(tag)} as fields,
         }:
             # As in `parse_event`; `_tag` is ignored like any unknown field.
-            cls = Event.registry.get(tag)
+            cls = event_type(tag)
             event = UnknownEvent(raw=fields) if cls is None else cls.model_validate(fields)
             time = datetime.fromisoformat(at)
             if time.tzinfo is None:

@@ -9,53 +9,48 @@ from functools import reduce
 from cuggino.domain import SESSION_BEGINS, Spending
 from cuggino.events import (
     CommitPerformed,
-    CommitSeen,
-    DeliverSessionStarted,
     Event,
     ImplementingStart,
     IterationStart,
-    PlanBuildPhaseStarted,
     PlanningStart,
     ReviewingStart,
     RunContinued,
     RunResumed,
     RunStarted,
-    SessionEnded,
     StageFinished,
     StageStarted,
-    UsageUpdate,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
 )
 from cuggino.storage.journal.reader import Entry, JournalFile
 
-COUNTED = frozenset(
-    kind.__name__
-    for kind in (
-        *SESSION_BEGINS,
-        CommitPerformed,
-        CommitSeen,
-        IterationStart,
-        RunContinued,
-        RunStarted,
-        SessionEnded,
-        StageFinished,
-        StageStarted,
-        UsageUpdate,
-        WatchAuditEnded,
-        WatchAuditFailed,
-        WatchAuditInterrupted,
-        WatchItemCompleted,
-        WatchItemParked,
-        WatchItemRetained,
-        WatchItemRetry,
-    )
+_OF_OTHER_LOOPS = frozenset(
+    {
+        "CommitSeen",
+        "DeliverSessionStarted",
+        "PlanBuildPhaseStarted",
+        "WatchAuditStarted",
+        "WatchItemCompleted",
+        "WatchItemParked",
+        "WatchItemRetained",
+        "WatchItemRetry",
+    }
+)
+
+COUNTED = (
+    SESSION_BEGINS
+    | _OF_OTHER_LOOPS
+    | {
+        "CommitPerformed",
+        "IterationStart",
+        "RunContinued",
+        "RunStarted",
+        "SessionEnded",
+        "StageFinished",
+        "StageStarted",
+        "UsageUpdate",
+        "WatchAuditEnded",
+        "WatchAuditFailed",
+        "WatchAuditInterrupted",
+    }
 )
 """The event tags that the totals need, as the `only` of a reader."""
 
@@ -144,9 +139,32 @@ class Totals:
                 self._tasks += isinstance(outcome, dict) and outcome.get("_tag") in _TASKS
             case IterationStart(iteration=iteration):
                 self._rounds.add((self._laps, iteration))
+            case PlanningStart() | ImplementingStart() | ReviewingStart():
+                self._agents += 1
+            case CommitPerformed(commit_hash=commit_hash, message=message):
+                self._commits[commit_hash] = message.strip().partition("\n")[0]
+            case _ if event.tag in _OF_OTHER_LOOPS:
+                self._count_of_others(event)
+            case _:
+                pass
+
+    def _count_of_others(self, event: Event) -> None:
+        """Count an event of another loop than the coding loop; they are loaded only here."""
+        from cuggino.events import (
+            CommitSeen,
+            DeliverSessionStarted,
+            PlanBuildPhaseStarted,
+            WatchAuditStarted,
+            WatchItemCompleted,
+            WatchItemParked,
+            WatchItemRetained,
+            WatchItemRetry,
+        )
+
+        match event:
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
                 self._laps += 1
-            case PlanningStart() | ImplementingStart() | ReviewingStart() | WatchAuditStarted():
+            case WatchAuditStarted():
                 self._agents += 1
             case DeliverSessionStarted(session=session):
                 self._rounds.add((self._laps, session))
@@ -156,8 +174,6 @@ class Totals:
                 self._agents += 1
             case CommitSeen(commit_hash=commit_hash, subject=subject):
                 self._commits[commit_hash] = subject
-            case CommitPerformed(commit_hash=commit_hash, message=message):
-                self._commits[commit_hash] = message.strip().partition("\n")[0]
             case _:
                 pass
 

@@ -1,17 +1,25 @@
-"""Replaying a recorded run from its journal."""
+"""Recorded runs as Observables: their list, and the events of one again."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import reactivex
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 from reactivex.scheduler import TimeoutScheduler
 
 from cuggino.errors import StorageError
 from cuggino.events import Event, RunContinued, is_journal_event
+from cuggino.runs.listing import RecordedRun, Runs, UnreadableRun
 from cuggino.storage.journal import Entry, iter_entries
+
+
+def list_runs(project: str | os.PathLike[str]) -> Observable[RecordedRun | UnreadableRun]:
+    """Emit the recorded runs of a project, newest first, reading one journal at a time."""
+    return reactivex.defer(lambda _scheduler: reactivex.from_iterable(Runs(project).all()))
 
 
 def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:

@@ -1,0 +1,45 @@
+"""Public names of `cuggino.agents`; written by `python -m tests.stubs`."""
+
+from cuggino.agents.base import (
+    AgentLike,
+    Capabilities,
+    DelegatingAgent,
+    InteractiveOptions,
+    LlmAgent,
+    Role,
+    SpawnOptions,
+    adopt,
+    is_guarded,
+)
+from cuggino.agents.base.guard import (
+    find_bash,
+)
+from cuggino.agents.choosing.registry import (
+    AgentEntry,
+    agent_entries,
+    configured_agent,
+    make_agent,
+)
+from cuggino.agents.choosing.routing import (
+    Candidate,
+    RoutedAgent,
+)
+
+__all__ = [
+    "AgentEntry",
+    "AgentLike",
+    "Candidate",
+    "Capabilities",
+    "DelegatingAgent",
+    "InteractiveOptions",
+    "LlmAgent",
+    "Role",
+    "RoutedAgent",
+    "SpawnOptions",
+    "adopt",
+    "agent_entries",
+    "configured_agent",
+    "find_bash",
+    "is_guarded",
+    "make_agent",
+]

@@ -1,0 +1,19 @@
+"""Public names of `cuggino.agents.cassettes`; written by `python -m tests.stubs`."""
+
+from cuggino.agents.cassettes.recording import (
+    RecordingAgent,
+    record_to,
+)
+from cuggino.agents.cassettes.replaying import (
+    ReplayAgent,
+    replay_of,
+    with_speed,
+)
+
+__all__ = [
+    "RecordingAgent",
+    "ReplayAgent",
+    "record_to",
+    "replay_of",
+    "with_speed",
+]

@@ -1,0 +1,63 @@
+"""The public names of the events by module, so that a module is imported on first use."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "agent": (
+            "AgentMessage GuardDenied LlmAgentEvent MessageDelta PingEvent RateLimited "
+            "SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult Usage "
+            "UsageUpdate UserMessage is_llm_agent_event"
+        ),
+        "base": "Event UnknownEvent",
+        "deliver": (
+            "DeliverablesListed DeliverableState DeliverableStatusChanged DeliverEnded "
+            "DeliverEvent DeliverExit DeliverInstruction DeliverOutcome DeliverSessionEnded "
+            "DeliverSessionRetry DeliverSessionStarted DeliverStatus DeliverStreamEvent "
+            "DeliverWarning is_deliver_event"
+        ),
+        "journal": (
+            "JournalEvent RunContinued RunEnded RunStarted StageFinished StageStarted "
+            "is_journal_event"
+        ),
+        "loop": (
+            "ApprovalBlocked CheckCommandOutput CommandOutputEvent CommitFailed CommitPerformed "
+            "ImplementingStart IterationStart LoopApproved LoopEvent LoopMaxIterations "
+            "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanningStart PushFailed "
+            "PushPerformed ReviewingStart SetupCommandOutput TaskLimitReached "
+            "is_command_output_event is_loop_phase_event is_loop_terminal_event"
+        ),
+        "marker": (
+            "Approved Done LlmMarkerEvent LlmTerminalMarkerEvent NoMoreWork Note PlanComplete "
+            "Progress RequestChanges SpecIssue ToBeDiscussed is_llm_marker_event "
+            "is_llm_terminal_marker_event"
+        ),
+        "plan_build": (
+            "BuildVerified CommitSeen DoneFileRejected FileTouched JobBlocked JobsCounted "
+            "JobVerified PlanBuildEnded PlanBuildEvent PlanBuildExit PlanBuildIterationEnded "
+            "PlanBuildPhase PlanBuildPhaseStarted PlanBuildSessionEnded PlanBuildSessionRetry "
+            "PlanBuildStreamEvent PlanBuildWarning SubAgentEnded SubAgentStarted "
+            "VerificationEnded is_plan_build_event"
+        ),
+        "result": "KnownState RunOutcome RunResult RunState is_resumable",
+        "supervision": (
+            "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
+            "NoProgress QuotaLifted QuotaWaiting RunResumed StageCost SupervisionEvent "
+            "is_supervision_event"
+        ),
+        "watch": (
+            "NotificationFailed WatchAuditEnded WatchAuditFailed WatchAuditInterrupted "
+            "WatchAuditStarted WatchBacklogWaiting WatchEvent WatchItemCompleted WatchItemParked "
+            "WatchItemRetained WatchItemRetry WatchItemSkipped WatchLoopEvent WatchPolling "
+            "WatchProcessingItem WatchSpecIssueWaiting WatchTbdItemFound is_watch_loop_event"
+        ),
+        "wire": "dump_event dump_event_bytes event_type event_types parse_event",
+    }
+)
+"""The public names of `cuggino.events` by module."""
+
+HOMES: Mapping[str, str] = MappingProxyType(
+    {name: module for module, names in NAMES.items() for name in names.split()}
+)
+"""The module of each public name."""

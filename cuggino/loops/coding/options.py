@@ -1,0 +1,50 @@
+"""The options of a run of the coding loop."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from cuggino.config import LoopSettings
+from cuggino.loops.frame.options import RunOptions
+from cuggino.stages import LINGER
+
+
+class CodingOptions(RunOptions, LoopSettings):
+    """The options of a coding loop that a watch passes on to the run of each item."""
+
+    linger: float = Field(default=LINGER, ge=0)
+    """Seconds an agent gets after its terminal marker to deliver its result."""
+    slow: bool = False
+    """Review after every task, not only when the plan is done."""
+
+
+class LoopRunOptions(CodingOptions):
+    """The options of one run of the coding loop (CUG-030)."""
+
+    kind = "run"
+    name = "the coding loop"
+    kept = (
+        "specs_path",
+        "max_iterations",
+        "max_tasks_per_plan",
+        "setup_command",
+        "check_command",
+        "setup_strict",
+        "gate",
+        "commit",
+        "push",
+        "progress_patience",
+        "review_patience",
+        "slow",
+        "review",
+        "journal",
+    )
+    kept_apart = ("focus", "item")
+
+    focus: str
+    """The task, as the agents get it."""
+    review: str | None = None
+    """A person's review, for the first planning agent (CUG-005)."""
+    command: str = "cuggino run"
+    item: str | None = None
+    """The backlog item of the run, with the digest of its content."""

@@ -1,0 +1,15 @@
+"""The options of a watch."""
+
+from __future__ import annotations
+
+from cuggino.config import WatchSettings
+from cuggino.loops.coding.options import CodingOptions
+
+
+class WatchRunOptions(CodingOptions, WatchSettings):
+    """The options of a watch; those of the coding loop apply to every item."""
+
+    kind = "watch"
+    name = "the watch"
+
+    command: str = "cuggino watch"

@@ -1,0 +1,39 @@
+"""Public names of `cuggino.prompts`; written by `python -m tests.stubs`."""
+
+from cuggino.prompts.deliver import (
+    RUN,
+    SYNC,
+    choose_instruction,
+    is_planning,
+    load_instruction,
+)
+from cuggino.prompts.plan_build import (
+    PromptNotFound,
+    PromptPhase,
+    build_verification_prompt,
+    check_verification_prompts,
+    init_plan_build,
+    job_verification_prompt,
+    read_prompt,
+)
+from cuggino.prompts.rendering import (
+    Prompts,
+    render,
+)
+
+__all__ = [
+    "RUN",
+    "SYNC",
+    "PromptNotFound",
+    "PromptPhase",
+    "Prompts",
+    "build_verification_prompt",
+    "check_verification_prompts",
+    "choose_instruction",
+    "init_plan_build",
+    "is_planning",
+    "job_verification_prompt",
+    "load_instruction",
+    "read_prompt",
+    "render",
+]

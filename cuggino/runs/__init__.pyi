@@ -1,0 +1,51 @@
+"""Public names of `cuggino.runs`; written by `python -m tests.stubs`."""
+
+from cuggino.domain import (
+    RunSummary,
+)
+from cuggino.events import (
+    RunOutcome,
+)
+from cuggino.runs.as_json import (
+    run_details_json,
+    run_json,
+    unreadable_json,
+)
+from cuggino.runs.listing import (
+    RecordedRun,
+    Runs,
+    RunStatus,
+    UnreadableRun,
+)
+from cuggino.runs.stages import (
+    RecordedStage,
+    recorded_stages,
+)
+from cuggino.runs.streaming import (
+    list_runs,
+    replay,
+)
+from cuggino.storage.journal import (
+    DeliverableCourse,
+    DeliveredSession,
+    Delivery,
+)
+
+__all__ = [
+    "DeliverableCourse",
+    "DeliveredSession",
+    "Delivery",
+    "RecordedRun",
+    "RecordedStage",
+    "RunOutcome",
+    "RunStatus",
+    "RunSummary",
+    "Runs",
+    "UnreadableRun",
+    "list_runs",
+    "recorded_stages",
+    "replay",
+    "run_details_json",
+    "run_json",
+    "unreadable_json",
+]

@@ -1,0 +1,73 @@
+"""Public names of `cuggino.stages`; written by `python -m tests.stubs`."""
+
+from cuggino.sources import (
+    PollingStarted,
+    count_files,
+    folder_changes,
+    orphans_gone,
+    watch_file_count,
+)
+from cuggino.stages.acts import (
+    act,
+    clock,
+    lane,
+)
+from cuggino.stages.agent import (
+    LINGER,
+    agent_stage,
+)
+from cuggino.stages.command import (
+    Shell,
+    command_stage,
+    must_succeed,
+    shell_lines,
+)
+from cuggino.stages.fingerprint import (
+    fingerprint_stage,
+)
+from cuggino.stages.repository import (
+    Commit,
+    Commits,
+    GitRepository,
+    Recovers,
+    Repository,
+    commit_message,
+    commit_stage,
+    commits_since,
+    push_stage,
+)
+from cuggino.stages.sessions import (
+    Sessions,
+)
+from cuggino.stages.supervision import (
+    Supervision,
+)
+
+__all__ = [
+    "LINGER",
+    "Commit",
+    "Commits",
+    "GitRepository",
+    "PollingStarted",
+    "Recovers",
+    "Repository",
+    "Sessions",
+    "Shell",
+    "Supervision",
+    "act",
+    "agent_stage",
+    "clock",
+    "command_stage",
+    "commit_message",
+    "commit_stage",
+    "commits_since",
+    "count_files",
+    "fingerprint_stage",
+    "folder_changes",
+    "lane",
+    "must_succeed",
+    "orphans_gone",
+    "push_stage",
+    "shell_lines",
+    "watch_file_count",
+]
