@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks`: run all benchmarks and print a table or JSON.
+"""Run benchmarks and print a table.
 
 Each figure is interleaved with its floor. The exit code is 1 if a target is missed.
 """
@@ -6,38 +6,65 @@ Each figure is interleaved with its floor. The exit code is 1 if a target is mis
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import platform
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.benchmarks import cold_start, stages, throughput
-from tests.benchmarks.measuring import Figure
+from tests.benchmarks import (
+    backlog,
+    growth,
+    guard,
+    journals,
+    markers,
+    processes,
+    repositories,
+    stages,
+    start,
+    stream,
+)
+from tests.benchmarks.measuring import Figure, Skipped
 
-GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
-    "cold-start": cold_start.command_line,
-    "first-spawn": cold_start.first_spawn,
-    "guard": cold_start.guard_hook,
-    "stages": stages.overhead,
-    "processes": stages.processes,
-    "journal": stages.journal,
-    "markers": throughput.markers,
-    "lines": throughput.lines,
-    "memory": throughput.memory,
-    "backlog": stages.backlog,
+Measure = Callable[..., Iterator[Figure]]
+
+
+class Group(NamedTuple):
+    """A group of benchmarks: as a whole, and on less, to see that it works."""
+
+    whole: Measure
+    quick: Measure
+
+
+GROUPS: dict[str, Group] = {
+    "start": Group(start.program, partial(start.program, rounds=1)),
+    "commands": Group(start.commands, partial(start.commands, rounds=1)),
+    "guard": Group(guard.hook, partial(guard.hook, rounds=1)),
+    "small": Group(stages.small_run, partial(stages.small_run, rounds=1)),
+    "stage": Group(stages.stages, partial(stages.stages, many=2, rounds=1)),
+    "empty": Group(stages.empty_stages, partial(stages.empty_stages, many=500)),
+    "process": Group(processes.start_and_end, partial(processes.start_and_end, rounds=1)),
+    "ends": Group(processes.among_others, partial(processes.among_others, others=10, rounds=1)),
+    "stream": Group(stream.lines, partial(stream.lines, turns=10, rounds=1)),
+    "lengths": Group(stream.lengths, partial(stream.lengths, of=(1, 64), size=2**18, rounds=1)),
+    "markers": Group(markers.markers, partial(markers.markers, sizes=(1, 2))),
+    "memory": Group(growth.memory, partial(growth.memory, size=2**22, line=2**20)),
+    "loops": Group(growth.loops, partial(growth.loops, counts=(1, 3), turns=2)),
+    "journal": Group(journals.entries, partial(journals.entries, count=200)),
+    "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
+    "watch": Group(backlog.items, partial(backlog.items, count=3)),
+    "backlog": Group(backlog.full, partial(backlog.full, count=200, worked=3)),
+    "repository": Group(
+        repositories.repositories, partial(repositories.repositories, sizes=(100,), rounds=1)
+    ),
 }
-"""The groups of benchmarks, quick ones first."""
+"""The groups of benchmarks, in the order in which they run."""
 
-QUICK: dict[str, Callable[[], Iterator[Figure]]] = {
-    "markers": functools.partial(throughput.markers, sizes=(1, 8)),
-    "lines": functools.partial(throughput.lines, rounds=500),
-    "memory": functools.partial(throughput.memory, size=2**25),
-    "backlog": functools.partial(stages.backlog, items=500, worked=10),
-}
-"""The same benchmarks on smaller inputs, to check that they work."""
+COMPARED = ("small", "stream")
+"""Groups that measure other command lines, too."""
 
 
 def shown(figure: Figure) -> str:
@@ -45,43 +72,70 @@ def shown(figure: Figure) -> str:
     value = f"{figure.value:,.4g} {figure.unit}"
     floor = "" if figure.floor is None else f"{figure.floor:,.4g} {figure.unit}"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-    if figure.most is None:
-        aim = ""
-    else:
-        aim = f"{figure.most:g}" if figure.ratio is not None else f"{figure.most:g} {figure.unit}"
-        aim += " ok" if figure.holds else " MISSED"
-    return f"| {figure.name} | {value} | {floor} | {figure.floor_name} | {ratio} | {aim} |"
+    target = ""
+    if figure.target is not None:
+        unit = "" if figure.target.unit == "x" else f" {figure.target.unit}"
+        target = f"{figure.target.most:g}{unit} {'ok' if figure.holds else 'MISSED'}"
+    return f"| {figure.name} | {value} | {floor} | {figure.floor_name} | {ratio} | {target} |"
 
 
 def main() -> int:
     """Run the requested benchmarks."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("group", nargs="*", help=f"any of {', '.join(GROUPS)}; all without one")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there")
-    parser.add_argument("--quick", action="store_true", help="on less, to see that it works")
-    asked = parser.parse_args()
-    for name in asked.group:
-        if name not in GROUPS:
-            parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")
-    print("| what | took | floor | that is | ratio | aim |\n|---|---|---|---|---|---|")
+    asked = _arguments()
+    names = asked.group or (COMPARED if asked.against else GROUPS)
+    print("| what | took | floor | that is | ratio | target |\n|---|---|---|---|---|---|")
     figures: list[tuple[str, Figure]] = []
-    for name in asked.group or GROUPS:
-        measure = QUICK.get(name, GROUPS[name]) if asked.quick else GROUPS[name]
-        for figure in measure():
-            figures.append((name, figure))
-            print(shown(figure), flush=True)
+    skipped: dict[str, str] = {}
+    for name in names:
+        measure = GROUPS[name].quick if asked.quick else GROUPS[name].whole
+        if name in COMPARED:
+            measure = partial(measure, peers=asked.against)
+        try:
+            for figure in measure():
+                figures.append((name, figure))
+                print(shown(figure), flush=True)
+        except Skipped as reason:
+            skipped[name] = str(reason)
+            print(f"| {name} | skipped: {reason} | | | | |", flush=True)
     if asked.json:
         found = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
+            "quick": asked.quick,
+            "skipped": skipped,
             "figures": [{"group": name, **figure.as_json()} for name, figure in figures],
         }
         Path(asked.json).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if asked.quick:
+        return 0
     missed = [figure.name for _, figure in figures if figure.holds is False]
     if missed:
         print(f"missed: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("group", nargs="*", help=f"any of {', '.join(GROUPS)}; all without one")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there")
+    parser.add_argument(
+        "--quick", action="store_true", help="on less, to see that it works; judges no target"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="COMMAND",
+        action="append",
+        default=[],
+        help="measure this command line, too, in the groups small and stream, and by default only "
+        "these; a shell runs it in a temporary git project with .specs/, where a fake `claude` is "
+        "the first on the PATH; can be repeated",
+    )
+    asked = parser.parse_args()
+    for name in asked.group:
+        if name not in GROUPS:
+            parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")
+    return asked
 
 
 if __name__ == "__main__":

@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-Unit = Literal["s", "ms", "us", "MiB", "MiB/s", "lines/s", "x"]
+from tests.benchmarks.targets import TARGETS, Target, Unit
+
+T = TypeVar("T")
+
+
+class Skipped(Exception):
+    """A measurement that is impossible here, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One row of the table."""
 
+    key: str
+    """Its stable name, by which `TARGETS` has its target."""
     name: str
     value: float
     unit: Unit
     floor: float | None = None
     """The value of a bare minimum, interleaved with it, in the same unit."""
     floor_name: str = ""
-    ratio: float | None = None
-    """The ratio of value to floor, or of large to small input; its target is `most`."""
-    most: float | None = None
-    """The target: a maximum of the ratio, or of the value without a ratio."""
 
     @property
-    def judged(self) -> float:
-        """Return the number that `most` limits."""
-        return self.value if self.ratio is None else self.ratio
+    def ratio(self) -> float | None:
+        """Return the value as a multiple of the floor."""
+        return self.value / self.floor if self.floor else None
+
+    @property
+    def target(self) -> Target | None:
+        """Return the target, if there is one."""
+        return TARGETS.get(self.key)
 
     @property
     def holds(self) -> bool | None:
         """Return True if the target is met, None without one."""
-        return None if self.most is None else self.judged <= self.most
+        if self.target is None:
+            return None
+        judged = self.ratio if self.target.unit == "x" else self.value
+        return judged is not None and judged <= self.target.most
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as an object with its verdict."""
-        return {**asdict(self), "holds": self.holds}
+        return {
+            "key": self.key,
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "floor": self.floor,
+            "floor_name": self.floor_name,
+            "ratio": self.ratio,
+            "target": self.target and self.target._asdict(),
+            "holds": self.holds,
+        }
 
 
 class Took(NamedTuple):
@@ -52,15 +75,28 @@ class Took(NamedTuple):
     cpu: float
     """Seconds, user and system."""
 
+    def plus(self, other: Took) -> Took:
+        """Return the sum of both."""
+        return Took(self.wall + other.wall, self.cpu + other.cpu)
+
+    def minus(self, other: Took) -> Took:
+        """Return the difference to the other."""
+        return Took(self.wall - other.wall, self.cpu - other.cpu)
+
+    def each(self, count: int) -> Took:
+        """Return the share of one of `count`."""
+        return Took(self.wall / count, self.cpu / count)
+
 
 def run(
     argv: Sequence[str],
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    codes: Sequence[int] = (0,),
+    codes: Sequence[int] | None = (0,),
 ) -> Took:
-    """Run the program without input and discard its output."""
+    """Run the program without input and discard its output; `codes` are the expected ones."""
+    began = time.perf_counter()
     with subprocess.Popen(
         argv,
         cwd=cwd,
@@ -69,13 +105,14 @@ def run(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        began = time.perf_counter()
         assert process.stderr is not None
         said = process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode in codes, (list(argv), process.returncode, said.decode()[-2000:])
+    if codes is not None:
+        code = process.returncode
+        assert code in codes, (list(argv), code, said.decode(errors="replace")[-2000:])
     return Took(wall, used.ru_utime + used.ru_stime)
 
 
@@ -98,6 +135,18 @@ def seconds(act: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def took(act: Callable[[], object]) -> Took:
+    """Return what one call used, in this process and in the children that it reaped."""
+    before, began = _cpu(), time.perf_counter()
+    act()
+    return Took(time.perf_counter() - began, _cpu() - before)
+
+
+def _cpu() -> float:
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def in_turns(
     rounds: int, *acts: Callable[[], float], warm: int = 1, best: bool = False
 ) -> list[float]:
@@ -105,11 +154,22 @@ def in_turns(
 
     Interleaving exposes all of them to the same load of the machine.
     """
+    found = _in_turns(rounds, acts, warm)
+    return [min(values) if best else statistics.median(values) for values in found]
+
+
+def took_in_turns(rounds: int, *acts: Callable[[], Took], warm: int = 1) -> list[Took]:
+    """Return the medians of each over interleaved rounds."""
+    found = _in_turns(rounds, acts, warm)
+    return [Took(*map(statistics.median, zip(*values, strict=True))) for values in found]
+
+
+def _in_turns(rounds: int, acts: Sequence[Callable[[], T]], warm: int) -> list[list[T]]:
     for _ in range(warm):
         for act in acts:
             act()
-    found: list[list[float]] = [[] for _ in acts]
+    found: list[list[T]] = [[] for _ in acts]
     for _ in range(rounds):
         for act, into in zip(acts, found, strict=True):
             into.append(act())
-    return [min(values) if best else statistics.median(values) for values in found]
+    return found

@@ -1,4 +1,4 @@
-"""The benchmark program: its table, its JSON, its verdicts."""
+"""The benchmark program: its table, its JSON, its verdicts, its fake agent."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.__main__ import GROUPS, QUICK, shown
-from tests.benchmarks.measuring import Figure, in_turns
-from tests.benchmarks.streams import lines, write_large, write_stream
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult, UsageUpdate
+from tests.benchmarks.__main__ import GROUPS, shown
+from tests.benchmarks.measuring import Figure, Took, in_turns, took, took_in_turns
+from tests.benchmarks.project import (
+    Project,
+    Tool,
+    iterations,
+    prints,
+    prints_file,
+    prints_lines,
+)
+from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session
+from tests.benchmarks.targets import TARGETS, Target
 from tests.limits import LIMIT
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_table_and_json(tmp_path: Path) -> None:
-    """Each figure is a row of the table and in the JSON; the exit code is the verdict."""
-    file = tmp_path / "figures.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks", "--quick", "--json", str(file), "journal"],
+def benchmarks(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", *words],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=LIMIT,
         check=False,
     )
+
+
+def test_table_and_json(tmp_path: Path) -> None:
+    """Each figure is a row of the table and in the JSON."""
+    file = tmp_path / "figures.json"
+    done = benchmarks("--quick", "--json", str(file), "journal")
     assert (0, "") == (done.returncode, done.stderr)
     head, rule, *rows = done.stdout.splitlines()
     assert (head, rule) == (
-        "| what | took | floor | that is | ratio | aim |",
+        "| what | took | floor | that is | ratio | target |",
         "|---|---|---|---|---|---|",
     )
     figures = json.loads(file.read_text())["figures"]
@@ -42,32 +57,56 @@ def test_table_and_json(tmp_path: Path) -> None:
         assert figure["ratio"] == pytest.approx(figure["value"] / figure["floor"])
 
 
+def test_against(tmp_path: Path) -> None:
+    """Another command line runs in the same project with the same agents."""
+    file = tmp_path / "figures.json"
+    command = "for each in .specs/a.md x x; do claude -p $each; done; exit 3"
+    done = benchmarks("--quick", "--json", str(file), "--against", command, "small")
+    assert 0 == done.returncode, done.stderr
+    ours, _, peer, _ = json.loads(file.read_text())["figures"]
+    assert ("small.wall", "small.peer.wall") == (ours["key"], peer["key"])
+    assert f"{command}: 3 instant agents, wall time" == peer["name"]
+    assert ours["floor"] == peer["floor"]
+
+
+@pytest.mark.real_agent  # many processes for long
+def test_all_groups(tmp_path: Path) -> None:
+    """Every group measures something, also of another command line; every target has a figure."""
+    file = tmp_path / "figures.json"
+    done = benchmarks("--quick", "--json", str(file))
+    assert (0, "") == (done.returncode, done.stderr)
+    figures = json.loads(file.read_text())["figures"]
+    assert set(GROUPS) == {figure["group"] for figure in figures}
+    kinds = {key.rstrip("0123456789") for key in TARGETS}
+    assert kinds <= {figure["key"].rstrip("0123456789") for figure in figures}
+    assert 0 == benchmarks("--quick", "--against", "claude -p x | cat >/dev/null").returncode
+
+
 def test_unknown_group() -> None:
     """An unknown group is rejected with the list of known ones."""
-    words = [sys.executable, "-m", "tests.benchmarks", "speed"]
-    done = subprocess.run(
-        words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    done = benchmarks("speed")
     assert 2 == done.returncode
-    assert "there is no group 'speed': choose from cold-start, " in done.stderr
-    assert set(QUICK) <= set(GROUPS)
+    assert "there is no group 'speed': choose from start, " in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("ratio", "value", "most", "expected"),
+    ("target", "floor", "expected"),
     [
-        (1.2, 5.0, 1.5, "| x | 5 s | 4 s | y | 1.20 | 1.5 ok |"),
-        (1.6, 5.0, 1.5, "| x | 5 s | 4 s | y | 1.60 | 1.5 MISSED |"),
-        (None, 5.0, 6.0, "| x | 5 s | 4 s | y |  | 6 s ok |"),
-        (None, 7.0, 6.0, "| x | 7 s | 4 s | y |  | 6 s MISSED |"),
-        (1.6, 5.0, None, "| x | 5 s | 4 s | y | 1.60 |  |"),
+        (Target(1.5, "x"), 4.0, "| x | 5 s | 4 s | y | 1.25 | 1.5 ok |"),
+        (Target(1.2, "x"), 4.0, "| x | 5 s | 4 s | y | 1.25 | 1.2 MISSED |"),
+        (Target(6.0, "s"), 4.0, "| x | 5 s | 4 s | y | 1.25 | 6 s ok |"),
+        (Target(4.5, "s"), None, "| x | 5 s |  | y |  | 4.5 s MISSED |"),
+        (Target(4.5, "x"), None, "| x | 5 s |  | y |  | 4.5 MISSED |"),
+        (None, 4.0, "| x | 5 s | 4 s | y | 1.25 |  |"),
     ],
 )
-def test_verdict(ratio: float | None, value: float, most: float | None, expected: str) -> None:
-    """A target limits the ratio, or the value of a figure without one."""
-    figure = Figure(
-        name="x", value=value, unit="s", floor=4.0, floor_name="y", ratio=ratio, most=most
-    )
+def test_verdict(
+    monkeypatch: pytest.MonkeyPatch, target: Target | None, floor: float | None, expected: str
+) -> None:
+    """A target limits the ratio or the value."""
+    targets = {} if target is None else {"k": target}
+    monkeypatch.setattr("tests.benchmarks.measuring.TARGETS", targets)
+    figure = Figure(key="k", name="x", value=5.0, unit="s", floor=floor, floor_name="y")
     assert expected == shown(figure)
 
 
@@ -88,13 +127,80 @@ def test_turns() -> None:
     assert ["one", "two"] * 4 == said
 
 
-def test_stream(tmp_path: Path) -> None:
-    """Each line is JSON, two thirds are deltas; a large stream has the requested size."""
-    path = tmp_path / "stream"
-    size = write_stream(path, rounds=10)
-    found = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert size == path.stat().st_size
-    assert 200 == sum(line["type"] == "stream_event" for line in found)
-    assert 10 * 30 + 3 == len(found) == len(list(lines(10)))
+def test_medians_of_wall_time_and_cpu() -> None:
+    """The medians of wall time and CPU are independent of each other."""
+    numbers = iter([Took(1, 3), Took(2, 1), Took(3, 2)])
+    assert [Took(2, 2)] == took_in_turns(3, lambda: next(numbers), warm=0)
+
+
+def test_took_counts_children() -> None:
+    """The CPU of a reaped child counts."""
+    code = "import time\nwhile time.process_time() < 0.2: pass"
+    used = took(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+    assert used.cpu >= 0.19
+
+
+def test_session() -> None:
+    """A session is read as that of Claude Code: messages, thinking, calls, results, usage."""
+    lines = list(session(10))
+    assert 10 * TURN + 4 == len(lines)
+    reader = ClaudeSession()
+    events: list[LlmAgentEvent] = []
+    for line in lines:
+        json.loads(line)
+        assert line.endswith(b"}\n")
+        events.extend(reader.feed(line.strip(), now=0.0))
+    counts = {
+        kind: sum(isinstance(event, kind) for event in events)
+        for kind in (AgentMessage, Thinking, ToolCall, ToolResult, UsageUpdate)
+    }
+    assert [11, 10, 20, 20, 10] == list(counts.values())
+    ended, error = reader.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)
+    assert error is None
+    assert 0.01 == ended.cost_usd
+
+
+def test_sizes_of_sessions(tmp_path: Path) -> None:
+    """Long sessions have the requested size, and long lines the requested length."""
+    path = tmp_path / "session"
     assert 2**20 <= write_large(path, size=2**20) < 2**21
     assert "result" == json.loads(path.read_bytes().splitlines()[-1])["type"]
+    size = write_session(path, long_lines(2**16, size=2**20))
+    assert size == path.stat().st_size == pytest.approx(2**20, rel=0.05)
+    lengths = sorted(map(len, path.read_bytes().splitlines()))
+    assert lengths[-16:] == pytest.approx([2**16] * 16, rel=0.01)
+
+
+def test_fake_agent(tmp_path: Path) -> None:
+    """The fake agent is first on the PATH, and plays one session a call, then the last again."""
+    here = Project(tmp_path)
+    file = tmp_path / "file"
+    write_session(file, session(1))
+    here.plays(prints([b"it's\n", b'"\\n"\n']), prints_file(file), prints_lines(file))
+
+    def said() -> bytes:
+        return subprocess.run(
+            ["claude", "-p"], cwd=here.folder, env=here.env, capture_output=True, check=True
+        ).stdout
+
+    assert [b'it\'s\n"\\n"\n', *[file.read_bytes()] * 3] == [said() for _ in range(4)]
+    assert 4 == here.calls
+    here.run(Tool.peer("echo left >left; mkdir .cuggino; claude; claude"))
+    assert 2 == here.calls
+    here.restore()
+    assert {".git", ".gitignore", ".specs", ".cuggino.json"} == {
+        path.name for path in here.folder.iterdir()
+    }
+
+
+@pytest.mark.parametrize("words", ["plan it in `.cuggino/wip/a.plan.md`", "--append 'x/plan.md'"])
+def test_plan_of_another_tool(tmp_path: Path, words: str) -> None:
+    """The planning agent writes the plan where its arguments want it."""
+    here = Project(tmp_path)
+    here.plays(*iterations(1))
+    (here.folder / ".cuggino" / "wip").mkdir(parents=True)
+    (here.folder / "x").mkdir()
+    env = {name: value for name, value in here.env.items() if name != "CUGGINO_PLAN_FILE"}
+    subprocess.run([str(here.agent), "-p", words], cwd=here.folder, env=env, check=True)
+    (plan,) = here.folder.rglob("*plan.md")
+    assert plan.read_text().startswith("# Plan\n")

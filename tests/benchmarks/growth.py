@@ -1,0 +1,95 @@
+"""Many loops in one process, and memory on a long stream."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from cuggino import Config, Runtime
+from cuggino.edges import run as run_stream
+from cuggino.operators import merge_now
+from tests.benchmarks.measuring import PEAK, Figure, Took, run, took
+from tests.benchmarks.project import Project, iterations, prints, prints_file, project
+from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session
+
+
+def loops(*, counts: Sequence[int] = (1, 10, 50), turns: int = 30) -> Iterator[Figure]:
+    """Measure whole loops that run at the same time in one process."""
+    first: float | None = None
+    for count in counts:
+        # A single loop is too short to be measured once.
+        repeats = max(counts[-1] // count // 2, 1)
+        _together(count, turns)
+        each = min(_together(count, turns).cpu for _ in range(repeats)) / count * 1e3
+        yield Figure(
+            key=f"loops.{count}",
+            name=f"{count} loops of 3 agents, {turns * TURN:,} lines each, in one process: "
+            "CPU of a loop",
+            value=each,
+            unit="ms",
+            floor=first,
+            floor_name="" if first is None else f"a loop of {counts[0]}",
+        )
+        first = first or each
+
+
+def _together(count: int, turns: int) -> Took:
+    """Return what it takes to run so many loops side by side, each in a project of its own."""
+    with ExitStack() as stack:
+        streams = []
+        for _ in range(count):
+            here = stack.enter_context(project())
+            plan, _, review = iterations(1)
+            file = here.folder.parent / "work.jsonl"
+            write_session(file, session(turns, ending="<DONE>Did it.</DONE>"))
+            here.plays(plan, f"echo $n >>notes.txt\n{prints_file(file)}", review)
+            config = Config(guard="off", sandbox=False, agent_path=str(here.agent))
+            streams.append(Runtime.live(cwd=here.folder, config=config).run(focus="x"))
+        return took(lambda: run_stream(merge_now(*streams)))
+
+
+def memory(*, size: int = 2**30, line: int = 20 * 2**20) -> Iterator[Figure]:
+    """Compare the peak memory of `cuggino run` on a gibibyte with that on a short stream."""
+    with project(maxTokens=10**12) as here:
+        imported = _peak(here, "import cuggino_cli.commands.run, cuggino.agents.claude")
+        small = _peak_of_run(here, session(5))
+        for key, name, lines in (
+            ("memory.stream", f"peak on a stream of {size // 2**20:,} MiB", None),
+            (
+                "memory.lines",
+                f"peak on 3 lines of {line // 2**20} MiB",
+                long_lines(line, size=3 * line),
+            ),
+        ):
+            large = _peak_of_run(here, lines, size=size)
+            yield Figure(
+                key=key,
+                name=name,
+                value=large - imported,
+                unit="MiB",
+                floor=small - imported,
+                floor_name="300 lines; both over what is imported",
+            )
+
+
+def _peak_of_run(here: Project, lines: Iterable[bytes] | None, *, size: int = 0) -> float:
+    file = here.folder.parent / "session.jsonl"
+    if lines is None:
+        write_large(file, size=size)
+    else:
+        write_session(file, lines)
+    here.plays(prints_file(file), prints(session()))
+    main = "from cuggino_cli.main import main; assert main(['run', '--focus', 'x']) == 10"
+    return _peak(here, main)
+
+
+def _peak(here: Project, act: str) -> float:
+    """Return the peak memory of a Python process in MiB."""
+    here.restore()
+    with tempfile.NamedTemporaryFile() as note:
+        code = f"{PEAK}\n{act}\nopen({note.name!r}, 'w').write(str(peak()))"
+        run([sys.executable, "-c", code], cwd=here.folder, env=here.env)
+        return float(Path(note.name).read_text())

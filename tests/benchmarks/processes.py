@@ -1,0 +1,143 @@
+"""The start and the end of a child process, also among a thousand others."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+
+from cuggino.operators import LoopScheduler
+from cuggino.sources import process_lines
+from tests.benchmarks.measuring import Figure, Skipped, in_turns
+from tests.limits import LIMIT
+
+
+def start_and_end(*, rounds: int = 15) -> Iterator[Figure]:
+    """Measure from subscription to the first line, and from disposal to the end of the tree."""
+    argv = ["/bin/sh", "-c", "echo said; exec sleep 600"]
+
+    def plain() -> tuple[float, float]:
+        began = time.perf_counter()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            first = time.perf_counter()
+            process.kill()
+            process.wait()
+        return (first - began) * 1e3, (time.perf_counter() - first) * 1e3
+
+    with _lane() as lane:
+
+        def ours() -> tuple[float, float]:
+            said = threading.Event()
+            began = time.perf_counter()
+            subscription = process_lines(argv).subscribe(lambda _: said.set(), scheduler=lane)
+            said.wait(LIMIT)
+            first = time.perf_counter()
+            subscription.dispose()
+            return (first - began) * 1e3, (time.perf_counter() - first) * 1e3
+
+        starts = in_turns(rounds, lambda: plain()[0], lambda: ours()[0])
+        ends = in_turns(rounds, lambda: plain()[1], lambda: ours()[1])
+    for key, name, (least, taken), floor_name in (
+        ("process.start", "subscription to first line", starts, "Popen and readline"),
+        ("process.dispose", "disposal to reaped tree", ends, "kill and wait"),
+    ):
+        yield Figure(
+            key=key,
+            name=f"{name}, wall time",
+            value=taken,
+            unit="ms",
+            floor=least,
+            floor_name=floor_name,
+        )
+
+
+def among_others(*, others: int = 1000, rounds: int = 15) -> Iterator[Figure]:
+    """Measure the end of a child, with the processes that run anyway and with others besides."""
+    with ExitStack() as stack:
+        lane = stack.enter_context(_lane())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        yield _end("end.alone", folder / "alone", lane, rounds)
+        stack.enter_context(_sleepers(others))
+        yield _end("end.crowd", folder / "crowd", lane, rounds)
+
+
+def _end(key: str, fifo: Path, lane: LoopScheduler, rounds: int) -> Figure:
+    """Compare with `wait`, from the moment when the child is told to end."""
+    os.mkfifo(fifo)
+    argv = ["/bin/sh", "-c", f"exec <'{fifo}'; echo said; read line"]
+
+    def plain() -> float:
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process, fifo.open("wb") as gate:
+            assert process.stdout is not None
+            process.stdout.readline()
+            began = time.perf_counter()
+            gate.close()
+            process.stdout.read()
+            process.wait()
+            return (time.perf_counter() - began) * 1e3
+
+    def ours() -> float:
+        said, done = threading.Event(), threading.Event()
+        process_lines(argv).subscribe(
+            lambda _: said.set(), lambda _: done.set(), done.set, scheduler=lane
+        )
+        with fifo.open("wb"):
+            said.wait(LIMIT)
+            began = time.perf_counter()
+        done.wait(LIMIT)
+        return (time.perf_counter() - began) * 1e3
+
+    least, taken = in_turns(rounds, plain, ours)
+    count = len(psutil.pids())
+    return Figure(
+        key=key,
+        name=f"the end of a child among {count:,} processes, wall time more than the floor",
+        value=taken - least,
+        unit="ms",
+        floor=least,
+        floor_name="read and wait",
+    )
+
+
+@contextmanager
+def _lane() -> Iterator[LoopScheduler]:
+    lane = LoopScheduler()
+    try:
+        yield lane
+    finally:
+        lane.close()
+
+
+@contextmanager
+def _sleepers(count: int) -> Iterator[None]:
+    """Run so many processes that do nothing; each is ended by its id.
+
+    Raises:
+        Skipped: the system does not allow as many.
+    """
+    most, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if 0 <= most < count + len(psutil.pids()) + 100:
+        raise Skipped(f"the limit of processes is {most}")
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        try:
+            for _ in range(count):
+                running.append(subprocess.Popen(["sleep", "3600"], close_fds=False))
+        except OSError as error:
+            raise Skipped(f"{count} processes: {error.strerror}") from error
+        yield
+    finally:
+        for process in running:
+            process.kill()
+        for process in running:
+            process.wait()

@@ -1,0 +1,184 @@
+"""A temporary project with a fake `claude`, for cuggino and for any other tool.
+
+The fake is the first `claude` on the `PATH`. Its Nth call runs the Nth session, a piece of shell,
+and the last one is repeated; it takes any arguments and reads no input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.measuring import Took, run
+from tests.benchmarks.sessions import session
+
+_AGENT = """#!/bin/sh
+case "$1" in --version) echo "2.1.329 (Claude Code)"; exit;; esac
+here='{here}'
+read -r n <"$here/calls"
+n=$((n + 1))
+echo $n >"$here/calls"
+[ -e "$here/$n" ] || read -r n <"$here/last"
+. "$here/$n"
+times >>"$here/cpu"
+"""
+"""`times` prints the CPU of the agent itself."""
+
+_PLAN = """file=${CUGGINO_PLAN_FILE:-$(echo "$*" | grep -o "[^ '\\`\\"]*plan\\.md" | head -n 1)}
+[ -z "$file" ] || printf '# Plan\\n\\n## Task 1: x\\n' >"$file"
+"""
+"""Writes the plan where the environment, or else a word of the arguments, wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command line that is measured; `name` is what the table calls it."""
+
+    name: str
+    argv: tuple[str, ...]
+    codes: tuple[int, ...] | None = None
+    """The exit codes that are expected; None for any."""
+
+    @classmethod
+    def cuggino(cls, *words: str) -> Tool:
+        """Return `cuggino run` with further options, on this interpreter."""
+        start = (sys.executable, "-m", "cuggino_cli", "run", "--focus", "x")
+        return cls(" ".join(("cuggino run", *words)), (*start, *words), (0, 10))
+
+    @classmethod
+    def peer(cls, command: str) -> Tool:
+        """Return another tool's command line, for the shell."""
+        return cls(command, ("/bin/sh", "-c", command))
+
+
+class Project:
+    """A committed project with one specification, and the sessions of its agent."""
+
+    def __init__(self, folder: Path, **settings: object) -> None:
+        self.folder = folder / "project"
+        self.agent = folder / "bin" / "claude"
+        self._sessions = folder / "sessions"
+        self.env = {
+            **os.environ,
+            "PATH": f"{self.agent.parent}:{os.environ['PATH']}",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+        for made in (self.folder / ".specs", self.agent.parent, self._sessions):
+            made.mkdir(parents=True)
+        (self.folder / ".specs" / "a.md").write_text("A specification.\n")
+        config = {"guard": "off", "sandbox": False, **settings}
+        (self.folder / ".cuggino.json").write_text(json.dumps(config))
+        (self.folder / ".gitignore").write_text(".cuggino/\n")
+        self.git("init", "-q")
+        self.git("config", "user.name", "Benchmark")
+        self.git("config", "user.email", "benchmark@example.org")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "Start")
+        self.agent.write_text(_AGENT.format(here=self._sessions))
+        self.agent.chmod(0o755)
+        self.plays(prints(session()))
+
+    def git(self, *args: str) -> None:
+        """Run git in the project."""
+        subprocess.run(
+            ["git", *args], cwd=self.folder, env=self.env, check=True, stdout=subprocess.DEVNULL
+        )
+
+    def plays(self, *sessions: str) -> None:
+        """Set the sessions of the agent, in order; the last is repeated."""
+        for number, text in enumerate(sessions, 1):
+            (self._sessions / str(number)).write_text(text)
+        for left in range(len(sessions) + 1, 1000):
+            file = self._sessions / str(left)
+            if not file.exists():
+                break
+            file.unlink()
+        (self._sessions / "last").write_text(f"{len(sessions)}\n")
+        self._reset()
+
+    @property
+    def calls(self) -> int:
+        """Return the number of agents since the last `run` began."""
+        return int((self._sessions / "calls").read_text())
+
+    def _reset(self) -> None:
+        (self._sessions / "calls").write_text("0\n")
+        (self._sessions / "cpu").unlink(missing_ok=True)
+
+    def run(self, tool: Tool) -> Took:
+        """Run a command line in the restored project; its CPU includes that of the agents."""
+        self.restore()
+        return run(tool.argv, cwd=self.folder, env=self.env, codes=tool.codes)
+
+    def agents_cpu(self) -> float:
+        """Return the CPU of all agents since the last `run` began, to hundredths of a second."""
+        try:
+            return sum(map(_seconds, (self._sessions / "cpu").read_text().split()))
+        except FileNotFoundError:  # they were terminated
+            return 0.0
+
+    def run_agent(self) -> Took:
+        """Run the agent alone."""
+        return run([str(self.agent), "-p"], cwd=self.folder, env=self.env)
+
+    def restore(self) -> None:
+        """Remove everything that a run has left in the project."""
+        shutil.rmtree(self.folder / ".cuggino", ignore_errors=True)
+        self.git("checkout", "-q", ".")
+        self.git("clean", "-ffdxq")
+        self._reset()
+
+
+@contextmanager
+def project(**settings: object) -> Iterator[Project]:
+    """Provide a project, with further keys of its `.cuggino.json`."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Project(Path(name).resolve(), **settings)
+
+
+def _seconds(told: str) -> float:
+    """Return the seconds of a time such as `1m2.50s`, as the shell's `times` prints it."""
+    minutes, _, rest = told.partition("m")
+    return int(minutes) * 60 + float(rest.rstrip("s").replace(",", "."))
+
+
+def prints(lines: Iterable[bytes]) -> str:
+    """Return a session that prints these lines, without a process."""
+    quoted = (line.decode().rstrip("\n").replace("'", "'\\''") for line in lines)
+    return "printf '%s\\n'" + "".join(f" '{line}'" for line in quoted) + "\n"
+
+
+def prints_file(path: Path) -> str:
+    """Return a session that prints a file at once."""
+    return f"cat '{path}'\n"
+
+
+def prints_lines(path: Path) -> str:
+    """Return a session that prints a file line by line, with one `write` each."""
+    return f"LC_ALL=C grep --line-buffered '' '{path}'\n"
+
+
+def iterations(count: int) -> list[str]:
+    """Return the sessions of a run with so many iterations: plan, work, review."""
+    sessions = []
+    for number in range(1, count + 1):
+        last = number == count
+        verdict = "<APPROVED>Good.</APPROVED>"
+        if not last:
+            # In other words each time: a run ends when its findings repeat.
+            verdict = f"<REQUEST_CHANGES>Missing: {chr(96 + number) * 8}</REQUEST_CHANGES>"
+        sessions += [
+            _PLAN + prints(session(ending="<PLAN_COMPLETE>Planned.</PLAN_COMPLETE>")),
+            "echo $n >>notes.txt\n" + prints(session(ending="<DONE>Did it.</DONE>")),
+            prints(session(ending=verdict)),
+        ]
+    return sessions

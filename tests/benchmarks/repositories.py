@@ -1,0 +1,85 @@
+"""Fingerprints and commits in repositories of different sizes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cuggino.edges import run as run_stream
+from cuggino.stages import GitRepository, fingerprint_stage
+from tests.benchmarks.measuring import Figure, Took, run, took, took_in_turns
+from tests.benchmarks.project import Project, project
+from tests.benchmarks.stages import STATUS
+
+_IN_FOLDER = 100
+
+
+def repositories(
+    *, sizes: Sequence[int] = (1000, 30_000, 100_000), rounds: int = 9
+) -> Iterator[Figure]:
+    """Compare a fingerprint with one `git status`, and a commit with git's own.
+
+    An agent has changed one file and added another. The first fingerprint of a run, which also
+    lists the commit, is not counted.
+    """
+    for size in sizes:
+        with project() as here:
+            _fill(here, size)
+            least, taken = took_in_turns(rounds, lambda: _status(here), lambda: _print(here.folder))
+            yield _figure("fingerprint", size, taken, least, "git status")
+            least, taken = took_in_turns(
+                rounds, lambda: _commit_by_git(here), lambda: _commit(here)
+            )
+            yield _figure("commit", size, taken, least, "git add and git commit")
+
+
+def _figure(what: str, size: int, taken: Took, least: Took, floor_name: str) -> Figure:
+    return Figure(
+        key=f"{what}.{size}",
+        name=f"a {what} of {size:,} files, CPU",
+        value=taken.cpu * 1e3,
+        unit="ms",
+        floor=least.cpu * 1e3,
+        floor_name=floor_name,
+    )
+
+
+def _fill(here: Project, size: int) -> None:
+    for number in range(size):
+        if number % _IN_FOLDER == 0:
+            folder = here.folder / f"{number // 10_000}" / f"{number // _IN_FOLDER}"
+            folder.mkdir(parents=True)
+        (folder / f"{number}.py").write_text(f"value = {number}\n" * 20)
+    here.git("add", ".")
+    here.git("commit", "-q", "-m", "Files")
+    _change(here)
+
+
+def _change(here: Project) -> None:
+    with (here.folder / "0" / "0" / "0.py").open("a") as file:
+        file.write("more = True\n")
+    (here.folder / "new.py").write_text("new = True\n")
+
+
+def _status(here: Project) -> Took:
+    return run(STATUS, cwd=here.folder, env=here.env)
+
+
+def _print(folder: Path) -> Took:
+    return took(lambda: run_stream(fingerprint_stage(folder, exclude=(), plan=None)))
+
+
+def _commit_by_git(here: Project) -> Took:
+    _change(here)
+
+    def commit() -> None:
+        for words in (["add", "."], ["commit", "-q", "-m", "Change"]):
+            subprocess.run(["git", *words], cwd=here.folder, env=here.env, check=True)
+
+    return took(commit)
+
+
+def _commit(here: Project) -> Took:
+    _change(here)
+    return took(lambda: run_stream(GitRepository(here.folder).commit("Change")))

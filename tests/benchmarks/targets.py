@@ -1,0 +1,56 @@
+"""The targets of the figures, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+Unit = Literal["s", "ms", "us", "MiB", "x"]
+
+
+class Target(NamedTuple):
+    """The most that a figure may be."""
+
+    most: float
+    unit: Unit
+    """`x` limits the ratio to the floor, every other unit the value."""
+
+
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        # An agent's output of 200,000 lines, CPU beside `json.loads` on the same pipe.
+        "stream.default": Target(1.8, "x"),
+        "stream.json": Target(1.8, "x"),
+        "stream.verbose": Target(2.2, "x"),
+        "stream.one-by-one": Target(2.5, "x"),
+        # Starts, CPU beside importing the third-party packages of the same path alone.
+        "start.version": Target(1.5, "x"),
+        "start.help": Target(1.5, "x"),
+        "start.run": Target(1.5, "x"),
+        "start.runs": Target(1.2, "x"),
+        "start.backlog": Target(1.2, "x"),
+        # The coding loop; a stage beside `git status` and a process.
+        "small.wall": Target(0.5, "s"),
+        "stage.cpu": Target(2.0, "x"),
+        "stage.wall": Target(2.0, "x"),
+        "stage.empty": Target(2.0, "s"),
+        # The end of a child process among a thousand others, more than `wait` alone takes.
+        "end.crowd": Target(2.0, "ms"),
+        "guard.bash": Target(6.0, "x"),
+        "guard.write": Target(6.0, "x"),
+        # Long use.
+        "runs.list": Target(0.3, "s"),
+        "watch.item": Target(120.0, "ms"),
+        "memory.stream": Target(60.0, "MiB"),
+        # Growth.
+        "fingerprint.1000": Target(1.3, "x"),
+        "fingerprint.30000": Target(1.3, "x"),
+        "fingerprint.100000": Target(1.3, "x"),
+        "loops.10": Target(1.3, "x"),
+        "loops.50": Target(1.3, "x"),
+        "markers.10": Target(1.5, "x"),
+        "markers.100": Target(1.5, "x"),
+    }
+)
+"""The targets by the keys of the figures; figures without one are only reported."""
