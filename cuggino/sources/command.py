@@ -49,7 +49,7 @@ class Command:
         cookie = GUARDIAN.cookie()
         if self.sweep:
             env[COOKIE] = cookie
-        forks = fork_count()
+        forks = fork_count() if self.sweep else 0
         try:
             with self._input() as source:
                 process = subprocess.Popen(
@@ -68,9 +68,10 @@ class Command:
             raise SpawnFailed(self.argv0, error) from error
         except ValueError as error:  # a NUL in an argument or the environment
             raise SpawnFailed(self.argv0, OSError(EINVAL, str(error))) from error
-        tree = ProcessTree(
-            [process.pid], cookie if self.sweep else None, birth=Birth(process.pid, forks)
-        )
+        if self.sweep:
+            tree = ProcessTree([process.pid], cookie, birth=Birth(process.pid, forks))
+        else:
+            tree = ProcessTree([process.pid])  # only groups, of which all are looked at quickly
         return Child(process, tree)
 
     def _input(self) -> IO[bytes]:

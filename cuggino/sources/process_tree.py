@@ -30,6 +30,9 @@ SETTLE = 0.2
 KILL_LIMIT = 10.0
 """Seconds until a process that survives SIGKILL (stuck in the kernel) is given up."""
 
+_FEW = 1000
+"""Ids that are looked at one by one, in less time than it takes to list all processes."""
+
 Ladder = Sequence[tuple[signal.Signals, float]]
 """Signals to send before SIGKILL, each with the seconds to wait for its effect."""
 
@@ -40,8 +43,8 @@ class Birth(NamedTuple):
     pid: int
     forks: int
 
-    def may_be_older(self) -> bool:
-        """Return whether a process that started later may have a lower id.
+    def latest(self) -> int | None:
+        """Return the highest id of all processes since, None if a later one may have a lower id.
 
         The kernel hands out ids in ascending order and starts over at its highest one.
         """
@@ -51,10 +54,10 @@ class Birth(NamedTuple):
             with open("/proc/sys/kernel/pid_max", "rb") as highest:  # noqa: PTH123
                 ids = int(highest.read())
         except (OSError, ValueError, IndexError):
-            return True
+            return None
         since = fork_count() - self.forks
         # Below zero or zero: the count is not to be had, or it is not the kernel's.
-        return latest < self.pid or not 0 < since < ids // 2
+        return latest if latest >= self.pid and 0 < since < ids // 2 else None
 
 
 def fork_count() -> int:
@@ -85,9 +88,7 @@ class ProcessTree:
 
     def members(self) -> set[psutil.Process]:
         """Return the living members. A member that loses its parent stays one."""
-        found = psutil.pids()  # before it is asked whether ids have started over
-        oldest = 0 if self._birth is None or self._birth.may_be_older() else self._birth.pid
-        for pid in _search(found, self.groups, self.cookie, oldest):
+        for pid in _search(_candidates(self._birth), self.groups, self.cookie):
             with suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
         living = _living(self._known)
@@ -179,19 +180,43 @@ def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     return living
 
 
-def _search(
-    found: Iterable[int], groups: frozenset[int], cookie: str | None, oldest: int
-) -> Iterator[int]:
-    """Yield those ids, from `oldest` on, of processes in one of `groups` or with the cookie."""
+def _candidates(birth: Birth | None) -> Iterable[int]:
+    """Return the ids of all processes since the birth, among them perhaps some of none."""
+    if birth is None or (latest := birth.latest()) is None:
+        return psutil.pids()
+    if latest - birth.pid < _FEW:
+        return range(birth.pid, latest + 1)
+    found = psutil.pids()  # before it is asked whether ids have started over
+    return found if birth.latest() is None else (pid for pid in found if pid >= birth.pid)
+
+
+def _search(found: Iterable[int], groups: frozenset[int], cookie: str | None) -> Iterator[int]:
+    """Yield those ids of living processes in one of `groups` or with the cookie."""
     own = os.getpid()
     mark = None if cookie is None else f"\0{COOKIE}={cookie}".encode()
     for pid in found:
+        try:
+            group = os.getpgid(pid)
+        except ProcessLookupError:
+            continue
+        except OSError:
+            group = -1
         if (
-            pid >= oldest
-            and pid != own
-            and (_group(pid) in groups or (mark is not None and mark in _environment(pid)))
+            pid != own
+            and (group in groups or (mark is not None and mark in _environment(pid)))
+            and _is_alive(pid)
         ):
             yield pid
+
+
+def _is_alive(pid: int) -> bool:
+    """Return False for a zombie, and for the id of a thread, as far as /proc shows that."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123
+            said = status.read()
+    except OSError:
+        return True
+    return b"\nState:\tZ" not in said and b"\nTgid:\t%d\n" % pid in said
 
 
 def _group(pid: int) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.sources import process_tree
-from cuggino.sources.process_tree import COOKIE, Birth, ProcessTree, fork_count
+from cuggino.sources.process_tree import COOKIE, Birth, ProcessTree, _candidates, fork_count
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="ids and forks are read from /proc")
 
@@ -45,6 +45,42 @@ def test_only_younger_processes(marked: subprocess.Popen[bytes]) -> None:
         with subprocess.Popen(["true"]) as process:
             younger = process.pid
     assert set() == found(Birth(younger, before))
+
+
+@linux
+def test_all_are_listed_only_after_many(
+    marked: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a search costs depends on how many have started since, not on how many there are."""
+    monkeypatch.setattr(process_tree.psutil, "pids", lambda: [1, marked.pid])
+    birth = Birth(marked.pid, fork_count() - 1)
+    few = list(_candidates(birth))
+    assert marked.pid == few[0]
+    assert len(few) <= process_tree._FEW
+    monkeypatch.setattr(process_tree, "_FEW", 0)
+    assert [marked.pid] == list(_candidates(birth))
+    assert [1, marked.pid] == list(_candidates(None))
+
+
+@linux
+def test_a_process_is_found_once() -> None:
+    """Its threads have ids too; when it has ended it is not found any more."""
+    program = "import threading as t; t.Thread(target=input).start(); print(flush=True); input()"
+    before = fork_count()
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, COOKIE: f"{MARK}1/"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        birth = Birth(process.pid, before)
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 2
+        assert {process.pid} == found(birth)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert set() == found(birth)
 
 
 @linux
