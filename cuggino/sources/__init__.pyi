@@ -11,6 +11,7 @@ from cuggino.sources.folder import (
 from cuggino.sources.git import (
     RepositoryState,
     git_lines,
+    git_output,
     has_own_ssh,
     repository_state,
 )
@@ -28,6 +29,7 @@ from cuggino.sources.process import (
     process_batches,
     process_duplex,
     process_lines,
+    process_output,
 )
 
 __all__ = [
@@ -38,11 +40,13 @@ __all__ = [
     "count_files",
     "folder_changes",
     "git_lines",
+    "git_output",
     "has_own_ssh",
     "orphans_gone",
     "process_batches",
     "process_duplex",
     "process_lines",
+    "process_output",
     "remove_stale_locks",
     "repository_state",
     "watch_file_count",

@@ -31,6 +31,8 @@ class Command:
     stdin: bytes | None
     merge_stderr: bool = False
     keep_ends: bool = False
+    whole: bool = False
+    """Pass the output on in one piece, at the end."""
     sweep: bool = True
     max_line: int = 64 * 1024 * 1024
     stderr_tail: int = 64 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reactivex import Observable
 
-from cuggino.sources.process import process_lines
+from cuggino.sources.process import process_lines, process_output
 
 _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -47,19 +47,42 @@ def git_lines(
     stdin: bytes | None = None,
     merge_stderr: bool = False,
     env: Mapping[str, str] | None = None,
-    sweep: bool = True,
 ) -> Observable[bytes]:
     """Run `git args...` and emit its output lines, with `merge_stderr` standard error too.
 
     Without a terminal, so that a prompt fails instead of waiting. `env` is added to the
-    environment of this process. Use `sweep=False` for a command that only reads and so leaves no
-    process behind.
+    environment of this process.
     """
-    whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
-    whole |= _QUIET | dict(env or {})
     return process_lines(
-        ["git", *args], cwd=cwd, env=whole, stdin=stdin, merge_stderr=merge_stderr, sweep=sweep
+        ["git", *args], cwd=cwd, env=_environment(env), stdin=stdin, merge_stderr=merge_stderr
     )
+
+
+def git_output(
+    *args: str,
+    cwd: Path,
+    stdin: bytes | None = None,
+    merge_stderr: bool = False,
+    env: Mapping[str, str] | None = None,
+    sweep: bool = True,
+) -> Observable[bytes]:
+    """Run `git args...` like `git_lines`, but emit the whole output at once.
+
+    Use `sweep=False` for a command that only reads and so leaves no process behind.
+    """
+    return process_output(
+        ["git", *args],
+        cwd=cwd,
+        env=_environment(env),
+        stdin=stdin,
+        merge_stderr=merge_stderr,
+        sweep=sweep,
+    )
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    return whole | _QUIET | dict(more or {})
 
 
 def has_own_ssh() -> bool:

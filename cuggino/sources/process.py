@@ -86,6 +86,32 @@ def process_lines(
     return _stream(command)
 
 
+def process_output(
+    argv: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    stdin: bytes | None = None,
+    merge_stderr: bool = False,
+    sweep: bool = True,
+) -> Observable[bytes]:
+    """Run `argv` like `process_lines`, but emit the whole output at once, also an empty one.
+
+    The output of a process that failed is emitted before the error.
+    """
+    command = Command(
+        argv=tuple(argv),
+        cwd=os.fspath(cwd),
+        env=dict(env),
+        stdin=stdin,
+        merge_stderr=merge_stderr,
+        whole=True,
+        sweep=sweep,
+    )
+
+    return _stream(command)
+
+
 def process_batches(
     argv: Sequence[str | os.PathLike[str]],
     *,

@@ -74,7 +74,11 @@ class _Reading:
         self._command = command
         self._child = child
         self._port = port
-        self._splitter = LineSplitter(command.max_line, keep_ends=command.keep_ends)
+        self._splitter = (
+            Gatherer()
+            if command.whole
+            else LineSplitter(command.max_line, keep_ends=command.keep_ends)
+        )
         self._tail = bytearray()
         self._exited_at: float | None = None
         self._tick = FIRST_TICK
@@ -212,6 +216,24 @@ def _pending(fd: int) -> int:
     """Return the number of bytes in a pipe."""
     size: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
     return size
+
+
+class Gatherer:
+    """Keeps all chunks until the end, like a `LineSplitter` of output that is one line."""
+
+    overflow = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return nothing."""
+        self._parts.append(chunk)
+        return []
+
+    def rest(self) -> list[bytes]:
+        """Return the whole output, which may be empty."""
+        return [b"".join(self._parts)]
 
 
 class LineSplitter:

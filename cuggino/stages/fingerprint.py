@@ -10,13 +10,14 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from reactivex import Observable, operators as ops, throw, timer
+from reactivex import Observable, defer, operators as ops, timer
 
 from cuggino.errors import ProcessError
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
-from cuggino.sources import git_lines
+from cuggino.sources import git_output
 
 DIGITS = 16
 """Length of a fingerprint."""
@@ -67,20 +68,19 @@ def fingerprint_stage(
     root = cwd.absolute()
     excluded = tuple(root / path for path in exclude)
 
-    def whole() -> Flow[None]:
-        contents = yield from _content(root, excluded)
-        yield from emit(contents.digest(b"%r" % (_checked(plan),)))
-
     def run() -> Flow[None]:
-        late = ProcessError("git", f"the fingerprint took longer than {timeout:g} s")
-        alarm = timer(timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
         try:
-            fingerprint = yield from ask(flow(whole).pipe(interrupt_when(alarm)))
+            contents = yield from _content(root, excluded)
+            fingerprint = contents.digest(b"%r" % (_checked(plan),))
         except Exception:  # even a defect must not end the loop
-            fingerprint = None
-        yield from emit(fingerprint or secrets.token_hex(DIGITS // 2))
+            fingerprint = _random()
+        yield from emit(fingerprint)
 
-    return flow(run)
+    return defer(lambda _lane: flow(run).pipe(interrupt_when(timer(timeout), _random())))
+
+
+def _random() -> str:
+    return secrets.token_hex(DIGITS // 2)
 
 
 def checked_items(plan: str) -> tuple[int, ...]:
@@ -251,7 +251,7 @@ _MODULE = b"160000"
 def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[_Contents]:
     """Read the files of HEAD, with the modified and the untracked ones on top."""
     left_out = _excluder(folder, exclude)
-    prefix = yield from _prefix(folder)
+    prefix = yield from prefix_of(folder)
     status = yield from _status(folder, prefix, left_out)
     contents = (yield from _committed(folder, prefix, status.commit, exclude)).copy()
     for path, content in status.committed:
@@ -260,7 +260,8 @@ def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[
         contents.add(path, content)
 
     # Before the first commit the empty tree, which every git knows, shows the length of a hash.
-    digits = len(status.commit or (yield from _git(folder, "hash-object", "-t", "tree", "--stdin")))
+    empty = ("hash-object", "-t", "tree", "--stdin")
+    digits = len(status.commit or (yield from _git(folder, *empty)).strip())
     regular: list[tuple[bytes, bytes]] = []
     turn = _Turn()
     for path, seen in status.differing.items():
@@ -368,7 +369,7 @@ _DIFF = (
 _prefixes: dict[tuple[Path, int], bytes] = {}
 
 
-def _prefix(folder: Path) -> Flow[bytes]:
+def prefix_of(folder: Path) -> Flow[bytes]:
     """Return the path of the folder in its repository, empty or with a slash at its end.
 
     In a folder with a repository of its own it is asked once, otherwise each time: a repository may
@@ -395,15 +396,19 @@ def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]
     top = _below(folder, b"../" * prefix.count(b"/"))
     failures = 0
     turn = _Turn()
+
+    def keep(said: bytes) -> None:
+        blobs.extend(said.split())
+
     while len(blobs) < len(paths):
         if failures < 8:
             # Quoted, since a name may have any byte in it.
             names = (prefix + path for path in paths[len(blobs) :])
             quoted = (re.sub(rb'["\\]', rb"\\\g<0>", name) for name in names)
             stdin = b"".join(b'"%b"\n' % name.replace(b"\n", rb"\n") for name in quoted)
-            lines = _git_lines(top, "hash-object", "--stdin-paths", stdin=stdin)
+            output = _output(top, "hash-object", "--stdin-paths", stdin=stdin)
             try:
-                yield from ask(lines.pipe(ops.do_action(blobs.append)))
+                yield from ask(output.pipe(ops.do_action(keep)))
             except ProcessError:  # at the file whose name is not there
                 failures += 1
             if len(blobs) == len(paths):
@@ -432,14 +437,12 @@ def _blob_of_link(link: Path, digits: int) -> bytes:
 
 def _git(folder: Path, *args: str) -> Flow[bytes]:
     """Return the whole output of a git command."""
-    said: list[bytes] = []
-    yield from ask(_git_lines(folder, *args).pipe(ops.do_action(said.append)))
-    return b"\n".join(said)
+    return (yield from ask(_output(folder, *args))) or b""
 
 
-def _git_lines(folder: Path, *args: str, stdin: bytes | None = None) -> Observable[bytes]:
+def _output(folder: Path, *args: str, stdin: bytes | None = None) -> Observable[bytes]:
     # Without the file system monitor, which would be started here and killed with the command.
-    return git_lines("-c", "core.fsmonitor=false", *args, cwd=folder, stdin=stdin, sweep=False)
+    return git_output("-c", "core.fsmonitor=false", *args, cwd=folder, stdin=stdin, sweep=False)
 
 
 def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[_Contents]:
@@ -515,6 +518,7 @@ def _excluder(folder: Path, exclude: tuple[Path, ...]) -> Callable[[bytes], bool
     return lambda path: path in names or path.startswith(parents)
 
 
+@lru_cache(maxsize=_KEPT)
 def _names(folder: Path, exclude: tuple[Path, ...]) -> frozenset[bytes]:
     """Return the excluded paths within the folder, relative to it."""
     relative = (os.fsencode(os.path.relpath(path, folder)) for path in exclude)

@@ -15,14 +15,16 @@ from reactivex import Observable, from_iterable, operators as ops, throw, timer
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources import git_lines, has_own_ssh, remove_stale_locks
+from cuggino.sources import git_lines, git_output, has_own_ssh, remove_stale_locks
 from cuggino.stages.acts import act
+from cuggino.stages.fingerprint import prefix_of
 
 SUBJECT_LIMIT = 72
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+_STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
 _CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
@@ -78,7 +80,7 @@ class GitRepository:
         self._exclude = exclude
 
     def head(self) -> Observable[str | None]:
-        return self._text("rev-parse", "--verify", "--quiet", "HEAD").pipe(
+        return self._text("rev-parse", "--verify", "--quiet", "HEAD", sweep=False).pipe(
             ops.map(lambda text: text or None),
             ops.catch(from_iterable([None])),
         )
@@ -88,8 +90,8 @@ class GitRepository:
         return flow(lambda: self._recover(since))
 
     def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
-        paths = self._paths((*self._exclude, *exclude))
-        return self._bounded("commit", flow(lambda: self._commit(message, paths)))
+        left_out = self._within((*self._exclude, *exclude))
+        return self._bounded("commit", flow(lambda: self._commit(message, left_out)))
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
         return self._bounded("push", flow(lambda: self._push(remote, branch)))
@@ -101,8 +103,12 @@ class GitRepository:
         return stream.pipe(interrupt_when(alarm))
 
     def _recover(self, since: datetime) -> Flow[None]:
-        top = Path((yield from ask(self._text("rev-parse", "--show-toplevel"))) or self._cwd)
-        branch = self._text("symbolic-ref", "--quiet", "HEAD").pipe(ops.catch(from_iterable([""])))
+        top = Path(
+            (yield from ask(self._text("rev-parse", "--show-toplevel", sweep=False))) or self._cwd
+        )
+        branch = self._text("symbolic-ref", "--quiet", "HEAD", sweep=False).pipe(
+            ops.catch(from_iterable([""]))
+        )
         refs = ["index", "HEAD", (yield from ask(branch)) or ""]
         locks: list[Path] = []
         for ref in filter(None, refs):
@@ -111,20 +117,19 @@ class GitRepository:
         removed = yield from ask(act(lambda: remove_stale_locks(locks, top, since=since)))
         yield from emit([str(path) for path in removed or []])
 
-    def _paths(self, exclude: tuple[Path, ...]) -> tuple[str, ...]:
-        """Return the folder without the excluded paths, as arguments of git."""
-        relative = (Path(os.path.relpath(self._cwd / path, self._cwd)) for path in exclude)
-        # git rejects paths outside the folder, which are not committed anyway.
-        inside = (path for path in relative if path.parts[:1] != ("..",))
-        return (".", *(f":(exclude,literal){path}" for path in inside))
+    def _within(self, paths: tuple[Path, ...]) -> tuple[str, ...]:
+        """Return the paths inside the folder, relative to it; git rejects all others."""
+        relative = (Path(os.path.relpath(self._cwd / path, self._cwd)) for path in paths)
+        return tuple(str(path) for path in relative if path.parts[:1] != ("..",))
 
-    def _commit(self, message: str, paths: tuple[str, ...]) -> Flow[None]:
+    def _commit(self, message: str, left_out: tuple[str, ...]) -> Flow[None]:
         # Changed paths are added one by one: `git add` fails on an excluded path that is ignored,
         # as `.cuggino` often is, and on a removed one that is already staged.
         command: tuple[str, ...]
-        status = yield from ask(self._text(*_STATUS, "--", *paths))
+        paths = (".", *(f":(exclude,literal){path}" for path in left_out))
+        status = yield from ask(self._text(*_STATUS, "--", *paths, sweep=False))
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
-        prefix = (yield from ask(self._text("rev-parse", "--show-prefix"))) or ""
+        prefix = os.fsdecode((yield from prefix_of(self._cwd)))
         entries = _entries(status, prefix)
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
@@ -137,10 +142,12 @@ class GitRepository:
             yield from ask(self._text("--literal-pathspecs", *command, stdin=_joined(others)))
         left: tuple[str, ...] = ()
         if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
-            status = yield from ask(self._text("--literal-pathspecs", *_STATUS, "--", *modules))
+            command = ("--literal-pathspecs", *_STATUS, "--", *modules)
+            status = yield from ask(self._text(*command, sweep=False))
             left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
-        diff = ("diff", "--cached", "--name-only", "--no-relative", "-z")
-        ours = yield from ask(self._text(*diff, "--", *paths))
+        staged = (yield from ask(self._text(*_STAGED, sweep=False))) or ""
+        names = staged.split("\0")[:-1]
+        ours = [name for name in names if _is_in(name, prefix, left_out)]
         if not ours:
             if left:
                 raise ProcessError("git", _left(left))
@@ -148,12 +155,12 @@ class GitRepository:
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
         command = ("commit", "--cleanup=whitespace", "-F", "-")
-        if ours != (yield from ask(self._text(*diff))):
+        if ours != names:
             # An excluded path is staged; `--only` leaves it staged.
             command = (*command, "--only", "--", *paths)
         stdin = text.encode("utf-8", "replace")
         yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
-        short = yield from ask(self._text("rev-parse", "--short", "HEAD"))
+        short = yield from ask(self._text("rev-parse", "--short", "HEAD", sweep=False))
         yield from emit(Commit(hash=short or "", message=text.partition("\n")[0], left=left))
 
     def _is_dir(self, path: str) -> bool:
@@ -170,7 +177,7 @@ class GitRepository:
 
     def _configured(self, key: str) -> Observable[str]:
         """Emit a value of git's configuration, or ""."""
-        return self._text("config", "--get", key).pipe(ops.catch(from_iterable([""])))
+        return self._text("config", "--get", key, sweep=False).pipe(ops.catch(from_iterable([""])))
 
     def _text(
         self,
@@ -178,7 +185,9 @@ class GitRepository:
         stdin: bytes | None = None,
         merge_stderr: bool = False,
         env: Mapping[str, str] | None = None,
+        sweep: bool = True,
     ) -> Observable[str]:
+        """Emit the output of a git command; `sweep` is False for one that only reads."""
         command = args[1] if args[0].startswith("-") else args[0]
 
         def fail(error: ProcessError, said: str) -> ProcessError:
@@ -192,14 +201,15 @@ class GitRepository:
 
         def run() -> Flow[None]:
             said: list[bytes] = []
-            lines = git_lines(*args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env)
+            output = git_output(
+                *args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env, sweep=sweep
+            )
             try:
-                yield from ask(lines.pipe(ops.do_action(said.append)))
+                yield from ask(output.pipe(ops.do_action(said.append)))
             except ProcessError as error:
-                output = b"\n".join(said).decode("utf-8", "replace")
                 errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
-                raise fail(error, f"{output}\n{errors}") from error
-            yield from emit(b"\n".join(said).decode("utf-8", "surrogateescape"))
+                raise fail(error, f"{_decoded(said, 'replace')}\n{errors}") from error
+            yield from emit(_decoded(said, "surrogateescape"))
 
         return flow(run)
 
@@ -285,6 +295,18 @@ def commit_message(text: str) -> str:
 def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
     """Return state and path of each entry of `_STATUS`, relative to the folder `prefix`."""
     return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
+
+
+def _decoded(output: list[bytes], errors: str) -> str:
+    return b"".join(output).removesuffix(b"\n").decode("utf-8", errors)
+
+
+def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
+    """Return whether a path of the repository is in the folder `prefix`, but not left out."""
+    below = path.removeprefix(prefix)
+    return path.startswith(prefix) and not any(
+        folder == "." or below == folder or below.startswith(f"{folder}/") for folder in left_out
+    )
 
 
 def _left(modules: tuple[str, ...]) -> str:

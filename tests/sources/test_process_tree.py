@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cuggino.sources import process_tree
@@ -52,7 +53,7 @@ def test_all_are_listed_only_after_many(
     marked: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a search costs depends on how many have started since, not on how many there are."""
-    monkeypatch.setattr(process_tree.psutil, "pids", lambda: [1, marked.pid])
+    monkeypatch.setattr(psutil, "pids", lambda: [1, marked.pid])
     birth = Birth(marked.pid, fork_count() - 1)
     few = list(_candidates(birth))
     assert marked.pid == few[0]

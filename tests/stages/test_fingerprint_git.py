@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from reactivex import Observable
 
-from cuggino.sources.git import git_lines
+from cuggino.sources.git import git_output
 from tests.git_project import GitProject
 from tests.stages.fingerprints import LATER, commit_all, fill, fingerprint
 
@@ -33,9 +33,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(*args: str, **options: Any) -> Observable[bytes]:
         names.append(args[2])  # after `-c core.fsmonitor=false`
-        return git_lines(*args, **options)
+        return git_output(*args, **options)
 
-    monkeypatch.setattr("cuggino.stages.fingerprint.git_lines", noted)
+    monkeypatch.setattr("cuggino.stages.fingerprint.git_output", noted)
     # What another test has listed, perhaps of an equal commit.
     monkeypatch.setattr("cuggino.stages.fingerprint._listings", {})
     monkeypatch.setattr("cuggino.stages.fingerprint._prefixes", {})

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from reactivex import Observable
 
 from cuggino import run
 from cuggino.events import CommitPerformed
-from cuggino.stages import GitRepository, commit_message
+from cuggino.sources import git_output
+from cuggino.stages import GitRepository, commit_message, commit_stage
 from tests.git_project import EXCLUDED, GitProject, commit, merging
 
 
@@ -252,3 +255,41 @@ class TestWhatGoesIn:
         project.git("config", "core.autocrlf", "input")
         assert isinstance(commit(project), CommitPerformed)
         assert {".gitattributes", "a.txt"} == project.committed()
+
+
+class TestCost:
+    """A commit costs six git processes, and a search for orphaned ones after those that write."""
+
+    def test_which_commands_are_run(
+        self, project: GitProject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What only reads leaves no process behind."""
+        commands: list[tuple[str, bool]] = []
+
+        def noted(*args: str, sweep: bool, **options: Any) -> Observable[bytes]:
+            commands.append((next(word for word in args if not word.startswith("-")), sweep))
+            return git_output(*args, sweep=sweep, **options)
+
+        monkeypatch.setattr("cuggino.stages.repository.git_output", noted)
+        for number in range(2):
+            project.write("a.txt", f"{number}\n")
+            repository = GitRepository(project.root, exclude=EXCLUDED)
+            run(commit_stage(repository, "Work", iteration=1))
+        first = ["status", "add", "diff", "commit", "rev-parse"]
+        assert first * 2 == [name for name, _ in commands]
+        assert {"add", "commit"} == {name for name, sweep in commands if sweep}
+        run(GitRepository(project.root).head())
+        assert ("rev-parse", False) == commands[-1]
+
+
+def test_a_file_moved_out_of_an_excluded_folder(project: GitProject) -> None:
+    """Its new place is committed; that it is gone from the old one stays staged."""
+    project.write(".specs/a.md", "the same content\n" * 20)
+    project.git("add", "--force", ".specs")
+    project.git("commit", "--quiet", "--message", "specs")
+    project.git("mv", ".specs/a.md", "moved.md")
+    assert commit(project) is not None
+    assert (
+        "A\tmoved.md" == project.git("show", "--no-renames", "--name-status", "--format=").strip()
+    )
+    assert "D  .specs/a.md" in project.git("status", "--porcelain")
