@@ -84,7 +84,7 @@ COPY --from=node-image /usr/local/bin/node /usr/local/bin/
 COPY --from=node-image /usr/local/include/node /usr/local/include/node
 COPY --from=node-image /usr/local/lib/node_modules /usr/local/lib/node_modules
 ARG CLAUDE_VERSION=2.1.329
-ARG PLAYWRIGHT_VERSION=1.65.1
+ARG PLAYWRIGHT_MCP_VERSION=0.0.83
 # npm verifies checksums of its downloads. The browser is not part of the image.
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -93,7 +93,8 @@ RUN apt-get update \
     && ln -s ../lib/node_modules/npm/bin/npx-cli.js /usr/local/bin/npx \
     && npm install --global --no-audit --no-fund "@anthropic-ai/claude-code@${CLAUDE_VERSION}" \
     && claude --version \
-    && npx --yes "playwright@${PLAYWRIGHT_VERSION}" install-deps chromium \
+    && npx --yes --package "@playwright/mcp@${PLAYWRIGHT_MCP_VERSION}" \
+        playwright install-deps chromium \
     && npm cache clean --force \
     && rm -rf ~/.npm /var/lib/apt/lists/*
 # `npm install --global` installs into the user's home.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.browser_tools import install_server
 from tests.real_claude import Claude, ClaudeSdk, install_claude, needs_sdk
 from tests.real_codex import Codex, install_codex
 from tests.real_copilot import Copilot, install_copilot
@@ -31,7 +32,7 @@ for profile, examples in (("quick", 40), ("thorough", 1000)):
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 CLIS = tuple(f"{name}_cli" for name in ("claude", "codex", "copilot", "gemini", "opencode"))
-PROGRAMS = frozenset({*CLIS, "browser", "installed"})
+PROGRAMS = frozenset({*CLIS, "browser", "installed", "playwright_server"})
 """Fixtures that install or start a real program: agents, Chromium, and cuggino's own wheel.
 
 A test that uses one is a `real_agent` test.
@@ -108,6 +109,11 @@ def gemini_cli() -> Path:
 @pytest.fixture(scope="session")
 def opencode_cli() -> Path:
     return required(install_opencode)
+
+
+@pytest.fixture(scope="session")
+def playwright_server() -> Path:
+    return required(install_server)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from cuggino.config.browser import PLAYWRIGHT_MCP
 from cuggino.guard.sandbox import NO_SANDBOX
 from tests.limits import LIMIT
 from tests.real_claude import VERSION
@@ -186,6 +187,14 @@ def test_programs_of_the_targets_are_installed() -> None:
     for name in ("python", "golang", "ruby"):
         assert any(f"--from={name}-image" in value for value in STAGES[name].values("COPY"))
     assert f"CLAUDE_VERSION={VERSION}" in STAGES["agent"].values("ARG")
+
+
+def test_the_browser_has_one_version() -> None:
+    """The image and the help name the version of the browser's server that runs use."""
+    version = PLAYWRIGHT_MCP.rpartition("@")[2]
+    assert f"PLAYWRIGHT_MCP_VERSION={version}" in STAGES["agent"].values("ARG")
+    help_page = (ROOT / "cuggino_cli" / "help" / "safety.md").read_text(encoding="utf-8")
+    assert [version] == re.findall(r"@playwright/mcp@([\d.]+)", help_page)
 
 
 def test_copied_stages_come_first() -> None:

@@ -13,7 +13,7 @@ NAMES = {
     ),
     "agents": "FallbackAgent RoleAgent",
     "file": "CONFIG_FILE changed_config config_path load_config parse_config save_config",
-    "guarding": "configured_policy configured_sandbox",
+    "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
     "model": (
         "CommandSettings Config GuardSettings JournalSettings LoopSettings ReviewSettings "
         "RunSettings SupervisionSettings WatchSettings"

@@ -25,6 +25,8 @@ from cuggino.config.file import (
 from cuggino.config.guarding import (
     configured_policy,
     configured_sandbox,
+    deliver_policy,
+    policy_of_run,
 )
 from cuggino.config.model import (
     CommandSettings,
@@ -77,12 +79,14 @@ __all__ = [
     "config_path",
     "configured_policy",
     "configured_sandbox",
+    "deliver_policy",
     "joined_settings",
     "load_config",
     "load_plan_build_config",
     "missing_programs",
     "parse_agent_file",
     "parse_config",
+    "policy_of_run",
     "read_agent_file",
     "reset_plan_build_config",
     "save_config",

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from cuggino.config.browser import BROWSER_SERVER, BROWSER_TOOLS
 from cuggino.config.model import GuardSettings
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import parse_json
-from cuggino.guard import AllowedCommands, UnknownProfile, allowed_commands, chosen_profiles
+from cuggino.guard import (
+    FILE_TOOLS,
+    READERS,
+    SHELLS,
+    AllowedCommands,
+    UnknownProfile,
+    allowed_commands,
+    chosen_profiles,
+)
 
 Settings = TypeVar("Settings", bound=GuardSettings)
 
@@ -33,27 +43,20 @@ PERMISSION_RULES = (
 )
 """Permission rules for every agent: files in the project, and any command."""
 
-_BROWSER_VERBS = (
-    "install navigate snapshot click close console_messages drag evaluate file_upload fill_form "
-    "handle_dialog hover navigate_back network_requests press_key resize run_code select_option "
-    "tabs take_screenshot type wait_for"
-)
 ALLOWED_TOOLS = (
     *("Read", "Write", "Edit", "Glob", "Grep", "Bash"),
-    *(f"mcp__playwright__browser_{verb}" for verb in _BROWSER_VERBS.split()),
+    *BROWSER_TOOLS,
 )
 """Tools that every agent may use."""
 
 HOOKS = ("bash-security", "autonoe-protection")
 """Names of the built-in hooks. Both are the same guard; no file can remove them."""
 
-MCP_SERVERS: Mapping[str, Mapping[str, object]] = {
-    "playwright": {
-        "command": "npx",
-        "args": ["@playwright/mcp@latest", "--headless", "--isolated"],
-    }
-}
+MCP_SERVERS: Mapping[str, Mapping[str, object]] = {"playwright": BROWSER_SERVER}
 """Default MCP servers, used when the file names none."""
+
+_GUARDED = SHELLS | FILE_TOOLS
+_RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
 
 _KEYS = frozenset(
     [
@@ -90,6 +93,17 @@ class AgentSettings(NamedTuple):
     """None for all."""
     allow_commands: AllowedCommands = AllowedCommands()
     allow_pkill_targets: tuple[str, ...] = ()
+
+    @property
+    def permission_rules(self) -> tuple[str, ...]:
+        """The permission rules, except those for tools that the guard decides about."""
+        return tuple(rule for rule in self.permissions if _tool_of(rule) not in _GUARDED)
+
+    @property
+    def listed_tools(self) -> tuple[str, ...]:
+        """The allowed tools, except those that the guard or permission rules decide about."""
+        bare = (*_GUARDED, *READERS)
+        return tuple(tool for tool in self.allowed_tools if _tool_of(tool) not in bare)
 
 
 class AgentFile(NamedTuple):
@@ -230,6 +244,11 @@ def _notes(raw: Mapping[str, Any], settings: AgentSettings) -> list[str]:
             )
     notes += [f'{AGENT_FILE}: unknown key "{key}" is ignored' for key in raw if key not in _KEYS]
     return notes
+
+
+def _tool_of(rule: str) -> str:
+    found = _RULE.fullmatch(rule.strip())
+    return found[1] if found else rule
 
 
 def _joined(built_in: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import overload
 
+from cuggino.config.agent_file import AgentSettings, joined_settings, read_agent_file
 from cuggino.config.model import GuardSettings
 from cuggino.guard import (
     Level,
@@ -17,6 +18,9 @@ from cuggino.guard import (
     role_policy,
     sandbox_for,
 )
+
+_DELIVERING: tuple[PermissionSet, ...] = ("deliver", "verify", "sync")
+"""Permissions of sessions of the deliver loop."""
 
 _CODING: tuple[PermissionSet, ...] = ("planning", "implementing", "reviewing", "audit")
 """Permissions without the specifications."""
@@ -76,7 +80,45 @@ def configured_policy(
         pkill_targets=settings.allow_pkill_targets,
         allow_destructive=settings.allow_destructive,
     )
-    return policy if permissions else policy._replace(role="")
+    return policy if permissions else policy._replace(role="", rules=None)
+
+
+def deliver_policy(
+    settings: GuardSettings, agent: AgentSettings, permissions: PermissionSet, *, project: Path
+) -> Policy | None:
+    """Return the policy of a session of the deliver loop, or None with `guard: "off"`.
+
+    It has the settings of `.autonoe/agent.json` too, and its level is always `full` (AUT-150).
+    """
+    if settings.guard == "off":
+        return None
+    joined = joined_settings(settings, agent)
+    policy = configured_policy(joined, permissions, project=project, level="full")
+    return policy._replace(rules=(*agent.listed_tools, *agent.permission_rules))
+
+
+def policy_of_run(
+    settings: GuardSettings,
+    permissions: PermissionSet | None,
+    *,
+    project: Path,
+    level: Level | None = None,
+) -> Policy | None:
+    """Return the policy that a run in the project would use now, or None with `guard: "off"`.
+
+    A `level` overrides the level of the run.
+
+    Raises:
+        ConfigError: `.autonoe/agent.json` names an unknown profile.
+        StorageError: it cannot be read.
+    """
+    if level is not None:
+        settings = settings.model_copy(update={"guard": level})
+    if permissions is None or permissions not in _DELIVERING:
+        return configured_policy(settings, permissions, project=project)
+    agent = read_agent_file(project).settings
+    policy = deliver_policy(settings, agent, permissions, project=project)
+    return policy if policy is None or level is None else policy._replace(level=level)
 
 
 def configured_sandbox(settings: GuardSettings, policy: Policy | None) -> Sandbox | None:

@@ -25,6 +25,9 @@ from cuggino.guard.roles import (
     Role,
     role_policy,
 )
+from cuggino.guard.rules import (
+    with_rules,
+)
 from cuggino.guard.sandbox import (
     NO_SANDBOX,
     Sandbox,
@@ -78,4 +81,5 @@ __all__ = [
     "sandbox_for",
     "sandbox_mode",
     "start_warnings",
+    "with_rules",
 ]

@@ -16,7 +16,7 @@ from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
 from cuggino.guard.verdict import Part
 
-_OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
+OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
 """Prefixes of cuggino's own tools."""
 
 _READS = re.compile(
@@ -40,7 +40,7 @@ def judge_arguments(
 ) -> Iterator[Part]:
     """Yield a part for each argument that looks like a file to be written."""
     is_server = tool.startswith("mcp__")
-    if tool.startswith(_OWN_SERVERS) or (is_server and _READS.match(tool.rpartition("__")[2])):
+    if tool.startswith(OWN_SERVERS) or (is_server and _READS.match(tool.rpartition("__")[2])):
         return
     if not is_server and policy.level == "full":
         yield Part(tool, f"Tool '{tool}' is not known here: use Bash, or the tools for files")

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from cuggino.guard.policy import Policy
     from cuggino.guard.verdict import Verdict
 
-Manner: TypeAlias = Literal["allow", "leave"]
-"""The answer for an allowed call: `allow` it, or `leave` it to the agent's own rules."""
+Manner: TypeAlias = Literal["allow", "leave", "judge"]
+"""The answer for an allowed call.
+
+`leave` leaves it to the agent's own permission rules. `allow` allows it, but leaves a call that the
+policy's rules decide about to the agent, which has been given these rules. `judge` is for agents
+without such rules: the guard applies them.
+"""
 
 ALARM_SECONDS = 8
 """Seconds after which the program ends itself, before an agent times out and allows the call."""
@@ -28,10 +33,6 @@ ALARM_SECONDS = 8
 LIVE = "live"
 """The canary's answer when everything works."""
 
-_OUT_OF_SCOPE = (
-    "Reading outside of the project is not allowed: what you need must be in the project, or the "
-    "user has to allow its folder"
-)
 _LONGEST_REASON = 2000
 _LONGEST_PART = 500
 _MOST_REASONS = 5
@@ -56,23 +57,25 @@ def answer(
                 "cuggino": {"token": token, "canary": _canary(policy, shfmt)},
             }
         case "PreToolUse":
-            left: Manner = "leave" if _is_scoped_read(data, policy) else manner
-            return _before_tool(_judge(data, policy, shfmt), data, token, left)
+            return _before_tool(_judge(data, policy, shfmt), data, policy, token, manner)
         case "PermissionRequest":
-            if _is_scoped_read(data, policy):
-                return refusal("PermissionRequest", _OUT_OF_SCOPE, token=token)
+            if _is_by_rules(data, policy):
+                from cuggino.guard.rules import unlisted
+
+                why = unlisted(str(data.get("tool_name")))
+                return refusal("PermissionRequest", why, token=token)
             return _on_request(_judge(data, policy, shfmt), token)
         case event:
             raise ValueError(f"not asked about {event}")
 
 
-def _is_scoped_read(data: Mapping[str, Any], policy: Policy) -> bool:
-    """Return whether the agent's own rules decide, which allow reads in the project."""
-    if not policy.scoped_reads:
+def _is_by_rules(data: Mapping[str, Any], policy: Policy) -> bool:
+    """Return whether permission rules decide about a call that the guard allows (AUT-261)."""
+    if policy.rules is None:
         return False
-    from cuggino.guard.tools import READERS
+    from cuggino.guard.tools import FILE_TOOLS, SHELLS
 
-    return data.get("tool_name") in READERS
+    return data.get("tool_name") not in SHELLS | FILE_TOOLS
 
 
 def refusal(event: str, reason: str, *, token: str) -> dict[str, Any]:
@@ -87,8 +90,13 @@ def refusal(event: str, reason: str, *, token: str) -> dict[str, Any]:
 
 
 def _before_tool(
-    verdict: Verdict, data: Mapping[str, Any], token: str, manner: Manner
+    verdict: Verdict, data: Mapping[str, Any], policy: Policy, token: str, manner: Manner
 ) -> dict[str, Any]:
+    if _is_by_rules(data, policy):
+        if manner == "judge":
+            verdict = _by_rules(verdict, data, policy)
+        else:
+            manner = "leave"
     own = {
         "token": token,
         "tool_use_id": data.get("tool_use_id"),
@@ -102,6 +110,17 @@ def _before_tool(
     if manner == "leave":
         return {"suppressOutput": True, "cuggino": own}
     return _decision("allow", "", own)
+
+
+def _by_rules(verdict: Verdict, data: Mapping[str, Any], policy: Policy) -> Verdict:
+    from cuggino.guard.rules import with_rules
+    from cuggino.guard.tools import READERS
+
+    tool, given = str(data.get("tool_name")), data.get("tool_input")
+    # Agents check themselves what is read: their own files outside the project may be.
+    if tool in READERS or not isinstance(given, dict):
+        return verdict
+    return with_rules(verdict, policy, tool, given, str(data.get("cwd")))
 
 
 def _on_request(verdict: Verdict, token: str) -> dict[str, Any]:
@@ -165,7 +184,7 @@ def main() -> None:
 
     _, policy, shfmt, token, manner = sys.argv
     data = json.loads(sys.stdin.buffer.read())
-    # Any manner but `allow` leaves the call to the agent's own rules.
+    # Only Claude Code runs this program; it has been given the rules.
     wanted: Manner = "allow" if manner == "allow" else "leave"
     said = answer(data, Policy.from_json(policy), shfmt=shfmt, token=token, manner=wanted)
     sys.stdout.write(json.dumps(said) + "\n")

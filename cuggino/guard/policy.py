@@ -43,8 +43,9 @@ class Policy(NamedTuple):
     """The only files and folders of the project that may be written; None for all."""
     granted: tuple[str, ...] = ()
     """Protected paths that may be written all the same, such as the planner's plan file."""
-    scoped_reads: bool = False
-    """Whether file tools read only the project and paths allowed by the agent's own rules."""
+    rules: tuple[str, ...] | None = None
+    """Permission rules, which decide about tools that neither run commands nor write files (see
+    `rules`); None allows these tools, and reading outside the project."""
     variables: tuple[str, ...] = ()
     """Environment variables as `NAME=value`: commands can rely on them and may not change them."""
 
@@ -67,9 +68,9 @@ class Policy(NamedTuple):
         if not isinstance(data, dict) or set(data) != set(cls._fields):
             raise ValueError("no policy of this version")
         lists = ("profiles", "extra_commands", "pkill_targets", "protected", "read_only")
-        for key in (*lists, "writable", "granted", "variables"):
+        for key in (*lists, "writable", "granted", "rules", "variables"):
             value = data[key]
-            if value is None and key in ("profiles", "writable"):
+            if value is None and key in ("profiles", "writable", "rules"):
                 continue
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise ValueError(f"{key} is no list of texts")
@@ -80,7 +81,6 @@ class Policy(NamedTuple):
             raise ValueError("a variable has no value")
         if data["level"] not in ("roles", "full") or data["mode"] not in ("run", "sync"):
             raise ValueError("unknown level or mode")
-        for key in ("allow_destructive", "scoped_reads"):
-            if not isinstance(data[key], bool):
-                raise ValueError(f"{key} is neither true nor false")
+        if not isinstance(data["allow_destructive"], bool):
+            raise ValueError("allow_destructive is neither true nor false")
         return cls(**data)

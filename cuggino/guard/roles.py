@@ -67,14 +67,15 @@ def role_policy(
     extra_commands: Iterable[str] = (),
     pkill_targets: Iterable[str] = (),
     allow_destructive: bool = False,
+    rules: Iterable[str] = (),
 ) -> Policy:
     """Return the policy of a session with these permissions. Scratch files are always writable.
 
     - `planning`: only its `plan`. `reviewing`: only its `review`. `audit`: nothing.
     - `implementing`: the project except the `specs` and protected files.
     - `pm`: the `specs`, and in `.cuggino` the spec issues, the backlog, the findings, the memory.
-    - `deliver`: the project except protected files. Its file tools read only the project, like
-      those of `verify` and `sync`.
+    - `deliver`: the project except protected files. Its file tools read only the project, and web
+      and MCP tools need one of the `rules`, as with `verify` and `sync`.
     - `verify`, `sync`: only the note for the next session, and no destructive command (AUT-223).
 
     Reads the disk once, before the agent starts: links are followed now, so that links made later
@@ -105,10 +106,10 @@ def role_policy(
             places = tuple(f".cuggino/{name}" for name in _PM_PLACES)
             return _with_specs(common._replace(writable=(), granted=places), root, specs)
         case "deliver":
-            return common._replace(scoped_reads=True)
+            return common._replace(rules=tuple(rules))
         case "verify" | "sync":
             return common._replace(
-                mode="sync", writable=(NOTE,), allow_destructive=False, scoped_reads=True
+                mode="sync", writable=(NOTE,), allow_destructive=False, rules=tuple(rules)
             )
 
 

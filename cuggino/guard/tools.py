@@ -20,7 +20,7 @@ FILE_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
 """Tools that read the given files."""
 
-_HARMLESS = READERS | frozenset(
+HARMLESS = READERS | frozenset(
     {
         "TodoRead",
         "TodoWrite",
@@ -103,7 +103,7 @@ def _judge(
         from cuggino.guard.files import judge_files
 
         return Verdict(tuple(judge_files(policy, paths, tool, tool_input, cwd)))
-    if tool in _HARMLESS:
+    if tool in HARMLESS:
         return Verdict()
     from cuggino.guard.arguments import judge_arguments
 

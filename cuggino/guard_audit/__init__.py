@@ -8,7 +8,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "audit": "JudgedCall audit_run",
     "cases": "BadLine Case judge_case read_cases",
-    "check": "check_call",
+    "check": "CheckedCall check_call",
 }
 """Public names by module."""
 

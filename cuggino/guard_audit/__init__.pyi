@@ -11,12 +11,14 @@ from cuggino.guard_audit.cases import (
     read_cases,
 )
 from cuggino.guard_audit.check import (
+    CheckedCall,
     check_call,
 )
 
 __all__ = [
     "BadLine",
     "Case",
+    "CheckedCall",
     "JudgedCall",
     "audit_run",
     "check_call",

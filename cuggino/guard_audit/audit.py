@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from reactivex import Observable
 
 from cuggino.config import (
+    AgentSettings,
     Config,
     GuardSettings,
     configured_policy,
-    joined_settings,
+    deliver_policy,
     read_agent_file,
 )
 from cuggino.errors import ConfigError
@@ -29,9 +30,8 @@ from cuggino.guard import (
     Policy,
     Verdict,
     denied,
-    find_shfmt,
-    judge,
 )
+from cuggino.guard_audit.check import judge_call
 from cuggino.storage import Session, Workspace
 from cuggino.storage.journal import iter_entries
 
@@ -85,6 +85,7 @@ class _Audit:
     def __init__(self, journal: Path, root: Path, config: Config, level: Level | None) -> None:
         self._root = root
         self._settings: GuardSettings = config
+        self._agent: AgentSettings | None = None
         self._journal = journal
         self._level = level
         self._default: PermissionSet = "implementing"
@@ -92,7 +93,6 @@ class _Audit:
         self._policies: dict[PermissionSet, Policy] = {}
 
     def calls(self) -> Iterator[JudgedCall]:
-        shfmt = find_shfmt()
         for entry in iter_entries(self._journal, only=("RunStarted", "ToolCall")):
             match entry.event:
                 case RunStarted() as started:
@@ -105,7 +105,7 @@ class _Audit:
                         stage=entry.stage,
                         role=role,
                         call=call,
-                        verdict=self._judge(call, role, shfmt),
+                        verdict=self._judge(call, role),
                     )
                 case _:
                     pass
@@ -118,7 +118,8 @@ class _Audit:
                 self._default = "audit"
             case "deliver":
                 self._default = "deliver"
-                self._settings = deliver_settings(started, self._root)
+                self._settings = deliver_settings(started)
+                self._agent = read_agent_file(self._root).settings
                 level = "full"
             case "run":
                 self._default = "implementing"
@@ -136,34 +137,38 @@ class _Audit:
             return "audit"
         return PERMISSIONS.get(name, self._default)
 
-    def _judge(self, call: ToolCall, role: PermissionSet, shfmt: str) -> Verdict:
+    def _judge(self, call: ToolCall, role: PermissionSet) -> Verdict:
         if role not in self._policies:
-            self._policies[role] = configured_policy(
-                self._settings,
-                role,
-                project=self._root,
-                level=self._level or "roles",
-                plan=self._session.plan_file,
-                review=self._session.review_file,
-            )
+            self._policies[role] = self._policy(role, self._level or "roles")
         if not isinstance(call.input, dict):
             return denied(call.name, "its input is no object")
-        return judge(self._policies[role], call.name, call.input, str(self._root), shfmt=shfmt)
+        return judge_call(self._policies[role], call.name, call.input, str(self._root))
+
+    def _policy(self, role: PermissionSet, level: Level) -> Policy:
+        if self._agent is not None:
+            settings = self._settings.model_copy(update={"guard": level})
+            policy = deliver_policy(settings, self._agent, role, project=self._root)
+            assert policy is not None
+            return policy._replace(level=level)
+        return configured_policy(
+            self._settings,
+            role,
+            project=self._root,
+            level=level,
+            plan=self._session.plan_file,
+            review=self._session.review_file,
+        )
 
 
-def deliver_settings(started: RunStarted, project: Path) -> GuardSettings:
-    """Return the settings recorded with a run of the deliver loop, joined with `agent.json`.
-
-    As in the run, the profiles of `.autonoe/agent.json` replace the recorded ones.
+def deliver_settings(started: RunStarted) -> GuardSettings:
+    """Return the settings recorded with a run of the deliver loop.
 
     Raises:
-        ConfigError: the recorded options do not fit this version, or the file names an unknown
-            profile.
-        StorageError: the file cannot be read.
+        ConfigError: the recorded options do not fit this version.
     """
     known = GuardSettings.model_fields
     try:
-        settings = GuardSettings.model_validate(
+        return GuardSettings.model_validate(
             {name: value for name, value in started.options.items() if name in known}
         )
     except ValidationError as error:
@@ -173,4 +178,3 @@ def deliver_settings(started: RunStarted, project: Path) -> GuardSettings:
             f"the options of run {started.run_id} cannot be used by this version: "
             f"{where}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
-    return joined_settings(settings, read_agent_file(project).settings)

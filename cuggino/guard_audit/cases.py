@@ -12,19 +12,20 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from cuggino.config import load_config, policy_of_run
 from cuggino.guard import (
     AllowedCommands,
     Level,
     Mode,
+    PermissionSet,
     Policy,
     UnknownProfile,
     Verdict,
     allowed_commands,
     chosen_profiles,
     denied,
-    find_shfmt,
-    judge,
 )
+from cuggino.guard_audit.check import judge_call
 
 PLACEHOLDER = Path("/project")
 """The placeholder for the project in shared case files."""
@@ -41,7 +42,8 @@ class Case:
     tool: str
     input: dict[str, Any]
     cwd: str
-    policy: Policy
+    policy: Policy | None
+    """None if the guard of the project is off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,24 +55,52 @@ class BadLine:
     id: Any = None
 
 
-def read_cases(lines: Iterable[bytes], *, here: Path) -> list[Case | BadLine]:
+def read_cases(
+    lines: Iterable[bytes],
+    *,
+    here: Path,
+    role: PermissionSet | None = None,
+    level: Level | None = None,
+) -> list[Case | BadLine]:
     """Parse the lines of a case file, in order, skipping blank ones.
 
     The project of a case is its `project_dir`, or the project that contains its `cwd`. A `cwd` in
     no project is taken as outside the project of most other cases. `here` is the default `cwd`.
+
+    A case with a role has the policy of a run in its project, changed by its other options. A case
+    without one has the policy of its options alone. `role` and `level` are defaults for each line.
+
+    Raises:
+        ConfigError: the settings of a project are unusable.
+        StorageError: they cannot be read.
     """
     read = [_read(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
     roots = (_root(line.options, here) for line in read if isinstance(line, _Line))
     most = Counter(root for root in roots if root is not None).most_common(1)
     common = most[0][0] if most else None
-    return [line if isinstance(line, BadLine) else _case(line, common, here) for line in read]
+
+    def case(line: _Line) -> Case:
+        options = line.options
+        cwd = str(here / (options.cwd or ""))
+        project = os.path.realpath(_root(options, here) or common or cwd)
+        return Case(
+            id=line.id,
+            tool=line.tool or "Bash",
+            input={"command": line.command} if line.input is None else line.input,
+            cwd=cwd,
+            policy=_policy(options, project, options.role or role, options.level or level),
+        )
+
+    return [line if isinstance(line, BadLine) else case(line) for line in read]
 
 
 def judge_case(case: Case | BadLine) -> Verdict:
     """Return the guard's verdict on a case; an invalid line is denied."""
     if isinstance(case, BadLine):
         return denied(f"line {case.number}", case.reason)
-    return judge(case.policy, case.tool, case.input, case.cwd, shfmt=find_shfmt())
+    if case.policy is None:
+        return Verdict()
+    return judge_call(case.policy, case.tool, case.input, case.cwd)
 
 
 def _profiles(value: object) -> tuple[str, ...] | None:
@@ -100,6 +130,7 @@ class _Options(BaseModel):
     cwd: _Place | None = None
     project_dir: _Place | None = None
     mode: Mode | None = None
+    role: PermissionSet | None = None
     level: Level | None = None
 
 
@@ -141,22 +172,21 @@ def _root(options: _Options, here: Path) -> str | None:
     return None
 
 
-def _case(line: _Line, common: str | None, here: Path) -> Case:
-    options = line.options
-    cwd = str(here / (options.cwd or ""))
-    mode: Mode = options.mode or "run"
-    return Case(
-        id=line.id,
-        tool=line.tool or "Bash",
-        input={"command": line.command} if line.input is None else line.input,
-        cwd=cwd,
-        policy=Policy(
-            project=os.path.realpath(_root(options, here) or common or cwd),
-            level=options.level or "full",
-            mode=mode,
-            profiles=options.profiles,
-            extra_commands=options.extra_commands.of(mode),
-            pkill_targets=tuple(options.extra_pkill_targets or ()),
-            allow_destructive=bool(options.allow_destructive),
-        ),
+def _policy(
+    options: _Options, project: str, role: PermissionSet | None, level: Level | None
+) -> Policy | None:
+    if role is None:
+        policy = Policy(project=project, level=level or "full", mode=options.mode or "run")
+    else:
+        folder = Path(project)
+        found = policy_of_run(load_config(folder), role, project=folder, level=level)
+        if found is None:
+            return None
+        policy = found._replace(mode=options.mode or found.mode)
+    destructive = options.allow_destructive
+    return policy._replace(
+        profiles=policy.profiles if options.profiles is None else options.profiles,
+        extra_commands=(*policy.extra_commands, *options.extra_commands.of(policy.mode)),
+        pkill_targets=(*policy.pkill_targets, *(options.extra_pkill_targets or ())),
+        allow_destructive=policy.allow_destructive if destructive is None else destructive,
     )

@@ -16,7 +16,7 @@ from cuggino_cli.options.completing import run_ids
 if TYPE_CHECKING:
     from cuggino.config import Config
     from cuggino.guard import Level, PermissionSet
-    from cuggino.guard_audit import JudgedCall
+    from cuggino.guard_audit import BadLine, Case, JudgedCall
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.terminal import ColorMode, Terminal
 
@@ -25,14 +25,14 @@ _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 _level_option = click.option(
     "--level",
     type=click.Choice(["roles", "full"]),
-    help="roles: any program, files by the role. full: listed programs only.",
+    help="roles: any program, files by the role. full: listed programs only. [default: the run's]",
 )
 
 
 @click.group(
     "guard",
     epilog=manual(
-        ("cuggino guard check 'git diff && rm -rf build'", "Part by part, with the reason."),
+        ("cuggino guard check 'git diff && rm -rf .git'", "Part by part, with the reason."),
         (
             "cuggino guard check --role planning --tool Write --path src/app.py",
             "May a planning agent write that file?",
@@ -65,7 +65,7 @@ def command() -> None:
             "cuggino guard check --profile python 'pytest -q | tail'",
             "With the programs of one language.",
         ),
-        ("cuggino guard check --role implementing 'make install'", "By the level of roles."),
+        ("cuggino guard check --role deliver 'make install'", "As in cuggino deliver."),
         (
             "cuggino guard check --file cases.jsonl --json",
             "Judge many: id, tool, input, options on each line.",
@@ -115,17 +115,24 @@ def check(
 ) -> int:
     """Explain the verdict on COMMAND, or on a file that a tool would write, part by part.
 
-    The project's .cuggino.json applies, and options override it. Without --role and --level the
-    list of programs ("full") is applied; with a role, the configured level.
+    The call is judged as in a run: the project's .cuggino.json applies, and the roles deliver,
+    verify and sync also have its .autonoe/agent.json and the level "full". Options override these.
+    The verdict names the level.
 
     A line of CASES.jsonl is an object with id, tool, input and options (profiles,
-    allow_destructive, extra_commands, extra_pkill_targets, cwd, project_dir, mode, level).
+    allow_destructive, extra_commands, extra_pkill_targets, cwd, project_dir, mode, role, level).
+    With a role, from the line or --role, it is judged as in a run in its project; without one by
+    its options alone, at the level "full".
     """
-    given = (command_line, tool, path, role, level, cwd, *profiles, *commands)
     if cases is not None:
+        given = (command_line, tool, path, cwd, *profiles, *commands)
         if any(value is not None for value in given) or allow_destructive:
-            raise click.UsageError("--file allows no other options: each line is a whole case.")
-        return _check_file(cases, as_json=as_json, terminal=plain_terminal(color))
+            raise click.UsageError(
+                "--file allows only --role and --level: each line is a whole case."
+            )
+        return _check_file(
+            cases, role=role, level=level, as_json=as_json, terminal=plain_terminal(color)
+        )
     return _check_one(
         *_call(command_line, tool, path),
         config=_config(profiles, commands, allow_destructive),
@@ -262,28 +269,44 @@ def _check_one(
     from cuggino.guard_audit import check_call
     from cuggino_cli.screen.verdicts import verdict_fragments, verdict_json
 
-    verdict = check_call(
+    checked = check_call(
         tool, tool_input, project=Path.cwd(), config=config, role=role, level=level, cwd=cwd
     )
     if as_json:
-        write_json(verdict_json(verdict))
+        write_json({**verdict_json(checked.verdict), "level": checked.level or "off"})
     else:
-        terminal.print(verdict_fragments(verdict))
-    return 0 if verdict.is_allowed else 1
+        terminal.print(verdict_fragments(checked.verdict, checked.level))
+    return 0 if checked.verdict.is_allowed else 1
 
 
-def _check_file(name: str, *, as_json: bool, terminal: Terminal) -> int:
+def _check_file(
+    name: str,
+    *,
+    role: PermissionSet | None,
+    level: Level | None,
+    as_json: bool,
+    terminal: Terminal,
+) -> int:
     from cuggino.guard_audit import judge_case, read_cases
     from cuggino_cli.screen.verdicts import part_fragments, verdict_json
 
-    for case in read_cases(_lines(name), here=Path.cwd()):
+    for case in read_cases(_lines(name), here=Path.cwd(), role=role, level=level):
         verdict = judge_case(case)
         if as_json:
-            write_json({"id": case.id, **verdict_json(verdict)})
+            write_json({"id": case.id, **verdict_json(verdict), **_level_json(case)})
         else:
             title = str(case.id if case.id is not None else verdict.parts[0].text)
             terminal.print(part_fragments(title, verdict.reason))
     return 0
+
+
+def _level_json(case: Case | BadLine) -> dict[str, str]:
+    """Return the level of a case; a line that is no case has none."""
+    from cuggino.guard_audit import BadLine
+
+    if isinstance(case, BadLine):
+        return {}
+    return {"level": case.policy.level if case.policy is not None else "off"}
 
 
 def _lines(name: str) -> list[bytes]:

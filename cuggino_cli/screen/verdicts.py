@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuggino.guard import Verdict
+from cuggino.guard import Level, Verdict
 from cuggino_cli.screen.fragments import Fragment, joined
 
 
@@ -24,13 +24,14 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def verdict_fragments(verdict: Verdict) -> list[Fragment]:
-    """Return the parts, denied ones with their reason, and the decision."""
+def verdict_fragments(verdict: Verdict, level: Level | None) -> list[Fragment]:
+    """Return the parts, denied ones with their reason, and the decision with its level."""
     lines = [part_fragments(part.text, part.reason) for part in verdict.parts]
+    at = f'at level "{level}".' if level else 'without a judgment: "guard" is "off".'
     if verdict.is_allowed:
-        lines.append([Fragment("success", "Allowed.")])
+        lines.append([Fragment("success", f"Allowed {at}")])
     else:
-        lines.append([Fragment("failure", "Denied.")])
+        lines.append([Fragment("failure", f"Denied {at}")])
     return joined(lines)
 
 

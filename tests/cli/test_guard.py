@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino.config import Config, save_config
+from cuggino_cli import help
 from cuggino_cli.main import main
 
 
@@ -17,7 +18,7 @@ def verdict(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     code = main(["guard", "check", "--json", *args])
     [line] = capsys.readouterr().out.splitlines()
     found: dict[str, Any] = json.loads(line)
-    assert ["decision", "reason", "parts"] == list(found)
+    assert ["decision", "reason", "parts", "level"] == list(found)
     assert code == {"allow": 0, "deny": 1}[found["decision"]]
     assert bool(found["reason"]) == bool(code)
     denied = [part["reason"] for part in found["parts"] if part["decision"] == "deny"]
@@ -31,14 +32,17 @@ def decision(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 def test_part_by_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each part has a line with its mark, a denied one its reason; the verdict comes last."""
+    save_config(project, Config(guard="full"))
     assert 1 == main(["guard", "check", "git status && nc -l 80"])
     lines = capsys.readouterr().out.splitlines()
     assert ["✓ git status", "✗ nc -l 80"] == lines[:2]
     assert lines[2].startswith("    ")
     assert "Command 'nc' is not in the allowlist" in lines[2]
-    assert "Denied." == lines[-1]
+    assert 'Denied at level "full".' == lines[-1]
+    save_config(project, Config())
     assert 0 == main(["guard", "check", "git status"])
-    assert ["✓ git status", "Allowed."] == capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    assert ["✓ git status", 'Allowed at level "roles".'] == out.splitlines()
 
 
 def test_control_characters(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +53,7 @@ def test_control_characters(project: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON has the decision, the first denied part's reason, and the parts in order."""
-    found = verdict(capsys, "ls && nc -l 80 && ls")
+    found = verdict(capsys, "ls && nc -l 80 && ls", "--level", "full")
     assert "deny" == found["decision"]
     parts = [(part["text"], part["decision"]) for part in found["parts"]]
     assert [("ls", "allow"), ("nc -l 80", "deny"), ("ls", "allow")] == parts
@@ -57,18 +61,20 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "decision": "allow",
         "reason": "",
         "parts": [{"text": "ls", "decision": "allow", "reason": ""}],
+        "level": "roles",
     } == verdict(capsys, "ls")
 
 
 def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Profiles restrict and `--allow-command` adds; both override the configuration."""
+    save_config(project, Config(guard="full"))
     assert "allow" == decision(capsys, "npm test && cargo build")
     assert "deny" == decision(capsys, "npm test && cargo build", "--profile", "node")
     both = ("--profile", "node", "--profile", "rust")
     assert "allow" == decision(capsys, "npm test && cargo build", *both)
     assert "deny" == decision(capsys, "make")
     assert "allow" == decision(capsys, "make", "--allow-command", "make")
-    save_config(project, Config(profile="go", allow_commands=["make"]))
+    save_config(project, Config(guard="full", profile="go", allow_commands=["make"]))
     assert ["deny", "allow"] == [decision(capsys, text) for text in ("npm test", "make")]
     assert "allow" == decision(
         capsys, "npm test; make; just", "--profile=node", "--allow-command=just"
@@ -77,21 +83,60 @@ def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]
 
 def test_destructive(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`rm` and `mv` need `--allow-destructive`, and are confined to the project with it."""
+    save_config(project, Config(guard="full"))
     assert "deny" == decision(capsys, "rm x")
     assert "allow" == decision(capsys, "rm x", "--allow-destructive")
     assert "deny" == decision(capsys, "rm /etc/x", "--allow-destructive")
-    save_config(project, Config(allow_destructive=True))
+    save_config(project, Config(guard="full", allow_destructive=True))
     assert "allow" == decision(capsys, "rm x")
 
 
 def test_levels(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a role only listed programs run; with one the configured level is the default."""
-    assert "deny" == decision(capsys, "nc -h")
-    assert "allow" == decision(capsys, "nc -h", "--level", "roles")
-    assert "allow" == decision(capsys, "nc -h", "--role", "implementing")
-    assert "deny" == decision(capsys, "nc -h", "--role", "implementing", "--level", "full")
+    """Without `--level` the level of the run applies, and the answer names it."""
+    levels = [verdict(capsys, "ls", *more)["level"] for more in ((), ("--role", "planning"))]
+    assert ["roles", "roles"] == levels
+    assert "allow" == decision(capsys, "nc -h")
+    assert "deny" == decision(capsys, "nc -h", "--level", "full")
     save_config(project, Config(guard="full"))
     assert "deny" == decision(capsys, "nc -h", "--role", "implementing")
+    assert "allow" == decision(capsys, "nc -h", "--level", "roles")
+    save_config(project, Config(guard="off"))
+    for role in ("planning", "deliver"):
+        off = verdict(capsys, "nc -h > .git/config", "--role", role)
+        assert ("allow", "off", []) == (off["decision"], off["level"], off["parts"])
+    assert 0 == main(["guard", "check", "nc -h"])
+    assert 'Allowed without a judgment: "guard" is "off".\n' == capsys.readouterr().out
+    assert "deny" == decision(capsys, "nc -h", "--role", "deliver", "--level", "full")
+
+
+@pytest.mark.parametrize("role", ["deliver", "verify", "sync"])
+def test_as_in_a_delivery(role: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The roles of `cuggino deliver` have its level and the settings of `agent.json`."""
+    asked = ("--role", role)
+    assert ("deny", "full") == tuple(
+        verdict(capsys, "nc -h", *asked)[key] for key in ("decision", "level")
+    )
+    click, close = (("--tool", f"mcp__playwright__browser_{verb}") for verb in ("click", "fly"))
+    assert "allow" == decision(capsys, *click, *asked)
+    assert "deny" == decision(capsys, *close, *asked)
+    assert "deny" == decision(capsys, "--tool", "WebFetch", *asked)
+    assert "deny" == decision(capsys, "--tool", "Read", "--path", "/etc/passwd", *asked)
+    assert "allow" == decision(capsys, "--tool", "Read", "--path", "a.md", *asked)
+    settings = {
+        "allowCommands": {"base": ["nc"]},
+        "allowedTools": ["WebFetch"],
+        "permissions": {"allow": ["mcp__playwright", "Read(//etc/**)"]},
+    }
+    (project / ".autonoe").mkdir()
+    (project / ".autonoe" / "agent.json").write_text(json.dumps(settings))
+    assert "allow" == decision(capsys, "nc -h", *asked)
+    assert "allow" == decision(capsys, *close, *asked)
+    assert "allow" == decision(capsys, "--tool", "WebFetch", *asked)
+    assert "allow" == decision(capsys, "--tool", "Read", "--path", "/etc/passwd", *asked)
+    assert "deny" == decision(capsys, "--tool", "Write", "--path", ".autonoe/x", *asked)
+    (project / ".autonoe" / "agent.json").write_text('{"profile": "cobol"}')
+    assert 2 == main(["guard", "check", "ls", *asked])
+    assert 'unknown profile "cobol"' in capsys.readouterr().err
 
 
 def test_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +170,7 @@ def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -
         (["--tool", "Bash", "--path", "x"], "Give the COMMAND to judge"),
         (["ls", "--tool", "Write"], "Write takes no COMMAND"),
         (["ls", "--file", "x"], "each line is a whole case"),
+        (["--file", "x", "--allow-destructive"], "each line is a whole case"),
         (["ls", "--level", "none"], "'none' is not one of"),
         (["ls", "--role", "boss"], "'boss' is not one of"),
         (["ls", "--cwd", "nowhere"], "does not exist"),
@@ -141,6 +187,14 @@ def test_wrong_usage(
     said = capsys.readouterr()
     assert words in said.err
     assert "" == said.out
+
+
+def test_the_example_of_the_help(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer on the help page is the real one."""
+    page = (Path(help.__file__).parent / "safety.md").read_text(encoding="utf-8")
+    assert "cuggino guard check --role deliver 'make test'" in page
+    assert 1 == main(["guard", "check", "--role", "deliver", "make test"])
+    assert f"```text\n{capsys.readouterr().out}```" in page
 
 
 def test_help_is_honest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,8 +122,8 @@ def test_a_call_from_elsewhere(tmp_path: Path) -> None:
     """A working folder outside the project is taken for the project."""
     given = {"file_path": str(tmp_path / "other" / "a.md"), "content": "x"}
     options: Any = {"project": tmp_path / "own", "config": Config(), "role": "implementing"}
-    assert not check_call("Write", given, **options).is_allowed
-    assert check_call("Write", given, **options, cwd=tmp_path / "other").is_allowed
+    assert not check_call("Write", given, **options).verdict.is_allowed
+    assert check_call("Write", given, **options, cwd=tmp_path / "other").verdict.is_allowed
 
 
 def test_nothing_denied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

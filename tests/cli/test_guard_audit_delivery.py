@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cuggino.config import Config, configured_policy, save_config
+from cuggino.config import Config, deliver_policy, save_config
 from cuggino.config.agent_file import AGENT_FILE, parse_agent_file
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
 from cuggino.guard.roles import PERMISSIONS
@@ -134,11 +134,8 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
         setup = session_setup(
             instruction, options, agent, verified=project / "verified", is_guarded=True
         )
-        assert setup.guard == configured_policy(
-            deliver_settings(started, project),
-            PERMISSIONS[instruction],
-            project=project,
-            level="full",
+        assert setup.guard == deliver_policy(
+            deliver_settings(started), agent, PERMISSIONS[instruction], project=project
         )
 
 

@@ -38,6 +38,12 @@ def policies(*lines: dict[str, Any], here: Path = Path("/nowhere")) -> list[Case
     return [found for found in cases if isinstance(found, Case)]
 
 
+def place(case: Case) -> str:
+    """Return the project of the case."""
+    assert case.policy is not None
+    return case.policy.project
+
+
 def test_a_verdict_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each case gives one line with its ID and verdict, in file order."""
     found = judged(
@@ -48,7 +54,7 @@ def test_a_verdict_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         {"id": 3, "tool": "Write", "input": {"file_path": "/project/.git/x"}, "options": {}},
         {"id": "four", "command": "ls"},
     )
-    assert [["id", "decision", "reason", "parts"]] * 4 == [list(line) for line in found]
+    assert [["id", "decision", "reason", "parts", "level"]] * 4 == [list(line) for line in found]
     decisions = [(line["id"], line["decision"]) for line in found]
     assert [("one", "allow"), ("two", "deny"), (3, "deny"), ("four", "allow")] == decisions
     assert ["allow", "deny"] == [part["decision"] for part in found[1]["parts"]]
@@ -119,7 +125,7 @@ def test_the_project_of_a_case(tmp_path: Path) -> None:
         case("ls", cwd=f"{one}/sub", project_dir=f"{one}/sub"),
         case("ls", cwd="/nowhere/else"),
     )
-    projects = [found.policy.project for found in cases]
+    projects = [place(found) for found in cases]
     assert [one, one, one, two, f"{one}/sub", one] == projects
     assert f"{one}/sub" == cases[1].cwd
 
@@ -136,16 +142,16 @@ def test_the_placeholder_is_a_project() -> None:
     cases = policies(
         case("ls", cwd="/project"), case("ls", cwd="/project/sub"), case("ls", cwd="/tmp/other")
     )
-    assert ["/project"] * 3 == [found.policy.project for found in cases]
+    assert ["/project"] * 3 == [place(found) for found in cases]
     assert ["/project", "/project/sub", "/tmp/other"] == [found.cwd for found in cases]
 
 
 @pytest.mark.usefixtures("unmarked")
 def test_without_any_mark(tmp_path: Path) -> None:
     """Without a marked folder, the project is the folder of the case or the current one."""
-    assert [str(tmp_path)] == [c.policy.project for c in policies(case("ls", cwd=str(tmp_path)))]
+    assert [str(tmp_path)] == [place(c) for c in policies(case("ls", cwd=str(tmp_path)))]
     [found] = policies({"command": "ls"}, here=tmp_path)
-    assert (str(tmp_path), str(tmp_path)) == (found.policy.project, found.cwd)
+    assert (str(tmp_path), str(tmp_path)) == (place(found), found.cwd)
     assert ("Bash", {"command": "ls"}, None) == (found.tool, found.input, found.id)
 
 
@@ -209,4 +215,42 @@ def test_any_line_is_a_case_or_is_not(lines: list[bytes]) -> None:
             assert number == case.number
         else:
             assert case.cwd.startswith("/")
-            assert case.policy.project.startswith("/")
+            assert place(case).startswith("/")
+
+
+def test_cases_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A case with a role has the policy of a run in its project, `agent.json` included."""
+    settle(tmp_path, allowCommands=["nc"], allowedTools=["WebSearch"])
+    calls = [("Bash", {"command": "nc -h"}), ("WebSearch", {"query": "x"}), ("WebFetch", {})]
+    lines: list[dict[str, Any]] = [
+        {"tool": tool, "input": given, "options": {"cwd": str(tmp_path), "role": role}}
+        for role in ("deliver", "verify", "implementing")
+        for tool, given in calls
+    ]
+    found = judged(tmp_path, capsys, *lines, {"command": "nc -h"})
+    assert ["full"] * 6 + ["roles"] * 3 + ["full"] == [line["level"] for line in found]
+    expected = "allow allow deny  deny allow deny  allow allow allow  deny"
+    assert expected.split() == [line["decision"] for line in found]
+    assert "Tool 'WebFetch' is not listed" in found[2]["reason"]
+
+
+def test_options_for_all_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--role` and `--level` are for lines without their own."""
+    file = tmp_path / "cases.jsonl"
+    own = {"options": {"cwd": str(tmp_path), "role": "planning", "level": "full"}}
+    lines = [{"command": "nc -h", "options": {"cwd": str(tmp_path)}}, {"command": "nc -h", **own}]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    options = ["--role", "deliver", "--level", "roles"]
+    assert 0 == main(["guard", "check", "--json", "--file", str(file), *options])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [("allow", "roles"), ("deny", "full")] == [(v["decision"], v["level"]) for v in found]
+    (tmp_path / ".cuggino.json").write_text('{"guard": "off"}')
+    assert 0 == main(["guard", "check", "--json", "--file", str(file), "--role", "deliver"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [("allow", "off"), ("deny", "full")] == [(v["decision"], v["level"]) for v in found]
+
+
+def settle(project: Path, **settings: Any) -> None:
+    """Write the project's own agent settings."""
+    (project / ".autonoe").mkdir()
+    (project / ".autonoe" / "agent.json").write_text(json.dumps(settings))

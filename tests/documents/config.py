@@ -118,8 +118,9 @@ type invalidates the whole file, with a warning; an unknown profile is exit code
 | key | meaning |
 |---|---|
 | `mcpServers` | MCP servers in addition to the built-in browser (`npx @playwright/mcp`), or `{}` |
-| `allowedTools`, `permissions.allow` | tools and rules in Claude Code's syntax, such as \
-`Read(//data/**)`; commands and writes are decided by the guard alone |
+| `allowedTools`, `permissions.allow` | web and MCP tools and paths to read, as rules in Claude \
+Code's syntax, such as `mcp__db` or `Read(//data/**)`; what is not listed is refused; commands and \
+writes are decided by the guard alone |
 | `hooks.PreToolUse` | `{"matcher", "command"}`: hooks that may deny more |
 | `profile`, `allowCommands`, `allowPkillTargets` | as in `.cuggino.json`, and added to it; \
 `profile` replaces it |

@@ -177,7 +177,7 @@ def test_refusals(event: str) -> None:
 @pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "LS", "NotebookRead"])
 def test_scoped_reads(tool: str, policy: Policy) -> None:
     """Reads of file tools are left to the agent's rules; calls that these ask about are denied."""
-    scoped = policy._replace(scoped_reads=True)
+    scoped = policy._replace(rules=())
     call = asked(scoped, "", tool_name=tool, tool_input={"file_path": "/etc/passwd"})
     said = answer(scoped, call)
     assert "hookSpecificOutput" not in said
@@ -192,6 +192,50 @@ def test_scoped_reads(tool: str, policy: Policy) -> None:
 
 def test_other_calls_of_a_scoped_policy(policy: Policy) -> None:
     """Commands and writes are judged as without the scope."""
-    scoped = policy._replace(scoped_reads=True)
+    scoped = policy._replace(rules=())
     said = answer(scoped, asked(scoped, "echo a > a.txt"))
     assert "allow" == said["hookSpecificOutput"]["permissionDecision"]
+
+
+WEB = ("WebFetch", "WebSearch", "Workflow", "Skill", "mcp__db__query", "mcp__playwright__click")
+
+
+@pytest.mark.parametrize("tool", [*WEB, "Agent", "TodoWrite", "mcp__autonoe-deliverable__list"])
+def test_tools_left_to_rules(tool: str, policy: Policy) -> None:
+    """A tool that neither runs commands nor writes files is left to the agent's own rules."""
+    ruled = policy._replace(rules=("WebFetch",))
+    call = asked(ruled, "", tool_name=tool, tool_input={"url": "https://example.com"})
+    said = answer(ruled, call)
+    assert "hookSpecificOutput" not in said
+    assert "allow" == said["cuggino"]["decision"]
+    request = {**call, "hook_event_name": "PermissionRequest"}
+    decision = answer(ruled, request)["hookSpecificOutput"]["decision"]
+    assert ("deny", True) == (decision["behavior"], "is not listed" in decision["message"])
+    for data in (call, request):
+        assert "deny" not in json.dumps(answer(policy, data))
+
+
+def test_a_denied_call_is_not_left_to_rules(policy: Policy) -> None:
+    """What the guard denies stays denied, whatever the rules allow."""
+    ruled = policy._replace(rules=("mcp__files",))
+    call = {"tool_name": "mcp__files__write", "tool_input": {"path": f"{policy.project}/.git/x"}}
+    said = answer(ruled, asked(ruled, "", **call))
+    assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
+
+
+def test_rules_that_the_guard_applies(policy: Policy) -> None:
+    """For agents without such rules, the guard allows only listed tools."""
+    rules = ("WebFetch(domain:example.com)", "WebSearch", "mcp__db", "mcp__web__get", "Bash(*)")
+    ruled = policy._replace(rules=rules)
+
+    def verdict(tool: str, **given: str) -> str:
+        call = asked(ruled, "", tool_name=tool, tool_input=given)
+        return str(answer(ruled, call, "judge")["hookSpecificOutput"]["permissionDecision"])
+
+    listed = ("WebSearch", "mcp__db__query", "mcp__web__get", "Agent", "TodoWrite", "Read")
+    assert {"allow"} == {verdict(tool) for tool in listed}
+    unlisted = ("Workflow", "Skill", "mcp__web__get_all", "mcp__dbx__query", "WebFetch")
+    assert {"deny"} == {verdict(tool) for tool in unlisted}
+    assert "allow" == verdict("WebFetch", url="https://example.com/a")
+    assert "deny" == verdict("WebFetch", url="https://example.org/example.com")
+    assert "deny" == verdict("Bash", command="echo a > .git/a")

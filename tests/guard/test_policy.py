@@ -19,7 +19,7 @@ GIVEN = Policy(
     read_only=(".specs",),
     writable=("docs",),
     granted=("plan.md",),
-    scoped_reads=True,
+    rules=("WebSearch",),
     variables=("CUGGINO_PLAN_FILE=plan.md",),
 )
 WRONG: tuple[tuple[str, Any], ...] = (
@@ -46,8 +46,8 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("variables", ["CUGGINO_PLAN_FILE"]),
     ("allow_destructive", 1),
     ("allow_destructive", "yes"),
-    ("scoped_reads", None),
-    ("scoped_reads", 0),
+    ("rules", "WebSearch"),
+    ("rules", [0]),
 )
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 import cuggino
 from cuggino import Config, Runtime
 from cuggino.agents.claude import ClaudeAgent
+from cuggino.config.browser import BROWSER_TOOLS
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.events import (
     DeliverableStatusChanged,
@@ -25,9 +30,14 @@ from cuggino.events import (
 )
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
+from tests.browser_tools import tools_of
+from tests.file_server import MCP_SERVER
 from tests.limits import LIMIT
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool
 from tests.real_claude import clean_env
+from tests.report.browser import Browser, browser
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.real_agent
 
@@ -64,12 +74,13 @@ class Project:
     folder: Path
     home: Path
     program: Path
+    env: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     requests: list[ModelRequest] = field(default_factory=list)
 
     def deliver(self, *sessions: Sequence[Turn], **options: Any) -> DeliverEnded:
         with ModelServer(_Sessions(sessions)) as server:
-            agent = ClaudeAgent(path=self.program, env=clean_env(self.home, server.url))
+            agent = ClaudeAgent(path=self.program, env=clean_env(self.home, server.url) | self.env)
             runtime = Runtime.live(cwd=self.folder, config=Config(), agent=agent)
             given = {"session_pause": 0.0, "max_sessions": len(sessions), **options}
             run = runtime.deliver(runtime.deliver_options(**given))
@@ -191,6 +202,95 @@ def test_the_settings_of_a_project(make: Callable[..., Project], tmp_path: Path)
     assert ["curl http://x.org", f"Write {tmp_path / 'out.txt'}"] == [
         event.part for event in project.of(GuardDenied) if event.tool != "Edit"
     ]
+
+
+def test_tools_that_are_not_listed(make: Callable[..., Project]) -> None:
+    """A web or MCP tool runs only if the project's settings list it (AUT-261)."""
+    server = {"command": sys.executable, "args": ["-c", MCP_SERVER], "alwaysLoad": True}
+    servers = {"one": server, "two": server, "three": server}
+    project = make(
+        mcpServers=servers,
+        allowedTools=["mcp__one__put"],
+        permissions={"allow": ["mcp__two"]},
+    )
+
+    def put(name: str) -> Tool:
+        return Tool(f"mcp__{name}__put", {"path": str(project.folder / f"{name}.txt")})
+
+    web = [
+        Tool("WebFetch", {"url": "http://127.0.0.1:9/", "prompt": "read"}),
+        Tool("WebSearch", {"query": "anything"}),
+        Tool("mcp__playwright__browser_fly", {}),
+    ]
+    project.deliver([[put("one"), put("two"), put("three")], web, [bash("ls")]])
+    assert ["put", "put"] == [project.read(f"{name}.txt") for name in ("one", "two")]
+    assert project.read("three.txt") is None
+    refused = [event for event in project.of(GuardDenied) if "is not listed" in event.reason]
+    assert {"mcp__three__put", "WebFetch", "WebSearch"} == {event.tool for event in refused}
+    assert "two.txt" in project.answers[-1]
+
+
+def test_the_browser(
+    make: Callable[..., Project], playwright_server: Path, browser: Browser
+) -> None:
+    """The built-in browser opens a page, clicks in it and sees the result.
+
+    Its tools are exactly the listed ones.
+    """
+    project = make()
+    (project.folder / ".autonoe" / "agent.json").unlink()
+    # The installed package is found by npx, which otherwise would download it.
+    (project.folder / "node_modules").symlink_to(playwright_server.parent.parent)
+    project.env["PLAYWRIGHT_MCP_EXECUTABLE_PATH"] = browser.program
+    project.env["PLAYWRIGHT_MCP_SANDBOX"] = "false"  # unavailable to root and in containers
+    with serving(PAGE) as url:
+        project.deliver(
+            [
+                [use("navigate", url=url)],
+                [use("click", element="the button", target="button")],
+                [use("snapshot")],
+                [use("close")],
+            ],
+            sandbox=False,
+        )
+    assert [] == project.of(GuardDenied)
+    assert 'button "pressed 2"' in project.answers[2]
+    assert sorted(BROWSER_TOOLS) == sorted(
+        f"mcp__playwright__{name}" for name in tools_of(playwright_server)
+    )
+
+
+PAGE = b"""<title>Counter</title>
+<button onclick="this.textContent = 'pressed ' + (1 + 1)">Press</button>"""
+
+
+def use(verb: str, **given: str) -> Tool:
+    """Return a call of the browser."""
+    return Tool(f"mcp__playwright__browser_{verb}", given)
+
+
+@contextmanager
+def serving(page: bytes) -> Iterator[str]:
+    """Serve the page on loopback; provide its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_verification(make: Callable[..., Project]) -> None:

@@ -71,7 +71,11 @@ def test_the_guard_in_full(tmp_path: Path) -> None:
     writable = {name: guard.writable for name, guard in guards.items() if guard}
     note = (".autonoe-note.md",)
     assert {"initializer": None, "coding": None, "verify": note, "sync": note} == writable
-    assert {True} == {guard.scoped_reads for guard in guards.values() if guard}
+    for guard in guards.values():
+        assert guard is not None
+        assert guard.rules is not None
+        assert {"mcp__playwright__browser_click", "Read(./**)"} <= set(guard.rules)
+        assert "Bash(*)" not in guard.rules
     assert {str(tmp_path / "run"), str(tmp_path / "sync")} >= {
         g.project for g in guards.values() if g
     }

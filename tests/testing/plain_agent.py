@@ -425,12 +425,16 @@ class GuardedPlainAgent(PlainAgent):
             "tool_use_id": call.id,
         }
         answer = hook.answer(
-            asked, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="allow"
+            asked, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="judge"
         )["cuggino"]
         part, reason = answer.get("part"), answer.get("reason")
         given = call.input if isinstance(call.input, dict) else {}
         place = (options.cwd / str(given.get("file_path", ""))).resolve()
-        if call.name == "Read" and policy.scoped_reads and not place.is_relative_to(options.cwd):
+        if (
+            call.name == "Read"
+            and policy.rules is not None
+            and not place.is_relative_to(options.cwd)
+        ):
             part, reason = str(place), "Only the project may be read."
         if reason is None:
             return None

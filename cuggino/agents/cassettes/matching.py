@@ -203,7 +203,7 @@ class PolicyCheck:
             "cwd": str(Path(os.path.realpath(self._cwd))),
         }
         held = with_variables(policy, self._env)
-        answer = hook.answer(data, held, shfmt=self._shfmt, token="", manner="allow")
+        answer = hook.answer(data, held, shfmt=self._shfmt, token="", manner="judge")
         own = answer["cuggino"]
         return _Answer(own["decision"] == "allow", " ".join(str(own.get("reason", "")).split()))
 

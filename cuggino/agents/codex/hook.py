@@ -129,7 +129,7 @@ def decide(
 
     event = data.get("hook_event_name")
     if event == "SessionStart":
-        said = hook.answer(data, policy, shfmt=shfmt, token=token, manner="allow")
+        said = hook.answer(data, policy, shfmt=shfmt, token=token, manner="judge")
         return {}, said["cuggino"]
     if event != "PreToolUse":
         raise ValueError(f"not asked about {event}")
@@ -140,12 +140,12 @@ def decide(
     if not call.is_known:
         own |= {"decision": "deny", "part": call.tool, "reason": UNKNOWN.format(call.tool)}
         return _denial(own["reason"]), own
-    if policy.scoped_reads and call.tool == "Read" and not _is_inside(policy.project, own):
+    if policy.rules is not None and call.tool == "Read" and not _is_inside(policy.project, own):
         own |= {"decision": "deny", "part": call.tool, "reason": _OUT_OF_SCOPE}
         return _denial(own["reason"]), own
     asked = {"hook_event_name": "PreToolUse", "tool_name": call.tool, "tool_input": call.input}
     asked |= {"tool_use_id": data.get("tool_use_id"), "cwd": data.get("cwd")}
-    said = hook.answer(asked, policy, shfmt=shfmt, token=token, manner="allow")["cuggino"]
+    said = hook.answer(asked, policy, shfmt=shfmt, token=token, manner="judge")["cuggino"]
     own |= {key: said[key] for key in ("decision", "part", "reason") if key in said}
     if own["decision"] != "allow":
         return _denial(own["reason"] or "It is not allowed"), own

@@ -144,7 +144,7 @@ class Gate:
         call_id = text_or_none(request.get("toolCallId")) or ""
         if request.get("requestSandboxBypass") is True:
             return self._denied(call, call_id, call.tool, _SANDBOX)
-        if request.get("kind") == "read" and self.guard.policy.scoped_reads:
+        if request.get("kind") == "read" and self.guard.policy.rules is not None:
             path = text_or_none(request.get("resolvedPath")) or text_or_none(request.get("path"))
             if path is None or not self._is_in_scope(path):
                 return self._denied(call, call_id, f"{call.tool} {path}", _OUT_OF_SCOPE)
@@ -207,7 +207,7 @@ class Gate:
             return self._denied(call, call_id, call.tool, NOT_JUDGED)
 
     def _answer(self, guard: Guard, data: Json) -> Json:
-        return hook.answer(data, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="allow")
+        return hook.answer(data, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="judge")
 
     def _denied(self, call: Call, call_id: str, part: str, reason: str) -> str:
         self._verdicts[call_id] = False

@@ -133,7 +133,7 @@ def prepare_guard(
         )
     policy = policy._replace(protected=(*policy.protected, ".gemini", home.own.name))
     guard = make_guard(with_variables(policy, env))
-    marked = (*WRITERS, *READERS) if policy.scoped_reads else WRITERS
+    marked = (*WRITERS, *READERS) if policy.rules is not None else WRITERS
     token = secrets.token_hex(16)
     log, path, script = (home.own / name for name in ("verdicts.jsonl", "orders.json", "guard.sh"))
     orders = {

@@ -54,7 +54,7 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
     policy = Policy.from_json(orders["policy"])
     asked = {"shfmt": orders["shfmt"], "token": orders["token"]}
     if data.get("hook_event_name") == "SessionStart":
-        said = hook.answer(data, policy, **asked, manner="allow")
+        said = hook.answer(data, policy, **asked, manner="judge")
         return {}, {"canary": said["cuggino"]["canary"]}
     if data.get("hook_event_name") != "BeforeTool":
         raise ValueError(f"not asked about {data.get('hook_event_name')}")
@@ -66,7 +66,7 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
         "tool_input": call.input,
         "cwd": call.cwd,
     }
-    own = hook.answer(common, policy, **asked, manner="allow")["cuggino"]
+    own = hook.answer(common, policy, **asked, manner="judge")["cuggino"]
     part, reason = own.get("part", ""), own.get("reason", "")
     if own["decision"] == "allow":
         part, reason = _more(call, policy, orders)
@@ -110,7 +110,7 @@ def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, s
         return call.tool, f"Leave out {keys}"
     from cuggino.guard import READERS
 
-    if policy.scoped_reads and call.tool in READERS:
+    if policy.rules is not None and call.tool in READERS:
         roots = [os.path.realpath(root) for root in (policy.project, *orders["readable"])]
         for path in _paths(call.tool, call.input):
             real = os.path.realpath(os.path.join(call.cwd, path))

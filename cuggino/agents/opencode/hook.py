@@ -44,7 +44,7 @@ def answer(asked: Mapping[str, Any], policy: Policy, *, shfmt: str, token: str) 
 
     if asked.get("canary") is True:
         start = {"hook_event_name": "SessionStart"}
-        return hook.answer(start, policy, shfmt=shfmt, token=token, manner="allow")
+        return hook.answer(start, policy, shfmt=shfmt, token=token, manner="judge")
     call = common_call(asked["tool"], asked["args"], servers=asked["servers"])
     cwd = str(asked["cwd"])
     reason = ""
@@ -54,7 +54,7 @@ def answer(asked: Mapping[str, Any], policy: Policy, *, shfmt: str, token: str) 
         unknown = sorted(key for key in call.input if key not in _SHELL_KEYS)
         reason = f"Leave out {', '.join(unknown)}" if unknown else ""
         cwd = _joined(cwd, call.input.get("workdir"))
-    elif policy.scoped_reads:
+    elif policy.rules is not None:
         reason = _scope(call.tool, call.input, cwd, str(asked["outputs"]))
     # A call of a missing tool only reports that.
     name = "ToolSearch" if call.tool == "invalid" else call.tool
@@ -68,7 +68,7 @@ def answer(asked: Mapping[str, Any], policy: Policy, *, shfmt: str, token: str) 
     if reason:
         own = {"token": token, "tool_use_id": asked["call"], "tool": call.tool, "part": call.tool}
         return {"cuggino": {**own, "decision": "deny", "reason": reason}}
-    return hook.answer(data, policy, shfmt=shfmt, token=token, manner="allow")
+    return hook.answer(data, policy, shfmt=shfmt, token=token, manner="judge")
 
 
 def _scope(tool: str, given: Mapping[str, Any], cwd: str, outputs: str) -> str:

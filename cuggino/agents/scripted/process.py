@@ -217,7 +217,7 @@ def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, A
 
     policy = Policy.from_json(guard["policy"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}
-    said = answer(asked, policy, shfmt=guard["shfmt"], token=guard["token"], manner="allow")
+    said = answer(asked, policy, shfmt=guard["shfmt"], token=guard["token"], manner="judge")
     _line(type="system", subtype="hook_response", hook_event=event, stdout=json.dumps(said))
     return said
 

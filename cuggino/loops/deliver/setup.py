@@ -5,7 +5,6 @@ Sources: requirements AUT-110, AUT-117, AUT-118, AUT-130 to AUT-140, AUT-230.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,20 +15,17 @@ from cuggino.config import (
     AgentFile,
     AgentSettings,
     change_note,
-    configured_policy,
-    joined_settings,
+    deliver_policy,
     missing_programs,
     read_agent_file,
 )
 from cuggino.domain import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
-from cuggino.guard import FILE_TOOLS, PERMISSIONS, READERS, SHELLS, Policy
+from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.storage import Workspace
 
-_GUARDED = SHELLS | FILE_TOOLS
-_RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
 _DIGEST = "agent.sha256"
 
 
@@ -74,7 +70,8 @@ def session_setup(
 
     `verified` is the file of verified deliverables; `is_guarded` if the agent supports the guard.
     """
-    guard = _policy(instruction, options, agent) if is_guarded else None
+    permissions = PERMISSIONS[instruction]
+    guard = deliver_policy(options, agent, permissions, project=options.cwd) if is_guarded else None
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
     servers: dict[str, object] = {
         **_servers(agent, options.cwd),
@@ -84,7 +81,7 @@ def session_setup(
         guard=guard,
         settings=_settings(agent),
         mcp_servers=servers,
-        allowed_tools=tuple(dict.fromkeys((*_tools(agent), *own))),
+        allowed_tools=tuple(dict.fromkeys((*agent.listed_tools, *own))),
     )
 
 
@@ -96,24 +93,12 @@ def setup_warnings(agent: AgentSettings, project: Path) -> tuple[str, ...]:
     )
 
 
-def _policy(
-    instruction: DeliverInstruction, options: DeliverRunOptions, agent: AgentSettings
-) -> Policy | None:
-    """The command policy in full (AUT-150), by the project's settings and the file's."""
-    if options.guard == "off":
-        return None
-    settings = joined_settings(options, agent)
-    permissions = PERMISSIONS[instruction]
-    return configured_policy(settings, permissions, project=options.cwd, level="full")
-
-
 def _settings(agent: AgentSettings) -> dict[str, object]:
     """Return rules and hooks for the agent's program.
 
     Rules for guarded tools are left out: they would allow calls that the guard does not decide.
     """
-    rules = [rule for rule in agent.permissions if _tool_of(rule) not in _GUARDED]
-    settings: dict[str, object] = {"permissions": {"allow": rules}}
+    settings: dict[str, object] = {"permissions": {"allow": list(agent.permission_rules)}}
     if agent.extra_hooks:
         hooks: list[dict[str, Any]] = [
             {
@@ -124,17 +109,6 @@ def _settings(agent: AgentSettings) -> dict[str, object]:
         ]
         settings["hooks"] = {"PreToolUse": hooks}
     return settings
-
-
-def _tools(agent: AgentSettings) -> tuple[str, ...]:
-    """The tools that may be used unasked, without those that guard or rules answer for."""
-    bare = (*_GUARDED, *READERS)
-    return tuple(tool for tool in agent.allowed_tools if _tool_of(tool) not in bare)
-
-
-def _tool_of(rule: str) -> str:
-    found = _RULE.fullmatch(rule.strip())
-    return found[1] if found else rule
 
 
 def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, object]]:

@@ -35,7 +35,7 @@ def asked(project: Path, tool: str, args: Any) -> dict[str, Any]:
 def judged(project: Path, tool: str, args: Any, *, scoped: bool = False) -> dict[str, Any]:
     """Return the verdict on the call; `scoped` limits reading to the project."""
     policy = role_policy("implementing", project=project, level="roles")
-    policy = policy._replace(scoped_reads=scoped)
+    policy = policy._replace(rules=() if scoped else None)
     said = answer(asked(project, tool, args), policy, shfmt=find_shfmt(), token="token")
     own: dict[str, Any] = said["cuggino"]
     assert ("token", "c1") == (own["token"], own["tool_use_id"])

@@ -1,0 +1,66 @@
+"""Playwright's MCP server. `python -m tests.browser_tools` lists its tools in the configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+from cuggino.config import browser
+from cuggino.config.browser import PLAYWRIGHT_MCP
+from tests.real_program import CACHE, install
+
+FOLDER = f"playwright-mcp-{PLAYWRIGHT_MCP.rpartition('@')[2]}"
+PREFIX = "browser_"
+
+
+def install_server(cache: Path = CACHE) -> Path:
+    """Return the path of the server's program, of the pinned version; see `install`."""
+    return install(FOLDER, PLAYWRIGHT_MCP, _program, cache=cache)
+
+
+def _program(place: Path) -> Path | None:
+    program = place / "node_modules" / ".bin" / "playwright-mcp"
+    return program if program.exists() else None
+
+
+def tools_of(server: Path) -> list[str]:
+    """Return the names of the tools that the server offers with the arguments of a run."""
+    client = {"name": "tests", "version": "1"}
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    asked: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": begin},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    lines = [json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in asked]
+    with subprocess.Popen(
+        [str(server), "--headless", "--isolated"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(lines))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+    return [tool["name"] for tool in answers[1]["result"]["tools"]]
+
+
+def main() -> None:
+    """Replace the list in the module by the tools of the pinned version."""
+    verbs = [name.removeprefix(PREFIX) for name in tools_of(install_server())]
+    path = Path(browser.__file__)
+    listed = textwrap.fill(" ".join(sorted(verbs)), 98)
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r'_TOOLS = """\n.*?"""', f'_TOOLS = """\n{listed}\n"""', text, flags=re.DOTALL)
+    path.write_text(text, encoding="utf-8")
+    print(f"{path}: {len(verbs)} tools of {PLAYWRIGHT_MCP}")
+
+
+if __name__ == "__main__":
+    main()
