@@ -9,7 +9,8 @@ CugginoError
 ├── ProcessError                a failed child process
 │   ├── SpawnFailed             could not be started
 │   ├── ProcessFailed           exited with a code other than 0
-│   └── LineTooLong             printed a line above the limit
+│   ├── LineTooLong             printed a line above the limit
+│   └── WorkNotCommitted        git refused the commit that the result needs
 ├── LlmSessionError             a failed agent session
 │   ├── AgentNotFound           a missing agent program
 │   │   └── AgentTooOld         an outdated one
@@ -160,6 +161,20 @@ class LineTooLong(ProcessError):
         size = f"{mib:g} MiB" if mib >= 1 else f"{limit} bytes"
         super().__init__(argv0, f"{argv0} printed a line longer than {size}")
         self.limit = limit
+
+
+class WorkNotCommitted(ProcessError):
+    """Work that a result depends on and git did not commit: a hook, a signature, a lock.
+
+    Exit code 1. The run stays resumable: resumed, it commits first.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            "git",
+            f"the work is not committed: {message}",
+            hint="mend the cause, then resume the run: it commits and ends, without another agent",
+        )
 
 
 class LlmSessionError(CugginoError):

@@ -16,7 +16,13 @@ from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.stages import act
-from cuggino.storage import WORKSPACE_FOLDER, Workspace, check_specs, find_run
+from cuggino.storage import (
+    WORKSPACE_FOLDER,
+    Workspace,
+    check_specs,
+    check_specs_not_empty,
+    find_run,
+)
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -25,23 +31,30 @@ _CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 """The roles of the coding loop."""
 
 
-def check_project(cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = False) -> None:
+def check_project(
+    cwd: Path, config: Config, agent: LlmAgent, *, watch: bool = False, resume: bool = False
+) -> None:
     """Check that the coding loop, or with `watch` the watch, can work in this folder.
 
+    With `resume`, and for a watch, a lock on the repository is no obstacle: that of a process that
+    was killed is removed by the run itself.
+
     Raises:
-        ConfigError: the specs folder is missing, there is no repository while `commit` is on, git
-            is not installed, or the workspace folder cannot be written; and as `check_agents`.
+        ConfigError: the specs folder is missing or holds no file, there is no repository while
+            `commit` is on, commits would fail (`commit_obstacles`), git is not installed, or the
+            workspace folder cannot be written; and as `check_agents`.
         AgentNotFound: as `check_agents`.
     """
     specs = cwd / config.specs_path
     check_specs(specs)
+    check_specs_not_empty(specs)
     if config.commit:
         if specs.resolve() == cwd.resolve():
             raise ConfigError(
                 "specsPath is the project itself, and specs are never committed, but commit is on",
                 hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
             )
-        _check_repository(cwd)
+        check_commits(cwd, locks=not (watch or resume))
     roles = (*_CODING, "audit") if watch and config.audit else _CODING
     check_agents(agent, roles, guarded=config.guard != "off")
     check_writable(cwd)
@@ -73,14 +86,22 @@ def check_writable(cwd: Path) -> None:
         )
 
 
-def _check_repository(cwd: Path) -> None:
-    from cuggino.sources import repository_state
+def check_commits(cwd: Path, *, locks: bool = True) -> None:
+    """Check that commits can be made; `locks` as in `commit_obstacles`.
 
-    hint = f'run `git init`, or set "commit" to false in {CONFIG_FILE}'
+    Raises:
+        ConfigError: they cannot.
+    """
+    from cuggino.sources import commit_obstacles, has_work_tree
+
+    off = f'set "commit" to false in {CONFIG_FILE}'
     if shutil.which("git") is None:
-        raise ConfigError("git is not installed, but commit is on", hint=hint)
-    if repository_state(cwd) is None:
+        raise ConfigError("git is not installed, but commit is on", hint=f"install it, or {off}")
+    if not has_work_tree(cwd):
+        hint = f"run `git init`, or {off}"
         raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)
+    for obstacle in commit_obstacles(cwd, locks=locks):
+        raise ConfigError(f"{obstacle.what}, but commit is on", hint=f"{obstacle.hint}, or {off}")
 
 
 def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Model:

@@ -180,7 +180,7 @@ class Runtime:
 
         def prepared() -> tuple[JournalFile, LoopRunOptions]:
             journal = find_run(self.workspace.journal, run_id)
-            check_project(self.cwd, self.config, self.agent)
+            check_project(self.cwd, self.config, self.agent, resume=True)
             self.loop.check()
             current = self.loop_options(focus="the focus of the run")
             return journal, resumed_options(current, journal.started)

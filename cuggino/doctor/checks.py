@@ -135,7 +135,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     if shutil.which("git") is None:
         yield _needed(commit, "git: not installed", f"install git, {off}")
         return
-    from cuggino.sources import repository_state
+    from cuggino.sources import commit_obstacles, repository_state
 
     try:
         state = repository_state(folder)
@@ -160,19 +160,19 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
         hint = "a run commits them together with its own" if commit else None
         yield CheckResult("note", "git: uncommitted changes", hint)
     if commit:
-        yield committer(folder)
+        yield from committer(folder)
+        for obstacle in commit_obstacles(folder):
+            yield CheckResult("problem", f"git: {obstacle.what}", obstacle.hint)
 
 
-def committer(folder: Path) -> CheckResult:
-    """Check that git has an identity to commit with."""
-    set_it = "run `git config user.name NAME` and `git config user.email ADDRESS`"
+def committer(folder: Path) -> Iterator[CheckResult]:
+    """Report the identity that commits are made with; a missing one is an obstacle."""
     given = _identity(folder, guess=False)
     if given is not None:
-        return CheckResult("ok", f"git: commits as {given}")
-    guessed = _identity(folder, guess=True)
-    if guessed is not None:
-        return CheckResult("note", f"git: commits as {guessed}, which git guessed", set_it)
-    return CheckResult("problem", "git: no user.name and user.email to commit with", set_it)
+        yield CheckResult("ok", f"git: commits as {given}")
+    elif (guessed := _identity(folder, guess=True)) is not None:
+        set_it = "run `git config user.name NAME` and `git config user.email ADDRESS`"
+        yield CheckResult("note", f"git: commits as {guessed}, which git guessed", set_it)
 
 
 def _identity(folder: Path, *, guess: bool) -> str | None:

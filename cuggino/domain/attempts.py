@@ -14,6 +14,7 @@ from cuggino.errors import (
     GuardNotLive,
     LoopError,
     QuotaExceeded,
+    WorkNotCommitted,
 )
 
 _LONGEST_RETRY = "1h"
@@ -89,8 +90,13 @@ class Attempts:
 
 
 def hits_every_item(error: CugginoError) -> bool:
-    """Return whether every item would fail: no usage left, no login, no agent, no usable prompt."""
+    """Return whether every item would fail, through no fault of its own.
+
+    No usage is left, no login, no agent, no usable prompt, or git commits nothing.
+    """
     cause = error.cause if isinstance(error, LoopError) else error
     if isinstance(cause, AgentFailed):
         return cause.reason in ("auth", "billing")
-    return isinstance(cause, QuotaExceeded | AgentNotFound | GuardNotLive | ConfigError)
+    return isinstance(
+        cause, QuotaExceeded | AgentNotFound | GuardNotLive | ConfigError | WorkNotCommitted
+    )

@@ -68,6 +68,8 @@ class CommitPerformed(LoopPhaseEvent):
     commit_hash: str
     """Abbreviated, as by `git rev-parse --short`."""
     message: str
+    left: tuple[str, ...] = ()
+    """Submodules with uncommitted changes, which only a commit inside them can hold."""
 
 
 class CommitFailed(LoopPhaseEvent):

@@ -1,8 +1,8 @@
 """The operating system as Observables.
 
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output;
-`git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository.
-`folder_changes` emits when the files of a
+`git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
+`commit_obstacles` what keeps it from commits. `folder_changes` emits when the files of a
 folder change, `watch_file_count` emits their number. Names are resolved on first use: the guardian
 of `process_lines` imports `cuggino.sources.process_tree` and must not wait for reactivex.
 """
@@ -10,10 +10,12 @@ of `process_lines` imports `cuggino.sources.process_tree` and must not wait for 
 from cuggino._lazy import lazy
 
 NAMES = {
+    "bounded": "run_bounded",
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
     "git": "RepositoryState git_lines git_output has_own_ssh repository_state",
     "git_locks": "remove_stale_locks",
+    "git_obstacles": "CommitObstacle commit_obstacles has_work_tree",
     "guardian_client": "GUARDIAN",
     "orphans": "orphans_gone",
     "process": "InputPipe process_batches process_duplex process_lines process_output",

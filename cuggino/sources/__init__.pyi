@@ -1,5 +1,8 @@
 """Public names of `cuggino.sources`; written by `python -m tests.stubs`."""
 
+from cuggino.sources.bounded import (
+    run_bounded,
+)
 from cuggino.sources.file_count import (
     count_files,
     watch_file_count,
@@ -18,6 +21,11 @@ from cuggino.sources.git import (
 from cuggino.sources.git_locks import (
     remove_stale_locks,
 )
+from cuggino.sources.git_obstacles import (
+    CommitObstacle,
+    commit_obstacles,
+    has_work_tree,
+)
 from cuggino.sources.guardian_client import (
     GUARDIAN,
 )
@@ -34,14 +42,17 @@ from cuggino.sources.process import (
 
 __all__ = [
     "GUARDIAN",
+    "CommitObstacle",
     "InputPipe",
     "PollingStarted",
     "RepositoryState",
+    "commit_obstacles",
     "count_files",
     "folder_changes",
     "git_lines",
     "git_output",
     "has_own_ssh",
+    "has_work_tree",
     "orphans_gone",
     "process_batches",
     "process_duplex",
@@ -49,5 +60,6 @@ __all__ = [
     "process_output",
     "remove_stale_locks",
     "repository_state",
+    "run_bounded",
     "watch_file_count",
 ]

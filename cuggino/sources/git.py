@@ -54,7 +54,7 @@ def git_lines(
     environment of this process.
     """
     return process_lines(
-        ["git", *args], cwd=cwd, env=_environment(env), stdin=stdin, merge_stderr=merge_stderr
+        ["git", *args], cwd=cwd, env=git_environment(env), stdin=stdin, merge_stderr=merge_stderr
     )
 
 
@@ -73,14 +73,15 @@ def git_output(
     return process_output(
         ["git", *args],
         cwd=cwd,
-        env=_environment(env),
+        env=git_environment(env),
         stdin=stdin,
         merge_stderr=merge_stderr,
         sweep=sweep,
     )
 
 
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+def git_environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """Return this process's environment for a git that asks nobody, with `more` added."""
     whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     return whole | _QUIET | dict(more or {})
 

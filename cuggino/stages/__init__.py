@@ -12,7 +12,7 @@ NAMES = {
     "fingerprint": "fingerprint_stage",
     "repository": (
         "Commit Commits GitRepository Recovers Repository commit_message commit_stage "
-        "commits_since push_stage"
+        "commits_since must_commit push_stage"
     ),
     "sessions": "Sessions",
     "supervision": "Supervision",

@@ -34,6 +34,7 @@ from cuggino.stages.repository import (
     commit_message,
     commit_stage,
     commits_since,
+    must_commit,
     push_stage,
 )
 from cuggino.stages.sessions import (
@@ -65,6 +66,7 @@ __all__ = [
     "fingerprint_stage",
     "folder_changes",
     "lane",
+    "must_commit",
     "must_succeed",
     "orphans_gone",
     "push_stage",

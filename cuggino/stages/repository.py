@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
-from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
-from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sources import git_lines, git_output, has_own_ssh, remove_stale_locks
 from cuggino.stages.acts import act
 from cuggino.stages.fingerprint import prefix_of
@@ -250,9 +250,36 @@ def commit_stage(
                 yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
             yield from emit(
                 CommitPerformed(
-                    iteration=iteration, commit_hash=commit.hash, message=commit.message
+                    iteration=iteration,
+                    commit_hash=commit.hash,
+                    message=commit.message,
+                    left=commit.left,
                 )
             )
+
+    return flow(run)
+
+
+def must_commit(
+    committed: Observable[CommitPerformed | CommitFailed],
+) -> Observable[CommitPerformed | CommitFailed]:
+    """Fail with `WorkNotCommitted` after a `CommitFailed`: what follows needs the commit.
+
+    ::
+
+        -F-K|  becomes  -F-K#
+    """
+
+    def run() -> Flow[None]:
+        failures: list[str] = []
+
+        def note(event: CommitPerformed | CommitFailed) -> None:
+            if isinstance(event, CommitFailed):
+                failures.append(event.message)
+
+        yield from forward(committed.pipe(ops.do_action(note)))
+        if failures:
+            raise WorkNotCommitted(failures[0])
 
     return flow(run)
 

@@ -18,6 +18,7 @@ from cuggino.storage.deliverables import (
 )
 from cuggino.storage.focus import (
     check_specs,
+    check_specs_not_empty,
     read_focus,
     read_text_file,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "Workspace",
     "check_requirement",
     "check_specs",
+    "check_specs_not_empty",
     "current_branch",
     "decode_outcome",
     "encode_outcome",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cuggino.errors import ConfigError
 
+_WRITE_SPECS = "write the specifications there, or set specsPath in .cuggino.json"
 BIGGEST = 1024 * 1024
 """Characters of a file that is put into a prompt."""
 
@@ -53,7 +55,14 @@ def check_specs(folder: Path) -> None:
         ConfigError: there is no such folder.
     """
     if not folder.is_dir():
-        raise ConfigError(
-            f"the specs folder {folder} does not exist",
-            hint="write the specifications there, or set specsPath in .cuggino.json",
-        )
+        raise ConfigError(f"the specs folder {folder} does not exist", hint=_WRITE_SPECS)
+
+
+def check_specs_not_empty(folder: Path) -> None:
+    """Check that there is something to build, and to review against.
+
+    Raises:
+        ConfigError: the folder holds no file.
+    """
+    if not any(files for _, _, files in os.walk(folder, followlinks=True)):
+        raise ConfigError(f"the specs folder {folder} holds no file", hint=_WRITE_SPECS)

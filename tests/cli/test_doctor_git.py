@@ -120,7 +120,9 @@ def test_committer_by_environment(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-    assert CheckResult("ok", "git: commits as Ada <ada@example.org>") == checks.committer(ready)
+    assert CheckResult("ok", "git: commits as Ada <ada@example.org>") == next(
+        checks.committer(ready)
+    )
 
 
 def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +130,7 @@ def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.Monk
     make_repository(ready)
     (tmp_path / "home" / ".gitconfig").write_text("[user]\n\tname = Ada\n", encoding="utf-8")
     monkeypatch.setenv("EMAIL", "ada@example.org")
-    found = checks.committer(ready)
+    (found,) = checks.committer(ready)
     expected = ("note", "git: commits as Ada <ada@example.org>, which git guessed")
     assert expected == (found.status, found.what)
 

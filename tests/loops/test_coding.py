@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reactivex import empty, throw
+import pytest
+from reactivex import Observable, empty, of, throw
 
-from cuggino.errors import (
-    ProcessError,
-)
+from cuggino.errors import ProcessError, WorkNotCommitted
+from cuggino.events import CommitPerformed
 from cuggino.stages import Commit
 from cuggino.testing import AgentRun, no_leaks
-from tests.loops.coding_loop import CodingLoop, marbles
+from tests.loops.coding_loop import CodingLoop, marbles, tags
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
@@ -144,17 +144,64 @@ class TestCommits:
         assert ["one", "all"] == loop.repository.messages
         assert "`git diff base..HEAD`" in loop.prompts("reviewing")[0]
 
-    def test_a_failed_commit_does_not_stop_the_loop(self, tmp_path: Path) -> None:
-        """A commit that fails is an event."""
+    @pytest.mark.parametrize(
+        ("second", "end"), [(of(Commit("abc", "all")), "(YKL|)"), (empty(), "(YL|)")]
+    )
+    def test_a_failed_commit_is_made_up_for(
+        self, tmp_path: Path, second: Observable[Commit], end: str
+    ) -> None:
+        """A commit that fails is an event; it is tried again before the run is approved."""
+        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
+        loop = CodingLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commits=[throw(ProcessError("git", "hook")), second],
+        )
+        t.check(loop.run(commit=True), f"(IP)(CM)(DFV){end}")
+        assert ["all", "all"] == loop.repository.messages
+
+    def test_a_run_whose_work_is_not_committed_is_not_approved(self, tmp_path: Path) -> None:
+        """It fails after the review, with git's reason, and can be resumed."""
         t = marbles()
         loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
             implementing=[t.cold("d|")],
             reviewing=[t.cold("y|")],
-            commits=[throw(ProcessError("git", "hook"))],
+            commits=[throw(ProcessError("git", "hook"))] * 2,
         )
-        t.check(loop.run(commit=True), "(IP)(CM)(DFV)(YL|)")
+        seen = t.record(loop.run(commit=True))
+        assert "Approved CommitFailed" == tags(seen[-3:])
+        error = seen[-1][2]
+        assert isinstance(error, WorkNotCommitted)
+        assert ("the work is not committed: hook", 1) == (error.message, error.code)
+
+    def test_a_later_commit_makes_up_for_a_failed_one(self, tmp_path: Path) -> None:
+        """The commit of the next task holds the work of both."""
+        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
+        loop = CodingLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("g|"), t.cold("d|")],
+            reviewing=[t.cold("y|")],
+            commits=[throw(ProcessError("git", "hook")), of(Commit("abc", "all"))],
+        )
+        t.check(loop.run(commit=True), "(IP)(CM)(GFM)(DKV)(YL|)")
+
+    def test_work_without_a_task_is_committed(self, tmp_path: Path) -> None:
+        """An agent that changes something and says `NO_MORE_WORK` leaves work to commit."""
+        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="nothing"))
+        loop = CodingLoop(
+            tmp_path,
+            planning=[t.cold("c|")],
+            implementing=[t.cold("w|")],
+            reviewing=[t.cold("y|")],
+            commits=[of(Commit("abc", "nothing"))],
+            fingerprints=["before", "after"],
+        )
+        t.check(loop.run(commit=True, progress_patience=3), "(IP)(CM)(WKV)(YL|)")
 
     def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
         """`NO_MORE_WORK` goes to the review without a commit."""

@@ -65,14 +65,23 @@ def test_a_failed_push_goes_on(tmp_path: Path) -> None:
     played.assert_released()
 
 
-@pytest.mark.parametrize("commit", [empty(), throw(ProcessError("git", "hook"))])
-def test_no_push_without_a_commit(tmp_path: Path, commit: Observable[Any]) -> None:
+def test_no_push_without_a_commit(tmp_path: Path) -> None:
     """A task with nothing to commit, or whose commit failed, pushes nothing."""
     t = drawn()
-    played = loop(t, tmp_path, commits=[commit, commit], pushes=[])
+    failed = throw(ProcessError("git", "hook"))
+    played = loop(t, tmp_path, commits=[failed, empty()], pushes=[])
     assert tags(t.record(played.run(commit=True, push="origin/main"))).endswith("LoopApproved")
     assert 2 == len(played.repository.messages)
     assert [] == played.repository.pushed_to
+
+
+def test_a_commit_that_is_made_up_for_is_pushed(tmp_path: Path) -> None:
+    """The commit that succeeds at the end is pushed before the approval."""
+    t = drawn()
+    failed = throw(ProcessError("git", "hook"))
+    played = loop(t, tmp_path, commits=[failed, failed, of(COMMIT)], pushes=[empty()])
+    story = tags(t.record(played.run(commit=True, push="origin/main")))
+    assert story.endswith("Approved CommitPerformed PushPerformed LoopApproved")
 
 
 @pytest.mark.parametrize("options", [{"commit": True}, {"push": "origin/main"}])

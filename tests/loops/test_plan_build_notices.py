@@ -168,21 +168,23 @@ def test_no_commits_without_the_option(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_fails(tmp_path: Path) -> None:
-    """A failed commit is reported, and the loop continues."""
+    """A failed commit is reported, and the loop continues, but not to its completion."""
     no: Observable[Any] = throw(ProcessError("git", "the hook says no"))
     project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], committing=no)
     story = project.run(auto_commit=True)
-    assert ["the commit failed: the hook says no"] * 2 == story.warnings
-    assert "complete" == story.ended.reason
+    assert ["the commit failed: the hook says no"] == story.warnings
+    assert ("failed", True) == (story.ended.reason, story.ended.is_resumable)
+    assert "the work is not committed: the hook says no" == story.ended.error
 
 
 def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
-    """Files that a commit cannot contain are reported with it."""
+    """Files that a commit cannot contain are reported with it, and nothing is complete."""
     made = Commit(hash="h1", message="chore", left=("module",))
-    project = PlanBuildLoop(tmp_path, [Turn(has(True))], committing=just(made))
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], committing=just(made))
     story = project.run(auto_commit=True)
     left = "changes within the submodule module are left: commit them in there"
     assert [f"the commit failed: {left}"] == story.warnings
+    assert f"the work is not committed: {left}" == story.ended.error
 
 
 def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from cuggino.errors import (
     LoopError,
     SessionError,
     StorageError,
+    WorkNotCommitted,
 )
 from cuggino.storage.backlog import Backlog
 from cuggino.storage.moving import digest_of
@@ -26,6 +27,7 @@ from tests.loops.watching import Outcome, Watching
         AgentNotFound("the agent program claude was not found"),
         AgentFailed("not logged in", reason="auth"),
         ConfigError("the prompt cannot be read"),
+        WorkNotCommitted("hook"),
     ],
     ids=lambda cause: type(cause).__name__,
 )

@@ -9,6 +9,7 @@ from reactivex import operators as ops, timer
 
 from cuggino import run
 from cuggino.events import CommitFailed, CommitPerformed
+from cuggino.sources import commit_obstacles
 from cuggino.stages import GitRepository, commit_stage
 from cuggino.testing import no_leaks
 from tests.git_project import EXCLUDED, GitProject, commit, failure, is_alive, merging
@@ -183,6 +184,14 @@ class TestSubmodule:
         assert CommitFailed(iteration=2, message=self.LEFT) == told
         assert isinstance(made, CommitPerformed)
         assert "a.txt" in project.committed()
+
+    def test_known_before(self, project: GitProject, module: GitProject) -> None:
+        """They are told before a run; a new commit of the submodule is not, it can be committed."""
+        module.write("m.txt", "changed\n")
+        (found,) = commit_obstacles(project.root)
+        assert "uncommitted changes within a submodule, lib/módule" == found.what
+        assert isinstance(commit(module), CommitPerformed)
+        assert [] == list(commit_obstacles(project.root))
 
     def test_committed_in_there(self, project: GitProject, module: GitProject) -> None:
         """A new commit of the submodule is committed, and is no failure."""

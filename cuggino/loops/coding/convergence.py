@@ -35,17 +35,22 @@ class Convergence:
             ReviewLedger(settings.review_patience) if settings.review_patience else None
         )
         self._replanned = False
+        self._state = ""
+        self.changed = False
+        """Whether the last implementing agent changed the project or its plan."""
 
     def begin(self, fingerprint: Observable[str]) -> Flow[None]:
         """Take the state before the first agent works."""
         if self._progress is not None:
-            self._progress.start((yield from ask(fingerprint, name="fingerprint")) or "")
+            self._state = (yield from ask(fingerprint, name="fingerprint")) or ""
+            self._progress.start(self._state)
 
     def worked(self, fingerprint: Observable[str]) -> Flow[NoProgress | None]:
         """An implementing agent has ended; emits and gives `NoProgress` at a standstill."""
         if self._progress is None:
             return None
         now = (yield from ask(fingerprint, name="fingerprint")) or ""
+        self.changed, self._state = now != self._state, now
         kind = self._progress.observe(now)
         if kind is None:
             return None

@@ -14,6 +14,7 @@ from cuggino.errors import ProcessError
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
+    CommitFailed,
     CommitPerformed,
     Done,
     ImplementingStart,
@@ -38,7 +39,7 @@ from cuggino.loops.coding.roles import Roles, check_prompts
 from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Ledger, ask, emit, forward
-from cuggino.stages import Recovers, act, commit_stage, push_stage
+from cuggino.stages import Recovers, act, commit_stage, must_commit, push_stage
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
 
 
@@ -70,10 +71,10 @@ class LoopService:
             ReviewingStart [CheckCommandOutput] [agent] Approved LoopApproved|
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
-        `BudgetExceeded`, `WorkspaceLocked`, `StorageError`. Disposal ends the running agent or
-        command and frees the workspace before it returns; an item of `interrupt`, from any thread
-        and also for late subscribers, does so too and fails with `Interrupted`. All
-        events are delivered on the scheduler given to `subscribe`.
+        `BudgetExceeded`, `WorkspaceLocked`, `StorageError`, `WorkNotCommitted`.
+        Disposal ends the running agent or command and frees the workspace before it returns; an
+        item of `interrupt`, from any thread and also for late subscribers, does so too and fails
+        with `Interrupted`. All events are delivered on the scheduler given to `subscribe`.
 
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
         options it was started with: the run is resumed at its first unfinished stage, after
@@ -104,6 +105,8 @@ class CodingRun:
         self._commands = Commands(run, options)
         self._convergence = Convergence(options)
         self._baseline: str | None = None
+        self._uncommitted: str | None = None
+        """The message of the latest commit if it failed; the next one would hold that work too."""
         self.is_resumable = True
 
     def opening(self) -> Flow[None]:
@@ -138,6 +141,7 @@ class CodingRun:
                 case SpecIssue():
                     return (yield from self._blocked(n, verdict))
                 case Approved():
+                    yield from self._commit_the_rest(n)
                     return (yield from emit(LoopApproved(iteration=n)))
                 case RequestChanges(content=content):
                     review = yield from self._review_text(content)
@@ -149,6 +153,7 @@ class CodingRun:
                     stalled = self._convergence.stuck(n, verdict)
             if stalled is not None:
                 return (yield from emit(stalled))
+        yield from self._commit_the_rest(options.max_iterations)
         yield from emit(
             LoopMaxIterations(
                 iteration=options.max_iterations, max_iterations=options.max_iterations
@@ -167,6 +172,8 @@ class CodingRun:
             standstill = yield from self._convergence.worked(self._fingerprint())
             if standstill is not None:
                 return standstill
+            if isinstance(work, NoMoreWork) and self._options.commit and self._convergence.changed:
+                yield from self._commit(n, work.content)
             tasks += 1
             finished = not isinstance(work, Progress)
             if not finished and tasks >= self._options.max_tasks_per_plan:
@@ -188,13 +195,28 @@ class CodingRun:
         return work
 
     def _commit(self, n: int, message: str) -> Flow[None]:
+        commit = yield from forward((yield from self._committed(n, message)), name="commit")
+        failed = isinstance(commit, CommitFailed)
+        left = isinstance(commit, CommitPerformed) and commit.left
+        self._uncommitted = message if failed or left else None
+        yield from self._push(n, commit)
+
+    def _commit_the_rest(self, n: int) -> Flow[None]:
+        """Commit what the last commit could not; the run does not end well without it."""
+        if self._uncommitted is not None:
+            stage = must_commit((yield from self._committed(n, self._uncommitted)))
+            commit = yield from forward(stage, name="commit-rest")
+            yield from self._push(n, commit)
+
+    def _committed(self, n: int, message: str) -> Flow[Observable[CommitPerformed | CommitFailed]]:
         repository = self._services.repository
         # Known before: a commit that was made just before a crash is then not missed.
         base = yield from ask(repository.head(), name="head")
         specs = (Path(self._options.specs_path),)
-        stage = commit_stage(repository, message, iteration=n, base=base, exclude=specs)
-        commit = yield from forward(stage, name="commit")
-        target = self._options.push
+        return commit_stage(repository, message, iteration=n, base=base, exclude=specs)
+
+    def _push(self, n: int, commit: object) -> Flow[None]:
+        repository, target = self._services.repository, self._options.push
         if target and isinstance(commit, CommitPerformed):
             push = push_stage(repository, target, commit.commit_hash, iteration=n)
             yield from forward(push, name="push")

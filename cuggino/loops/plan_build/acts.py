@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reactivex import operators as ops
 
+from cuggino.errors import WorkNotCommitted
 from cuggino.events import CommitFailed, CommitSeen, JobsCounted, PlanBuildWarning
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.options import PlanBuildOptions
@@ -130,13 +131,17 @@ class PlanBuildActs:
         made = yield from ask(look, name="commits")
         return tuple(subject for _, subject in made or ())
 
-    def commit(self, n: int) -> Flow[None]:
-        """Commit what the iteration left uncommitted, except on a protected branch (LOP-031)."""
+    def commit(self, n: int, *, must: bool) -> Flow[None]:
+        """Commit what the iteration left uncommitted, except on a protected branch (LOP-031).
+
+        Raises:
+            WorkNotCommitted: git refused it, and `must` is set: the work is to be complete.
+        """
         base = yield from self.head()  # before the stage: one that is begun anew finds its commit
-        stage = flow(lambda: self._commit(n, base))
+        stage = flow(lambda: self._commit(n, base, must=must))
         yield from forward(self._run.interruption.ending(stage), name="commit")
 
-    def _commit(self, n: int, base: str | None) -> Flow[None]:
+    def _commit(self, n: int, base: str | None, *, must: bool) -> Flow[None]:
         if base is None and not (self._options.cwd / ".git").exists():
             return
         if branch := (yield from ask(act(self._protected))):
@@ -146,6 +151,8 @@ class PlanBuildActs:
         stage = commit_stage(self._repository, message, iteration=n, base=base)
         for made in (yield from ask(stage.pipe(ops.to_list()))) or ():
             if isinstance(made, CommitFailed):
+                if must:
+                    raise WorkNotCommitted(made.message)
                 yield from emit(PlanBuildWarning(message=f"the commit failed: {made.message}"))
         for commit, subject in (
             yield from ask(self._run.services.commits(self._options.cwd, base))

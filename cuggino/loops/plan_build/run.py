@@ -141,7 +141,7 @@ class PlanBuildRun:
         # At once: what contradicts the done file must neither be committed nor outlast the run.
         complete = (yield from acts.is_done()) and (yield from self._is_complete())
         if self._options.auto_commit:
-            yield from acts.commit(self._iteration)
+            yield from acts.commit(self._iteration, must=complete)
         yield from self._iterated(ended)
         return "complete" if complete else (yield from self._standstill())
 

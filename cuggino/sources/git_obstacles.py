@@ -1,0 +1,178 @@
+"""What would keep git from committing: no identity, no signature, conflicts, a lock."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from cuggino.sources.bounded import run_bounded
+from cuggino.sources.git import git_environment
+
+ANSWER_S = 20.0
+"""Seconds for git to answer; a smart card may take its time to sign."""
+
+_SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
+"""The settings that name the signing program of a format, and may open a dialog for a passphrase;
+ssh cannot without a terminal."""
+_SAID = "said"
+"""The file with the standard error of the signing program."""
+_CONSEQUENCE = "error: failed to write commit"
+_SHOWN = 3
+"""Paths that are listed."""
+
+
+class CommitObstacle(NamedTuple):
+    """One reason why commits would fail."""
+
+    what: str
+    hint: str
+
+
+def commit_obstacles(folder: Path, *, locks: bool = True) -> Iterator[CommitObstacle]:
+    """Yield what would make commits in this repository fail, as far as it can be known before.
+
+    Asks git for its identity, its lock, its conflicts and a signature, and opens no dialog: a
+    passphrase that would be asked for is an obstacle. What a hook would say is not known. `locks`
+    is False where stale locks are removed anyway.
+
+    Nothing is yielded for a folder without a repository.
+    """
+    try:
+        yield from _obstacles(folder, locks=locks)
+    except subprocess.TimeoutExpired as error:
+        command = " ".join(word for word in error.cmd[1:3] if word != "-c")
+        yield CommitObstacle(
+            f"git {command} did not answer within {ANSWER_S:.0f} s", "try it by hand in the project"
+        )
+    except OSError as error:
+        yield CommitObstacle(f"git cannot be started: {error.strerror}", "install it again")
+
+
+def _obstacles(folder: Path, *, locks: bool) -> Iterator[CommitObstacle]:
+    asked = _git(folder, "rev-parse", "--git-path", "index.lock")
+    if asked.returncode != 0:
+        return
+    lock = os.fsdecode(asked.stdout.rstrip(b"\n"))
+    if locks and (folder / lock).exists():
+        yield CommitObstacle(
+            f"the repository is locked ({lock})",
+            "finish the other git command, or remove the file if none runs",
+        )
+    if unmerged := _unmerged(folder):
+        yield CommitObstacle(
+            f"unresolved merge conflicts in {_listed(unmerged)}",
+            "resolve them and commit, or run `git merge --abort`",
+        )
+    if modules := _changed_modules(folder):
+        yield CommitObstacle(
+            f"uncommitted changes within {'a submodule' if len(modules) == 1 else 'submodules'}, "
+            f"{_listed(modules)}",
+            "commit them in there, or set submodule.NAME.ignore in git's configuration",
+        )
+    if not _has_identity(folder):
+        yield CommitObstacle(
+            "no user.name and user.email to commit with",
+            "run `git config user.name NAME` and `git config user.email ADDRESS`",
+        )
+    elif refused := _unsigned(folder):
+        yield CommitObstacle(
+            f"commits cannot be signed: {refused}",
+            "unlock the key (sign something once), or turn off commit.gpgSign here",
+        )
+
+
+def has_work_tree(folder: Path) -> bool:
+    """Return whether the folder is in the work tree of a git repository."""
+    try:
+        asked = _git(folder, "rev-parse", "--is-inside-work-tree")
+    except (OSError, subprocess.SubprocessError):
+        return True  # `commit_obstacles` tells what is wrong
+    return asked.stdout.strip() == b"true"
+
+
+def _unmerged(folder: Path) -> list[str]:
+    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/").stdout
+    paths = [os.fsdecode(line.partition(b"\t")[2]) for line in listed.split(b"\0") if line]
+    return list(dict.fromkeys(paths))
+
+
+def _changed_modules(folder: Path) -> list[str]:
+    """Return submodules with changes that no commit outside them can hold."""
+    if not (folder / ".gitmodules").exists():
+        return []
+    status = _git(
+        folder, "status", "--porcelain=v2", "-z", "--untracked-files=no", "--", "."
+    ).stdout
+    entries = [entry.split(b" ", 8) for entry in status.split(b"\0") if entry.startswith(b"1 ")]
+    return [os.fsdecode(e[8]) for e in entries if e[2][:1] == b"S" and e[2][2:] != b".."]
+
+
+def _listed(paths: list[str]) -> str:
+    rest = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"{', '.join(paths[:_SHOWN])}{rest}"
+
+
+def _has_identity(folder: Path) -> bool:
+    asked = (_git(folder, "var", who) for who in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"))
+    return all(answer.returncode == 0 for answer in asked)
+
+
+def _unsigned(folder: Path) -> str:
+    """Return why a commit cannot be signed, "" if it can or need not be.
+
+    Signs an empty commit into a folder of its own, so that the repository stays as it is.
+    """
+    wanted = _git(folder, "config", "--type=bool", "--get", "commit.gpgSign").stdout.strip()
+    if wanted != b"true":
+        return ""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cuggino-")))
+        env = {"GIT_OBJECT_DIRECTORY": str(scratch)}
+        tree = _git(folder, "mktree", env=env).stdout.decode().strip()
+        silent = _without_dialog(folder, scratch)
+        done = _git(folder, *silent, "commit-tree", "-S", "-m", "signature", tree, env=env)
+        said = scratch / _SAID
+        reason = said.read_bytes() if said.exists() else done.stderr
+    return "" if done.returncode == 0 else _last_line(reason)
+
+
+def _without_dialog(folder: Path, scratch: Path) -> tuple[str, ...]:
+    """Return the options with which git's signing program fails instead of opening a dialog."""
+    chosen = _git(folder, "config", "--get", "gpg.format").stdout.decode().strip() or "openpgp"
+    options: list[str] = []
+    settings = _SIGNERS.get(chosen, ())
+    if settings:
+        named = (_git(folder, "config", "--type=path", "--get", name).stdout for name in settings)
+        default = b"gpg" if chosen == "openpgp" else b"gpgsm"
+        program = os.fsdecode(next((name.strip() for name in named if name.strip()), default))
+        wrapper = scratch / "sign"
+        # git reads the program's status from standard error, and keeps its reasons to itself.
+        script = (
+            f"{shlex.quote(program)} --batch --no-tty --pinentry-mode error \"$@\" 2>'{_SAID}'\n"
+            f"code=$?\ncat '{_SAID}' >&2\nexit $code\n"
+        ).replace(f"'{_SAID}'", shlex.quote(str(scratch / _SAID)))
+        wrapper.write_text(f"#!/bin/sh\n{script}", encoding="utf-8", errors="surrogateescape")
+        wrapper.chmod(0o700)
+        options += ["-c", f"{settings[0]}={wrapper}"]
+    return tuple(options)
+
+
+def _last_line(said: bytes) -> str:
+    """Return the last reason that git or its signing program gave."""
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
+    told = [line for line in lines if line and not line.startswith(("[GNUPG:]", _CONSEQUENCE))]
+    text = told[-1] if told else "git gives no reason"
+    return text.removeprefix("fatal: ").removeprefix("error: ")
+
+
+def _git(
+    folder: Path, *args: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    whole = git_environment({"SSH_ASKPASS_REQUIRE": "never", **(env or {})})
+    return run_bounded(["git", *args], seconds=ANSWER_S, cwd=folder, env=whole)

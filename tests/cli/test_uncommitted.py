@@ -1,0 +1,106 @@
+"""`cuggino run` and `watch` where git refuses commits: work is not called done before it is in."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino_cli.main import main
+from tests.git_project import GitProject, isolate_git
+
+SCENARIO = """\
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
+[[implementing]]
+[[implementing.steps]]
+write = "app.py"
+text = "print('hello')"
+[[implementing.steps]]
+say = "<DONE>Say hello</DONE>"
+[[reviewing]]
+[[reviewing.steps]]
+say = "<APPROVED>fine</APPROVED>"
+"""
+REFUSED = "the work is not committed: git commit exited with code 1: no: app.py has no tests"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    """A repository with a specification and an agent that needs one round."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.write(".specs/hello.md", "# Hello\n")
+    project.write("scenario.toml", SCENARIO)
+    save_config(project.root, Config(agent="scripted:scenario.toml", commit=True))
+    project.write(".gitignore", ".cuggino/\n")
+    project.git("add", "-A")
+    project.git("commit", "--quiet", "--message=begin")
+    monkeypatch.chdir(project.root)
+    return project
+
+
+def test_refused_by_a_hook(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run whose commits are refused exits with 1; mended and resumed, it commits and ends."""
+    project.hook("pre-commit", "echo 'no: app.py has no tests' >&2; exit 1")
+    assert 1 == main(["run", "--focus", "hello"])
+    assert REFUSED in " ".join(capsys.readouterr().err.split())
+    assert 1 == project.count()
+
+    project.hook("pre-commit", "exit 0")
+    assert 0 == main(["run", "--resume", "--json"])
+    tags = [json.loads(line)["_tag"] for line in capsys.readouterr().out.splitlines()]
+    assert ["CommitPerformed", "LoopApproved"] == tags[-2:]
+    assert not {"PlanningStart", "ImplementingStart", "ReviewingStart"} & set(tags)
+    assert "Say hello\n" == project.message()
+    assert "app.py" in project.committed()
+
+
+@pytest.mark.parametrize(
+    ("hinder", "reason"),
+    [
+        ("identity", "no user.name and user.email to commit with, but commit is on"),
+        ("lock", "the repository is locked (.git/index.lock), but commit is on"),
+        ("conflict", "unresolved merge conflicts in app.py, but commit is on"),
+        ("signature", "commits cannot be signed: "),
+        ("specs", "holds no file"),
+    ],
+)
+def test_what_is_known_before(
+    hinder: str, reason: str, project: GitProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that could not commit, or has nothing to build, starts no agent; doctor says it."""
+    match hinder:
+        case "identity":
+            project.git("config", "--remove-section", "user")
+            project.git("config", "user.useConfigOnly", "true")
+        case "lock":
+            project.write(".git/index.lock", "")
+        case "conflict":
+            blob = project.git("rev-parse", "HEAD:.gitignore").strip()
+            stages = "".join(f"100644 {blob} {stage}\tapp.py\n" for stage in (1, 2, 3))
+            subprocess.run(
+                ["git", "update-index", "--index-info"],
+                cwd=project.root,
+                input=stages.encode(),
+                check=True,
+            )
+        case "signature":
+            project.git("config", "commit.gpgSign", "true")
+            project.git("config", "gpg.format", "ssh")
+            project.git("config", "user.signingKey", str(project.root / "none"))
+        case _:
+            (project.root / ".specs" / "hello.md").unlink()
+    assert 2 == main(["run", "--focus", "hello"])
+    assert reason in " ".join(capsys.readouterr().err.split())
+    assert not (project.root / ".cuggino").exists()
+    assert 1 == main(["doctor"])
+    told = " ".join("".join(capsys.readouterr()).split())
+    assert reason.removesuffix(", but commit is on") in told
