@@ -166,9 +166,20 @@ def _termination_as_exception() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def entry() -> NoReturn:
+def autonoe() -> NoReturn:
+    """Run the console script of Autonoe's users: its `run` and `sync` are `deliver`."""
+    match sys.argv[1:]:
+        case ["run", *rest]:
+            entry(["deliver", *rest])
+        case ["sync", *rest]:
+            entry(["deliver", "sync", *rest])
+        case args:
+            entry(args)
+
+
+def entry(args: list[str] | None = None) -> NoReturn:
     """Run the console script; refuse on Windows, where much cannot be imported."""
-    args = sys.argv[1:]
+    args = sys.argv[1:] if args is None else args
     if sys.platform == "win32" and args[:1] not in _ANYWHERE:
         console.complain(
             "Windows is not supported, only Linux and macOS: use WSL, which works as Linux"

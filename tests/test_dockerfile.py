@@ -240,3 +240,28 @@ def test_images_hold_no_secrets() -> None:
     for stage in STAGES.values():
         names |= {value.split("=")[0] for value in stage.values("ARG")} | {*environment(stage.name)}
     assert set() == {n for n in names if re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", n)}
+
+
+@pytest.mark.parametrize(
+    ("tag", "target", "tags"),
+    [
+        ("v1.2.3", "python", ["1.2.3-python", "python"]),
+        ("v1.2.3", "base", ["1.2.3-base", "base", "latest"]),
+        ("v1.2.3rc1", "base", ["1.2.3rc1-base"]),
+    ],
+)
+def test_tags_of_images(tag: str, target: str, tags: list[str]) -> None:
+    """Images have the tags of Autonoe's; a pre-release replaces no other image."""
+    program = ROOT / ".ci" / "image-tags"
+    ran = subprocess.run(
+        [program, "host/cuggino", tag, target],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=True,
+    )
+    assert [f"host/cuggino:{name}" for name in tags] == ran.stdout.split()
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert ".ci/image-tags " in workflow
+    (targets,) = re.findall(r"target: \[(.*)\]", workflow)
+    assert set(TARGETS) == set(targets.split(", "))

@@ -18,6 +18,8 @@ from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object, render_json, write_atomic
 
 CONFIG_FILE = ".cuggino.json"
+_SCHEMA = "$schema"
+"""A key for editors, which name the schema that they check the file by."""
 
 
 def config_path(folder: Path) -> Path:
@@ -69,6 +71,7 @@ def write_object(path: Path, raw: Mapping[str, Any]) -> None:
 def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
     """Return the configuration from its JSON object; raise `ConfigError` with one sentence."""
     known = {field.alias or name: name for name, field in Config.model_fields.items()}
+    raw = {key: value for key, value in raw.items() if key != _SCHEMA}
     for key in raw:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
@@ -127,8 +130,8 @@ def _aliased(values: dict[str, Any]) -> dict[str, Any]:
 def save_config(folder: Path, config: Config) -> None:
     """Write the configuration as indented JSON with a final newline, without unset values.
 
-    Six keys are always written, others only if they differ from the default. A link and the file's
-    permissions are kept, as the file may contain a notifier's password.
+    Six keys are always written, others only if they differ from the default. `$schema` is kept, and
+    so are a link and the file's permissions, as the file may contain a notifier's password.
 
     Raises:
         ConfigError: the file cannot be written and is unchanged.
@@ -142,7 +145,16 @@ def save_config(folder: Path, config: Config) -> None:
         if values[name] is not None
         and (name in always or getattr(config, name) != getattr(default, name))
     }
-    write_object(config_path(folder), kept)
+    write_object(config_path(folder), {**_schema_of(folder), **kept})
+
+
+def _schema_of(folder: Path) -> dict[str, object]:
+    """Return the schema that the present file names, if any."""
+    try:
+        raw = read_json_object(config_path(folder), may_be_blank=True)
+    except (OSError, ValueError):
+        return {}
+    return {_SCHEMA: raw[_SCHEMA]} if _SCHEMA in raw else {}
 
 
 def _shown(value: object) -> str:

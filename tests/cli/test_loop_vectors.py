@@ -10,12 +10,11 @@ import pytest
 
 from tests.cli.keyboard import ENTER, Setup
 from tests.cli.loops import project_of
-from tests.vectors import not_followed, rows
+from tests.vectors import rows
 
 Row = dict[str, Any]
 
 ROWS = {row["id"]: row for row in rows("lopen_loop")}
-NOT_FOLLOWED = not_followed("lopen_loop")
 _GOES_ON = frozenset({"ll-011", "ll-027", "ll-028", "ll-030", "ll-036"})
 """Runs without a recorded end: so many sessions are recorded, and there may be no more."""
 ELSEWHERE = frozenset({"ll-007", "ll-022", "ll-023", "ll-024"})
@@ -51,7 +50,7 @@ def _named(row: Row) -> list[str]:
     return ["PLAN.PROMPT.md"] if "--config" in row["args"] else []
 
 
-@pytest.mark.parametrize("name", sorted(ROWS.keys() - NOT_FOLLOWED.keys() - ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(ROWS.keys() - ELSEWHERE))
 def test_recorded_runs(
     name: str, looping: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,16 @@ def test_reads_as_the_original(tmp_path: Path) -> None:
         assert {key: getattr(config, snake(key)) for key in row["expected"]} == row["expected"]
 
 
+def test_the_schema_of_editors(tmp_path: Path) -> None:
+    """`$schema` has no effect, and is kept when the file is written again."""
+    write(tmp_path, '{"$schema": "./cuggino.schema.json", "maxIterations": 3}')
+    assert Config(max_iterations=3) == load_config(tmp_path)
+    save_config(tmp_path, Config(max_iterations=4))
+    raw = json.loads(config_path(tmp_path).read_text())
+    assert ("./cuggino.schema.json", 4) == (raw["$schema"], raw["maxIterations"])
+    assert 'unknown key "$scheme"' in refused(tmp_path, '{"$scheme": "x"}').message
+
+
 def test_the_defaults() -> None:
     """The defaults are ten iterations, fifty tasks a plan, no commands, no commit, claude."""
     config = Config()

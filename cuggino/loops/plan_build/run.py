@@ -183,7 +183,13 @@ class PlanBuildRun:
         return ended
 
     def _is_complete(self) -> Flow[bool]:
-        """The done file is a claim like any other: what contradicts it takes it away (LOP-096)."""
+        """The done file is a claim like any other: what contradicts it takes it away (LOP-096).
+
+        Without verification it ends the loop, unless a command of the settings failed (TC-030-05).
+        """
+        options = self._options
+        if not (options.verify_after_iteration or options.verify_build or options.verify_test):
+            return True
         known = self._jobs if self._is_known else None
         reason = contradiction(self._findings, known)
         reason = reason or disappeared((yield from self._acts.missing()))
