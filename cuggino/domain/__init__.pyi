@@ -4,6 +4,10 @@ from cuggino.domain.attempts import (
     Attempts,
     hits_every_item,
 )
+from cuggino.domain.caution import (
+    MOST_CAUTIOUS_FIRST,
+    most_cautious,
+)
 from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
     TOOL_SERVER,
@@ -90,6 +94,7 @@ __all__ = [
     "DELIVERABLE_STATUSES",
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
+    "MOST_CAUTIOUS_FIRST",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
     "TOOLS",
@@ -134,6 +139,7 @@ __all__ = [
     "is_quota_answer",
     "is_quota_text",
     "jobs_of",
+    "most_cautious",
     "parse_check_answer",
     "parse_duration",
     "parse_job_answer",

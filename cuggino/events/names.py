@@ -43,8 +43,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "result": "KnownState RunOutcome RunResult RunState is_resumable",
         "supervision": (
             "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
-            "NoProgress QuotaLifted QuotaWaiting RunResumed StageCost SupervisionEvent "
-            "is_supervision_event"
+            "ContradictoryMarkers NoProgress QuotaLifted QuotaWaiting RunResumed StageCost "
+            "SupervisionEvent is_supervision_event"
         ),
         "watch": (
             "NotificationFailed WatchAuditEnded WatchAuditFailed WatchAuditInterrupted "

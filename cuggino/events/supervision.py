@@ -107,6 +107,21 @@ class AgentFellBack(SupervisionEvent):
     """The end of the failed agent's cooldown."""
 
 
+class ContradictoryMarkers(SupervisionEvent):
+    """An agent ended its stage in several ways; the most cautious one counts.
+
+    In the order of caution: `SPEC_ISSUE`, `REQUEST_CHANGES`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`,
+    `NO_MORE_WORK`, `APPROVED`. Emitted before the marker that counts.
+    """
+
+    phase: str
+    """`planning`, `implementing`, `reviewing`."""
+    counted: str
+    """The tag that counts, such as `REQUEST_CHANGES`."""
+    markers: tuple[tuple[str, str], ...]
+    """Tag and content of each terminal marker, in the order of the agent."""
+
+
 class NoProgress(SupervisionEvent):
     """Agents work and nothing changes, or earlier states return."""
 

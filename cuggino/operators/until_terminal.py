@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from reactivex import Observable, abc, timer
@@ -19,6 +19,7 @@ def until_terminal(
     *,
     linger: float,
     settle: Callable[[T], bool] = lambda _event: False,
+    choose: Callable[[Sequence[T]], T] = lambda terminals: terminals[0],
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Pass events on up to the first terminal one, which comes last.
 
@@ -32,7 +33,8 @@ def until_terminal(
 
     After the terminal event the source has `linger` seconds to end by itself, in which only
     events that `settle` accepts are passed on (an agent's `SessionEnded`, with its cost). Then it
-    is released, and the terminal event is emitted last: it is the outcome of the stage. Errors
+    is released, and the terminal event is emitted last: it is the outcome of the stage. `choose`
+    decides between several terminal events that came by then, the first by default. Errors
     after the terminal event are ignored (CUG-018). A source without a terminal event ends the
     stream as it ends. (RxPY's `take_while` cannot wait for what follows the terminal event.)
     """
@@ -53,7 +55,9 @@ def until_terminal(
                         for one in event.events:
                             on_next(one)
                 elif terminal:
-                    if settle(event):
+                    if is_terminal(event):
+                        terminal.append(event)
+                    elif settle(event):
                         observer.on_next(event)
                 elif is_terminal(event):
                     terminal.append(event)
@@ -66,8 +70,8 @@ def until_terminal(
             def finish() -> None:
                 lingering.dispose()
                 running.dispose()
-                for event in terminal:
-                    observer.on_next(event)
+                if terminal:
+                    observer.on_next(choose(terminal))
                 observer.on_completed()
 
             def on_error(error: Exception) -> None:

@@ -15,6 +15,7 @@ from cuggino.events import (
     BudgetWarning,
     BuildVerified,
     CommitFailed,
+    ContradictoryMarkers,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionRetry,
@@ -131,6 +132,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             why = f"{fallen.reason.replace('_', ' ')}: {fallen.message}"
             role = f"{fallen.role}: " if fallen.role else ""
             return "Another agent", "warning", f"{role}{took_over}; {why}"
+        case ContradictoryMarkers(counted=counts, markers=markers):
+            said = "; ".join(f"{tag}: {content}" for tag, content in markers)
+            return "Contradictory markers", "warning", f"{counts} counts ({said})"
         case NoProgress(kind=kind, agents=agents, action=action):
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from reactivex import Observable, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Spending
+from cuggino.domain import Spending, most_cautious
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
     Event,
@@ -35,6 +35,12 @@ from cuggino.operators import (
     unopened,
     until_terminal,
 )
+from cuggino.stages.endings import (
+    contradictions,
+    reminder,
+    terminal_tags,
+    unmarked_after_failure,
+)
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
 
@@ -55,10 +61,13 @@ def agent_stage(
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
     Each marker is passed to `on_marker` as it is emitted: as soon as it is complete, a terminal one
-    with its message. After the terminal marker the agent has `linger` seconds to end by itself (its
-    cost comes with its result), then its processes are terminated. An agent that ends without a
-    terminal marker is asked once more for one, if it can resume its session. `StageCost` is
-    emitted before the terminal marker or the error if the cost is known.
+    with its message. A terminal marker counts only where it opens a line of text (`at_line_start`
+    of `extract_markers`), and none does after a result that is an error. After the terminal marker
+    the agent has `linger` seconds to end by itself (its cost comes with its result), then its
+    processes are terminated. Of different terminal markers the most cautious one counts, and
+    `ContradictoryMarkers` is emitted. An agent that ends without a terminal marker is asked once
+    more for one, if it can resume its session. `StageCost` is emitted before the terminal marker or
+    the error if the cost is known.
 
     `supervision` adds retries, quota waits, timeouts and budgets.
 
@@ -97,11 +106,12 @@ class _AgentStage:
         try:
             last = yield from forward(self._around(self._sessions.first()))
             if not is_llm_terminal_marker_event(last) and self._sessions.can_be_resumed:
-                reminder = self._sessions.resumed(_reminder(self._tags))
-                last = yield from forward(self._around(reminder))
+                again = self._sessions.resumed(reminder(self._tags))
+                last = yield from forward(self._around(again))
         except LlmSessionError as error:
             yield from emit(*self._cost())
             outcome = self._sessions.outcome
+            yield from emit(*contradictions(self._phase, self._sessions.endings))
             if is_llm_terminal_marker_event(outcome):  # cut off after its terminal marker
                 self._on_marker(outcome)
                 return (yield from emit(outcome))
@@ -121,15 +131,20 @@ class _AgentStage:
             is_llm_terminal_marker_event,
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
+            choose=most_cautious,
         )
         # A terminal marker counts when its message is complete, as a message may be discarded and
         # written again.
-        markers = extract_markers(self._tags, at_end=is_llm_terminal_marker_event)
-        return session.pipe(markers, each_alone(self._note), ending)
+        markers = extract_markers(
+            self._tags,
+            at_line_start=terminal_tags(self._tags),
+            at_end=is_llm_terminal_marker_event,
+        )
+        return session.pipe(markers, unmarked_after_failure, each_alone(self._note), ending)
 
     def _note(self, event: Event) -> None:
-        if is_llm_terminal_marker_event(event) and self._sessions.outcome is None:
-            self._sessions.outcome = event
+        if is_llm_terminal_marker_event(event):
+            self._sessions.endings.append(event)
 
     def _seen(self, value: Event | EventBatch) -> None:
         if isinstance(value, EventBatch):
@@ -151,7 +166,9 @@ class _AgentStage:
             self._last = event
 
     def _with_cost(self, event: Event) -> Iterable[Event]:
-        return (*self._cost(), event) if is_llm_terminal_marker_event(event) else (event,)
+        if is_llm_terminal_marker_event(event):
+            return (*self._cost(), *contradictions(self._phase, self._sessions.endings), event)
+        return (event,)
 
     def _cost(self) -> Iterable[Event]:
         """Yield the cost of the stage, if known."""
@@ -179,12 +196,3 @@ class _AgentStage:
                 return (
                     f"Agent stream ended without emitting a marker (last event: {self._last.tag})"
                 )
-
-
-def _reminder(tags: MarkerTags) -> str:
-    endings = (t for t, make in tags.items() if is_llm_terminal_marker_event(make("")))
-    wanted = ", ".join(f"<{tag}>...</{tag}>" for tag in endings)
-    return (
-        "You ended without one of the markers of your role, so nobody knows how your work "
-        f"stands. Answer now with exactly one of these, outside of any code block: {wanted}."
-    )

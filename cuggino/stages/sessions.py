@@ -10,6 +10,7 @@ from typing import Any, cast
 from reactivex import Observable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
+from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import carrier, deferred, unopened
@@ -38,8 +39,13 @@ class Sessions:
         self._budget = budget
         self._id = options.session_id
         self._begun = False
-        self.outcome: Event | None = None
-        """The terminal marker of the running session, while its end is awaited."""
+        self.endings: list[Event] = []
+        """The terminal markers of the running session, while its end is awaited."""
+
+    @property
+    def outcome(self) -> Event | None:
+        """The most cautious of them; None without any."""
+        return most_cautious(self.endings) if self.endings else None
 
     @property
     def can_resume(self) -> bool:
@@ -101,7 +107,7 @@ class Sessions:
 
     def _spawn(self, options: SpawnOptions) -> Observable[Event]:
         def start() -> Observable[Event]:
-            self.outcome = None
+            self.endings = []
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))

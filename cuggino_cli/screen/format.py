@@ -17,6 +17,7 @@ from cuggino.events import (
     CommandOutputEvent,
     CommitFailed,
     CommitPerformed,
+    ContradictoryMarkers,
     DeliverEvent,
     Done,
     Event,
@@ -347,6 +348,8 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Agent] {silent}: starting a fresh agent")
         case AgentFellBack():
             return always("warning", _fallen_back(event))
+        case ContradictoryMarkers():
+            return always("warning", _contradiction(event))
         case NoProgress():
             return always("caution", _standstill(event))
         case RunResumed():
@@ -360,6 +363,13 @@ def _fallen_back(event: AgentFellBack) -> str:
     what = f"Falling back from {event.from_agent} to {event.to_agent}"
     role = f" as {event.role}" if event.role else ""
     return f"[Agent] {what}{role} ({event.reason.replace('_', ' ')}{until}): {event.message}"
+
+
+def _contradiction(event: ContradictoryMarkers) -> str:
+    said = "; ".join(f"{tag}: {' '.join(content.split())}" for tag, content in event.markers)
+    return (
+        f"[Agent] Contradictory markers, {inert(event.counted)} counts ({clip(inert(said), 300)})"
+    )
 
 
 def _cost(event: StageCost) -> str:

@@ -76,7 +76,8 @@ _AGENT = """\
 ```
 
 In a loop, a marker is emitted in the place of its tag: the text before it, the marker, the text
-after it. The first terminal marker ends the stage.
+after it. A terminal marker ends the stage; of different ones the most cautious counts, after
+`ContradictoryMarkers`.
 """
 
 _RUN = """\

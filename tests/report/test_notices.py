@@ -11,6 +11,7 @@ from cuggino.events import (
     ApprovalBlocked,
     BudgetWarning,
     CommitFailed,
+    ContradictoryMarkers,
     Event,
     LoopMaxIterations,
     LoopStalled,
@@ -50,6 +51,15 @@ SAID: tuple[tuple[Event, str, str], ...] = (
         AgentFellBack(role="r", from_agent="a", to_agent="b", reason="not_found", message="why"),
         "Another agent",
         "r: b took over from a; not found: why",
+    ),
+    (
+        ContradictoryMarkers(
+            phase="reviewing",
+            counted="SPEC_ISSUE",
+            markers=(("APPROVED", "ok"), ("SPEC_ISSUE", "which?")),
+        ),
+        "Contradictory markers",
+        "SPEC_ISSUE counts (APPROVED: ok; SPEC_ISSUE: which?)",
     ),
     (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
     (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),

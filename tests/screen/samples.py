@@ -65,6 +65,7 @@ _OF_POLICIES: dict[str, Any] = {
     "cost_usd": 0.5,
     "idle": 90.0,
     "limit": 10.0,
+    "markers": [("DONE", "all"), ("PROGRESS", "more")],
     "phase": "planning",
     "remaining": 7500.0,
     "retry_in": 5.0,

@@ -15,6 +15,7 @@ from cuggino.events import (
     CheckCommandOutput,
     CommitPerformed,
     CommitSeen,
+    ContradictoryMarkers,
     DeliverablesListed,
     Event,
     FileTouched,
@@ -285,3 +286,15 @@ def test_a_stalled_agent(event: Event, text: str) -> None:
     shown = format_event(event, verbosity=Verbosity.QUIET)
     assert shown is not None
     assert "".join(fragment.text for fragment in shown).startswith(text)
+
+
+def test_contradictory_markers() -> None:
+    """All markers are shown, and the one that counts."""
+    event = ContradictoryMarkers(
+        phase="reviewing",
+        counted="REQUEST_CHANGES",
+        markers=(("APPROVED", "ok"), ("REQUEST_CHANGES", "a\nb")),
+    )
+    assert plain(event, Verbosity.QUIET) == (
+        "[Agent] Contradictory markers, REQUEST_CHANGES counts (APPROVED: ok; REQUEST_CHANGES: a b)"
+    )

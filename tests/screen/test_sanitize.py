@@ -88,6 +88,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
     for name, value in {
         "commits": [(HOSTILE, HOSTILE)],
         "filenames": [HOSTILE],
+        "markers": [(HOSTILE, HOSTILE)],
         "issues": [HOSTILE],
         "findings": [HOSTILE],
         "failures": {HOSTILE: 1},

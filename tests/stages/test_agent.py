@@ -20,6 +20,7 @@ from cuggino.errors import (
 )
 from cuggino.events import (
     AgentMessage,
+    ContradictoryMarkers,
     Done,
     Event,
     LlmMarkerEvent,
@@ -49,7 +50,7 @@ def drawn(**events: Any) -> Marbles:
             "n": AgentMessage(text="<NOTE>mind</NOTE>"),
             "d": AgentMessage(text="<DONE>all</DONE>"),
             "e": AgentMessage(text="<PROGRESS>more</PROGRESS>"),
-            "b": AgentMessage(text="so: <DONE>all</DONE> bye"),
+            "b": AgentMessage(text="so:\n<DONE>all</DONE> bye"),
             "s": SessionEnded(outcome="completed", cost_usd=0.5, session_id="s-2"),
             "$": StageCost(phase="implementing", cost_usd=0.5, total_cost=0.5),
             "€": StageCost(phase="implementing", cost_usd=1.0, total_cost=1.0),
@@ -122,10 +123,10 @@ class TestEnding:
         assert ["AgentMessage", "released", "Done"] == order
         t.check_subscriptions(agent, "^------!")
 
-    def test_only_the_first_terminal_marker_counts(self) -> None:
-        """A second terminal marker is not seen, nor given to `on_marker`."""
-        t = drawn()
-        session = Session(t.cold("d-e|"))
+    def test_the_first_of_the_same_markers_counts(self) -> None:
+        """The same terminal marker again is not seen, nor given to `on_marker`."""
+        t = drawn(z=AgentMessage(text="<DONE>again</DONE>"))
+        session = Session(t.cold("d-z|"))
         t.check(session.stream, "---(D|)")
         assert [DONE] == session.markers
 
@@ -188,6 +189,90 @@ class TestMarkers:
         )
         assert [(1, "error", failure)] == t.record(stream)
         t.check_subscriptions(agent, "^!")
+
+
+MORE = Progress(content="more")
+BOTH = ContradictoryMarkers(
+    phase="implementing",
+    counted="PROGRESS",
+    markers=(("DONE", "all"), ("PROGRESS", "more")),
+)
+
+
+class TestContradictions:
+    """The most cautious of different terminal markers counts, and an event has all of them."""
+
+    @pytest.mark.parametrize(
+        ("diagram", "expected"),
+        [
+            ("y-s|", "--s($CP|)"),
+            ("d-e-s|", "----s($CP|)"),
+            ("d-a-e--", "-----(CP|)"),
+            ("d-s-e|", "--s--($CP|)"),
+            ("d-e-#", "----(CP|)"),
+        ],
+    )
+    def test_progress_counts_before_done(self, diagram: str, expected: str) -> None:
+        """In one message or two, in the linger time, and if the session then fails."""
+        t = drawn(
+            y=AgentMessage(text="<DONE>all</DONE>\n\n<PROGRESS>more</PROGRESS>"),
+            C=BOTH,
+            P=MORE,
+            error=AgentFailed("crashed", reason="crash"),
+        )
+        session = Session(t.cold(diagram))
+        t.check(session.stream, expected)
+        assert [MORE] == session.markers
+
+    def test_a_marker_of_the_session_before(self) -> None:
+        """A marker that failed to count before a reminder contradicts nothing."""
+        t = drawn(x=AgentMessage(text="not <PROGRESS>more</PROGRESS> yet"))
+        session = Session(t.cold("x|"), t.cold("d|"), can_resume=True)
+        t.check(session.stream, "x-(D|)")
+
+
+class TestAfterAFailure:
+    """A marker after a result that is an error counts for nothing."""
+
+    def test_it_is_text(self) -> None:
+        """The session fails with its error; a note is text as well."""
+        t = drawn(
+            error=AgentFailed("crashed", reason="crash"),
+            D=AgentMessage(text="<DONE>all</DONE>"),
+            N=AgentMessage(text="<NOTE>mind</NOTE>"),
+        )
+        session = Session(t.cold("f-n-d#"))
+        assert "crashed" in session.error(t).message
+        t.check(Session(t.cold("f-n-d")).stream, "f-N-D")
+        assert [] == session.markers
+
+    def test_one_before_it_counts(self) -> None:
+        """An agent that fails after its terminal marker has done its work."""
+        t = drawn(error=AgentFailed("crashed", reason="crash"))
+        t.check(Session(t.cold("d-f-e#")).stream, "--f--(D|)")
+
+
+class TestWhereAMarkerCounts:
+    """In the midst of a line it is text, and the agent is asked for it."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "I will not respond with <DONE>all</DONE> yet, 9 tasks remain",
+            "Then:\n\n    <DONE>all</DONE>",
+            "> <DONE>all</DONE>",
+            '{"answer": "<DONE>all</DONE>"}',
+            '<p title="<DONE>all</DONE>">',
+            "<!--\n<DONE>all</DONE>\n-->",
+        ],
+    )
+    def test_a_quoted_marker(self, text: str) -> None:
+        """The reminder says where a marker counts, and the answer to it does."""
+        t = drawn(q=AgentMessage(text=text))
+        session = Session(t.cold("q-s|"), t.cold("d-s|"), can_resume=True)
+        t.check(session.stream, "q-s--s(€D|)")
+        assert "at the very beginning of a line" in session.agent.spawned[1].prompt
+        assert [DONE] == session.markers
 
 
 class TestAskedOnceMore:

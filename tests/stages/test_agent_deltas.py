@@ -14,7 +14,7 @@ from cuggino.stages import agent_stage
 from cuggino.testing import InMemoryAgent, Marbles
 
 NOTE, DONE = Note(content="mind"), Done(content="all")
-SAID = "so <NOTE>mind</NOTE> and <DONE>all</DONE> bye"
+SAID = "so <NOTE>mind</NOTE> and\n<DONE>all</DONE> bye"
 
 
 def delta(text: str, message_id: str = "m") -> MessageDelta:
@@ -26,7 +26,7 @@ def drawn(**events: Any) -> Marbles:
     return Marbles(
         **{
             "1": delta("so <NOTE>mi"),
-            "2": delta("nd</NOTE> and <DONE>all</DONE> by"),
+            "2": delta("nd</NOTE> and\n<DONE>all</DONE> by"),
             "3": delta("e"),
             "m": AgentMessage(text=SAID, message_id="m"),
             "d": AgentMessage(text="<DONE>all</DONE>", message_id="n"),

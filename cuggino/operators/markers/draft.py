@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cuggino.events import Event, MessageDelta
@@ -22,7 +22,7 @@ class Draft:
 
     Args:
         message_id: the id of the message.
-        names: the tags that it may hold.
+        markers: finds the markers in it.
         events: returns the events of a complete piece.
         waits: returns whether a marker, and all after it, must wait for the end of the part.
         held: the undecided text of earlier parts.
@@ -32,7 +32,7 @@ class Draft:
     def __init__(
         self,
         message_id: str,
-        names: Collection[str],
+        markers: OpenMarkers,
         events: Callable[[Piece], list[Event]],
         waits: Callable[[Piece], bool],
         *,
@@ -42,7 +42,7 @@ class Draft:
         self.message_id = message_id
         self.early: Counter[Piece] = Counter()
         """The pieces emitted before the part was complete."""
-        self._markers = OpenMarkers(names)
+        self._markers = markers
         self._events, self._waits = events, waits
         self._kept: list[str] = []
         """The text from `_start` on: the piece that is being written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from reactivex import Observable, abc
 
@@ -19,7 +19,9 @@ from cuggino.events import (
 from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.markers.draft import Draft, Piece
-from cuggino.operators.markers.pairs import MarkerPair, find_markers, tag_pattern
+from cuggino.operators.markers.line_tags import LineTags
+from cuggino.operators.markers.open_tags import Tag
+from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers, tag_pattern
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -35,7 +37,10 @@ def marker_tags(*markers: type[LlmMarkerEvent]) -> MarkerTags:
 
 
 def extract_markers(
-    tags: MarkerTags, *, at_end: Callable[[Event], bool] = lambda _marker: False
+    tags: MarkerTags,
+    *,
+    at_line_start: Collection[str] = (),
+    at_end: Callable[[Event], bool] = lambda _marker: False,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """Split every `AgentMessage` into text and markers, in reading order (CUG-010 to CUG-015).
 
@@ -54,25 +59,32 @@ def extract_markers(
     marker at the end of the message is text. A sub-agent's text is not searched. The work is
     linear in the length of a message.
 
+    A tag in `at_line_start` counts only where it opens a line of Markdown text: after at most three
+    spaces, and outside code (indented code too), block quotes and HTML. `cuggino help markers` has
+    the whole rule.
+
     For a message that also arrives in deltas (`MessageDelta`), a marker and the text before it are
     emitted as soon as the closing tag is complete, and the rest with the `AgentMessage`. The pieces
     and their order are the same as without deltas. A marker is delayed, at most to the end of its
     part, while the following text could still make it text or content: while an earlier tag of
     another name is open; after unmatched backticks, until the paragraph ends; in a line that
-    begins with a backtick fence, until the line ends. A marker that `at_end` accepts, and all
-    after it, wait for the end of the part.
+    begins with a backtick fence, until the line ends; one of `at_line_start`, and all after it,
+    until its paragraph ends. A marker that `at_end` accepts, and all after it, wait for the end of
+    the part.
 
     Deltas come out trimmed and without markers. A possible beginning of a marker is held back.
 
     A message that is discarded (another one begins before its `AgentMessage`) keeps what was
     emitted of it; a marker repeated verbatim in its replacement is not emitted again.
     """
+    line_names = [tag for tag in tags if tag in at_line_start]
+    lines = LineTags(line_names) if line_names else None
 
     def operator(source: Observable[Event]) -> Observable[Event]:
         def subscribe(
             observer: Subscription[Event], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            reader = _Reader(tags, at_end)
+            reader = _Reader(tags, at_end, lines)
 
             def on_next(event: Event | EventBatch) -> None:
                 if isinstance(event, EventBatch):
@@ -114,9 +126,18 @@ _ASIDE = (PingEvent, Thinking)
 class _Reader:
     """The undecided end of the current message: an opening tag or fence still open."""
 
-    def __init__(self, tags: MarkerTags, at_end: Callable[[Event], bool]) -> None:
+    def __init__(
+        self, tags: MarkerTags, at_end: Callable[[Event], bool], lines: LineTags | None
+    ) -> None:
         self._tags = tags
-        self._pattern = tag_pattern(tags)
+        self._names = [tag for tag in tags if lines is None or tag not in lines.names]
+        """The tags that count anywhere outside code."""
+        self._pattern = tag_pattern(self._names)
+        self._no_lines = lines
+        self._lines = lines.fork() if lines is not None else None
+        """Has read the complete parts of the message."""
+        self._line_tags: list[Tag] = []
+        """The tags that it found in `_held`, as offsets into the message."""
         self._at_end = at_end
         self._message: AgentMessage | None = None
         self._held = ""
@@ -161,7 +182,12 @@ class _Reader:
             self._message = AgentMessage(text="", message_id=delta.message_id)
             self._draft = Draft(
                 delta.message_id,
-                self._tags,
+                OpenMarkers(
+                    self._names,
+                    self._lines.fork() if self._lines is not None else None,
+                    held=self._held,
+                    known=self._held_tags(),
+                ),
                 lambda piece: self._events([piece]),
                 lambda marker: self._at_end(self._tags[marker.tag](marker.text)),
                 held=self._held,
@@ -178,7 +204,7 @@ class _Reader:
         draft, self._draft = self._draft, None
         self._message, self._is_complete = part, True
         text = self._held + part.text
-        pairs, undecided = find_markers(text, self._pattern)
+        pairs, undecided = find_markers(text, self._pattern, self._tags_with(part.text))
         # A part without an id is a whole message: nothing can follow that completes it.
         keep = undecided if part.message_id is not None else len(text)
         shown = self._held[: self._shown]
@@ -197,15 +223,34 @@ class _Reader:
         if self._is_complete:
             self._is_complete = False
             self._taken_back.clear()
-        if not self._held:
-            self._shown = 0
-            return []
         text, shown = self._held, self._held[: self._shown]
+        line_tags = self._held_tags()
         self._held, self._shown = "", 0
-        pieces = _cut(text, find_markers(text, self._pattern)[0]) if text else []
+        if self._no_lines is not None and self._lines is not None and self._lines.length:
+            self._lines, self._line_tags = self._no_lines.fork(), []
+        if not text:
+            return []
+        pieces = _cut(text, find_markers(text, self._pattern, line_tags)[0])
         if early is None:
             return self._left(shown, pieces) + self._events(pieces)
         return self._events(_without(pieces, early))
+
+    def _tags_with(self, text: str) -> list[Tag]:
+        """Read the text after `_held`; return the line tags of both."""
+        held = self._held_tags()
+        if self._lines is None:
+            return held
+        base = self._lines.length - len(self._held)
+        self._line_tags += [*self._lines.feed(text), *self._lines.finish()]
+        return _shifted(self._line_tags, base)
+
+    def _held_tags(self) -> list[Tag]:
+        """Return the line tags in `_held`, as offsets into it."""
+        if self._lines is None or not self._line_tags:
+            return []
+        base = self._lines.length - len(self._held)
+        self._line_tags = [tag for tag in self._line_tags if tag.start >= base]
+        return _shifted(self._line_tags, base)
 
     def _left(self, shown: str, pieces: Sequence[Piece]) -> list[Event]:
         """Return the rest of the first piece, whose beginning was emitted as a delta."""
@@ -237,6 +282,10 @@ class _Reader:
             elif self._message is not None:
                 found.append(self._message.model_copy(update={"text": piece.text}))
         return found
+
+
+def _shifted(tags: Iterable[Tag], base: int) -> list[Tag]:
+    return [tag._replace(start=tag.start - base, end=tag.end - base) for tag in tags]
 
 
 def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:

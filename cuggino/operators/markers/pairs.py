@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from cuggino.operators.markers.code_regions import code_regions, open_fence
+from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import OpenTags, Tag
 
 
@@ -27,23 +28,22 @@ def tag_pattern(names: Collection[str]) -> re.Pattern[str]:
     return re.compile(f"<(/?)({'|'.join(map(re.escape, names)) or '(?!)'})>")
 
 
-def find_markers(text: str, pattern: re.Pattern[str]) -> tuple[list[MarkerPair], int]:
+def find_markers(
+    text: str, pattern: re.Pattern[str], line_tags: Sequence[Tag] = ()
+) -> tuple[list[MarkerPair], int]:
     """Return the outermost tag pairs in order, and the start of the undecided text.
 
+    `line_tags` are more tags of the text, in order, whose names the pattern does not have.
     Undecided is the text from the first unclosed tag, unclosed code fence or incomplete tag at the
     very end; without any of these it starts at the text's length.
     """
-    opened: dict[str, re.Match[str]] = {}
+    opened: dict[str, Tag] = {}
     candidates: list[MarkerPair] = []
-    for tag in _tags_outside_code(text, pattern):
-        name = tag.group(2)
-        if not tag.group(1):
-            opened[name] = tag
-        elif name in opened:
-            opening = opened.pop(name)
-            candidates.append(
-                MarkerPair(opening.start(), opening.end(), tag.start(), tag.end(), name)
-            )
+    for tag in heapq.merge(_tags_outside_code(text, pattern), line_tags):
+        if not tag.closes:
+            opened[tag.name] = tag
+        elif opening := opened.pop(tag.name, None):
+            candidates.append(_pair(opening, tag))
     candidates.sort()
     pairs: list[MarkerPair] = []
     for pair in candidates:
@@ -51,21 +51,28 @@ def find_markers(text: str, pattern: re.Pattern[str]) -> tuple[list[MarkerPair],
             pairs.append(pair)
     undecided = _open_end(text)
     for opening in opened.values():
-        if not any(pair.start < opening.start() < pair.end for pair in pairs):
-            undecided = min(undecided, opening.start())
+        if not any(pair.start < opening.start < pair.end for pair in pairs):
+            undecided = min(undecided, opening.start)
     return pairs, undecided
 
 
-def _tags_outside_code(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    matches = pattern.finditer(text)
+def _pair(opening: Tag, closing: Tag) -> MarkerPair:
+    return MarkerPair(opening.start, opening.end, closing.start, closing.end, opening.name)
+
+
+def _tags_outside_code(text: str, pattern: re.Pattern[str]) -> Iterator[Tag]:
+    matches = (
+        Tag(match.start(), match.end(), match.group(2), closes=bool(match.group(1)))
+        for match in pattern.finditer(text)
+    )
     tag = next(matches, None)
     if tag is None:
         return
     for start, end, _ in code_regions(text):
-        while tag is not None and tag.start() < start:
+        while tag is not None and tag.start < start:
             yield tag
             tag = next(matches, None)
-        while tag is not None and tag.start() < end:
+        while tag is not None and tag.start < end:
             tag = next(matches, None)
     while tag is not None:
         yield tag
@@ -90,10 +97,29 @@ class OpenMarkers:
     waits while an earlier tag of another name is open (its closing tag would make the pair
     content), and while its tags could still be in code (see `OpenTags`). The work is linear in the
     text, whatever pieces it arrives in.
+
+    Args:
+        names: the names of the tags.
+        lines: a reader of the tags that must open a line; it has read `held` already.
+        held: the beginning of the text, of which `known` are such tags.
     """
 
-    def __init__(self, names: Collection[str]) -> None:
+    def __init__(
+        self,
+        names: Collection[str],
+        lines: LineTags | None = None,
+        *,
+        held: str = "",
+        known: Sequence[Tag] = (),
+    ) -> None:
         self._tags = OpenTags(names, tag_pattern(names))
+        self._lines = lines
+        self._read = len(held)
+        """Length of the text that `lines` has read ahead."""
+        self._base = lines.length - len(held) if lines is not None else 0
+        """The start of the text in what `lines` reads."""
+        self._unordered = [*known]
+        """A heap of tags that another one may precede."""
         self._opened: dict[str, Tag] = {}
         self._waiting: list[MarkerPair] = []
         """A heap of the pairs that an earlier opening tag may still enclose."""
@@ -103,19 +129,37 @@ class OpenMarkers:
     @property
     def plain_until(self) -> int:
         """Up to here, everything outside the returned pairs is certainly text."""
-        return int(min(self._tags.sure_until, self._first_open()))
+        return int(min(self._sure_until, self._first_open()))
+
+    @property
+    def _sure_until(self) -> int:
+        sure = self._tags.sure_until
+        return sure if self._lines is None else min(sure, self._lines.sure_until - self._base)
 
     def feed(self, piece: str) -> list[MarkerPair]:
         """Return the pairs that this piece decides, in order."""
         pairs: list[MarkerPair] = []
-        for tag in self._tags.feed(piece):
+        for tag in self._in_order(piece):
             if not tag.closes:
                 self._opened[tag.name] = tag
             elif opening := self._opened.pop(tag.name, None):
-                pair = MarkerPair(opening.start, opening.end, tag.start, tag.end, tag.name)
-                heapq.heappush(self._waiting, pair)
+                heapq.heappush(self._waiting, _pair(opening, tag))
             pairs += self._decided()
         return pairs
+
+    def _in_order(self, piece: str) -> Iterator[Tag]:
+        if self._lines is None:
+            yield from self._tags.feed(piece)
+            return
+        for tag in self._tags.feed(piece):
+            heapq.heappush(self._unordered, tag)
+        read, self._read = self._read, 0
+        for tag in self._lines.feed(piece[read:]):
+            start, end = tag.start - self._base, tag.end - self._base
+            heapq.heappush(self._unordered, tag._replace(start=start, end=end))
+        sure = self._sure_until
+        while self._unordered and self._unordered[0].start < sure:
+            yield heapq.heappop(self._unordered)
 
     def _decided(self) -> Iterator[MarkerPair]:
         while self._waiting and self._waiting[0].start < self._first_open():

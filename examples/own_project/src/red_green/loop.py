@@ -40,15 +40,15 @@ Write a test for this wish, and nothing else: {wish}
 
 Write it into the folder {tests}. It must fail as long as the wish has not come true; do not make it
 come true. Then answer with <PREPARED>what the test holds</PREPARED>, or, if you cannot know what is
-wanted, with <SPEC_ISSUE>your question</SPEC_ISSUE>.{remark}
+wanted, with <SPEC_ISSUE>your question</SPEC_ISSUE>, at the start of a line.{remark}
 """
 
 ASK_FOR_CODE = """\
 Make this wish come true: {wish}
 
 A test for it is in the folder {tests}, and fails. Make it pass, and change nothing in that folder.
-Then answer with <DONE>what you did</DONE>, or, if the test contradicts the wish, with
-<SPEC_ISSUE>your question</SPEC_ISSUE>. This is what `{check}` says:
+Then answer, at the start of a line, with <DONE>what you did</DONE>, or, if the test contradicts the
+wish, with <SPEC_ISSUE>your question</SPEC_ISSUE>. This is what `{check}` says:
 
 {output}
 """
@@ -160,13 +160,14 @@ class _Run:
         options = SpawnOptions(
             prompt=prompt, cwd=loop.cwd, role=role, dangerously_skip_permissions=True
         )
+        tags = marker_tags(ending, SpecIssue)
         alive: Observable[Any] = loop.agent.spawn(options).pipe(idle_timeout(idle=loop.idle))
         retried: Observable[Any] = alive.pipe(retry_session())
         patient: Observable[Event] = retried.pipe(wait_for_quota(gate=self._gate))
         session: Observable[Event] = patient.pipe(
             at_most(commands=loop.commands),
             ops.do_action(self._count),
-            extract_markers(marker_tags(ending, SpecIssue), at_end=is_llm_terminal_marker_event),
+            extract_markers(tags, at_line_start=tags, at_end=is_llm_terminal_marker_event),
             until_terminal(
                 is_llm_terminal_marker_event,
                 linger=10.0,

@@ -1,0 +1,215 @@
+"""Tags that count only where they open a line of a Markdown text."""
+
+from __future__ import annotations
+
+import copy
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from cuggino.operators.markers.blocks import HTML_TAG, Blocks, Kind
+from cuggino.operators.markers.open_tags import Tag
+
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
+_DEEPEST = 3
+"""Most spaces before a tag that opens its line."""
+
+
+class _Written(NamedTuple):
+    """A line of a paragraph: its place, its text without tags, and the tags that may count."""
+
+    start: int
+    text: str
+    tags: list[Tag]
+
+
+class LineTags:
+    """A reader of a growing text that returns those of these tags that count, in order.
+
+    An opening tag counts if it opens a line of a paragraph, after at most three spaces, and is not
+    in a block quote. A closing tag counts in any line that is not marked as quoted. None counts in
+    code, in a comment, or in another tag of HTML. Paragraphs are those of CommonMark, with two
+    exceptions: these tags are words, and only HTML's own names begin a block of HTML.
+
+    A tag is returned when its paragraph ends. The work is linear in the text. Until a tag opens a
+    line, the lines are not even read.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = frozenset(names)
+        any_name = "|".join(map(re.escape, names)) or "(?!)"
+        openings = tuple(f"<{name}>" for name in names)
+        self._closing = re.compile(f"</({any_name})>")
+        self._opening = re.compile(f" {{0,{_DEEPEST}}}<({any_name})>")
+        self._trigger = re.compile(f"[\r\n] {{0,{_DEEPEST}}}<(?:{any_name})>")
+        self._half = re.compile(f"[\r\n] {{0,{_DEEPEST}}}(<[^\\s<>]*)$")
+        self._halves = {tag[:length] for tag in openings for length in range(1, len(tag))}
+        self._any = re.compile(f"</?(?:{any_name})>")
+        self._longest = 1 + _DEEPEST + max(map(len, openings), default=0)
+        self._recent = "\n"
+        """The last characters, from before a tag that could be incomplete."""
+        self._length = 0
+        self._unread: list[str] = []
+        """The text from `_start` on: all of it until a tag opens a line, then its last line."""
+        self._is_reading = False
+        self._start = 0
+        self._blocks = Blocks()
+        self._paragraph: list[_Written] = []
+        """The lines of the open paragraph."""
+        self._last = -1
+        """The start of the last returned tag."""
+
+    def fork(self) -> LineTags:
+        """Return a reader that continues from here."""
+        twin = copy.copy(self)
+        twin._blocks = self._blocks.fork()
+        twin._unread, twin._paragraph = [*self._unread], [*self._paragraph]
+        return twin
+
+    @property
+    def length(self) -> int:
+        """The length of the text so far."""
+        return self._length
+
+    @property
+    def sure_until(self) -> int:
+        """Up to here no further text adds a tag."""
+        if self._is_reading:
+            return next((line.tags[0].start for line in self._paragraph if line.tags), self._start)
+        half = self._half.search(self._recent) if "<" in self._recent else None
+        if half is not None and half.group(1) in self._halves:
+            return self._length - len(half.group(1))
+        return self._length
+
+    def feed(self, piece: str) -> list[Tag]:
+        """Return the tags that this piece decides."""
+        returned = self._unread[-1][-1:] == "\r" if self._unread else False
+        self._length += len(piece)
+        self._unread.append(piece)
+        if not self._is_reading:
+            recent = self._recent + piece
+            self._recent = recent[-self._longest :]
+            if ">" not in piece or not self._trigger.search(recent):
+                return []
+            self._is_reading = True
+        elif not returned and "\n" not in piece and "\r" not in piece:
+            return []
+        return self._read_lines()
+
+    def finish(self) -> list[Tag]:
+        """Return the tags of an unfinished paragraph too, as if the text ended here.
+
+        What follows continues the paragraph, but no code or tag of HTML that is still open.
+        """
+        if not self._is_reading:
+            return []
+        blocks = self._blocks
+        self._blocks = blocks.fork()
+        found = [*self._read_line("".join(self._unread)), *self._end_paragraph()]
+        self._blocks = blocks
+        return found
+
+    def _read_lines(self) -> list[Tag]:
+        text, at = "".join(self._unread), 0
+        found: list[Tag] = []
+        for end in _LINE_END.finditer(text):
+            found += self._read_line(text[at : end.start()])
+            self._start += end.end() - at
+            at = end.end()
+        self._unread = [text[at:]]
+        return found
+
+    def _read_line(self, text: str) -> list[Tag]:
+        """Read the line that begins at `_start`; return the tags of a paragraph that it ends."""
+        masked = self._any.sub(_mask, text) if "<" in text else text
+        line = self._blocks.read(masked)
+        ended = self._end_paragraph() if line.begins else []
+        if line.kind in (Kind.TEXT, Kind.HTML):
+            opens = line.kind is Kind.TEXT and not line.is_quoted
+            closes = line.is_lazy or not line.is_quoted
+            tags = [*self._tags(text, opens=opens, closes=closes)] if masked != text else []
+            content = masked.lstrip(" \t>") if line.is_quoted else masked
+            start = self._start + len(text) - len(content)
+            self._paragraph.append(_Written(start, content, tags))
+        return ended
+
+    def _tags(self, text: str, *, opens: bool, closes: bool) -> Iterator[Tag]:
+        if opens and (tag := self._opening.match(text)):
+            start = self._start + tag.start(1) - 1
+            yield Tag(start, self._start + tag.end(), tag.group(1), closes=False)
+        if closes:
+            for tag in self._closing.finditer(text):
+                start, end = self._start + tag.start(), self._start + tag.end()
+                yield Tag(start, end, tag.group(1), closes=True)
+
+    def _end_paragraph(self) -> list[Tag]:
+        lines, self._paragraph = self._paragraph, []
+        if not any(line.tags for line in lines):
+            return []
+        regions = _regions("\n".join(line.text for line in lines))
+        region = next(regions, None)
+        found: list[Tag] = []
+        at = 0
+        for line in lines:
+            for tag in line.tags:
+                place = tag.start - line.start + at
+                while region is not None and region[1] <= place:
+                    region = next(regions, None)
+                if (region is None or region[0] > place) and tag.start > self._last:
+                    self._last = tag.start
+                    found.append(tag)
+            at += len(line.text) + 1
+        return found
+
+
+def _mask(tag: re.Match[str]) -> str:
+    """Return a word of the same length that is no part of another tag: `=` begins no value."""
+    return "=" + "x" * (len(tag.group()) - 1)
+
+
+_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
+_TOKEN = re.compile(
+    r"\\[!-/:-@\[-`{-~]"  # escaped
+    r"|(`++)"
+    rf"|(<[A-Za-z][A-Za-z0-9.+-]{{1,31}}:[^<>\x00-\x20]*+>|{HTML_TAG})"
+    r"|(<!--|<\?|<!\[CDATA\[|<![A-Za-z])"
+)
+"""Group 1 is a run of backticks, 2 an address or tag, 3 the beginning of a comment and the like."""
+
+
+def _regions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of code spans and HTML in the text of a paragraph, in order."""
+    runs: dict[int, list[int]] | None = None
+    missing: set[str] = set()
+    at = 0
+    while token := _TOKEN.search(text, at):
+        at = token.end()
+        marks, tag, opening = token.groups()
+        if marks:
+            if runs is None:
+                runs = defaultdict(list)
+                for run in re.finditer("`+", text):
+                    runs[len(run.group())].append(run.start())
+            same = runs[len(marks)]
+            index = bisect_left(same, at)
+            if index < len(same):
+                at = same[index] + len(marks)
+                yield token.start(), at
+        elif tag:
+            yield token.span()
+        elif opening:
+            end = _ENDS.get(opening, ">")
+            found = -1 if end in missing else text.find(end, _after(opening, text, token.start()))
+            if found < 0:
+                missing.add(end)
+            else:
+                at = found + len(end)
+                yield token.start(), at
+
+
+def _after(opening: str, text: str, start: int) -> int:
+    """Return where the end of a comment and the like may begin: `<!-->` and `<!--->` are whole."""
+    is_short = opening == "<!--" and text.startswith(("<!-->", "<!--->"), start)
+    return start + 2 if is_short else start + len(opening)

@@ -1,0 +1,64 @@
+"""The terminal markers of a stage: which count, and what the agent is told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reactivex import Observable, operators as ops
+
+from cuggino.domain import begins_session, most_cautious
+from cuggino.events import (
+    AgentMessage,
+    ContradictoryMarkers,
+    Event,
+    LlmMarkerEvent,
+    SessionEnded,
+    is_llm_terminal_marker_event,
+)
+from cuggino.operators import EventBatch, MarkerTags, unopened
+
+
+def terminal_tags(tags: MarkerTags) -> list[str]:
+    """Return the tags that end a stage."""
+    return [tag for tag, make in tags.items() if is_llm_terminal_marker_event(make(""))]
+
+
+def reminder(tags: MarkerTags) -> str:
+    """Return the prompt for an agent that ended without one of them."""
+    wanted = ", ".join(f"<{tag}>...</{tag}>" for tag in terminal_tags(tags))
+    return (
+        "You ended without one of the markers of your role, so nobody knows how your work "
+        "stands. A marker counts only at the very beginning of a line, outside of code, quotes, "
+        f"lists and HTML. Answer now with exactly one of these, and nothing before it: {wanted}."
+    )
+
+
+def contradictions(phase: str, endings: Sequence[Event]) -> Iterator[ContradictoryMarkers]:
+    """Yield the event that reports different terminal markers of one session."""
+    markers = [ending for ending in endings if isinstance(ending, LlmMarkerEvent)]
+    if len({type(marker) for marker in markers}) > 1:
+        yield ContradictoryMarkers(
+            phase=phase,
+            counted=most_cautious(markers).tag_name(),
+            markers=tuple((marker.tag_name(), marker.content) for marker in markers),
+        )
+
+
+def unmarked_after_failure(session: Observable[Event]) -> Observable[Event]:
+    """Turn markers that follow a result other than a success back into text."""
+    has_failed = False
+
+    def unmark(event: Event | EventBatch) -> Event | EventBatch:
+        nonlocal has_failed
+        if isinstance(event, SessionEnded):
+            has_failed = event.outcome != "completed"
+        elif not has_failed or isinstance(event, EventBatch):
+            pass
+        elif isinstance(event, LlmMarkerEvent):
+            tag = event.tag_name()
+            return AgentMessage(text=f"<{tag}>{event.content}</{tag}>")
+        elif begins_session(event):
+            has_failed = False
+        return event
+
+    return unopened(ops.map(unmark))(session)

@@ -1,0 +1,340 @@
+"""`extract_markers`, of tags that count only where they open a line of Markdown text.
+
+What Markdown is, markdown-it-py decides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from cuggino.events import AgentMessage, Event, MessageDelta, PingEvent, ToolCall
+from cuggino.operators.markers.line_tags import LineTags
+from tests.operators.written import cut, delta, flat, message, messages_and_markers, shown, steps
+
+MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
+NAMES = ("DONE", "SPEC_ISSUE")
+TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
+LINES = ("DONE",)
+
+MARKUP = st.sampled_from(
+    [
+        *("<DONE>", "</DONE>", "\n<DONE>", "\n<DONE>x</DONE>", "\n   <SPEC_ISSUE>", "\n    <DONE>"),
+        *(
+            "\n",
+            "\n\n",
+            "\n \n",
+            "\r\n",
+            "\r",
+            " ",
+            "  ",
+            "    ",
+            "\t",
+            "a",
+            "bc",
+            "ü👍🏽",
+            "\u2028",
+        ),
+        *("- ", "* ", "+ ", "1. ", "2) ", "01. ", "10. ", "-", "> ", ">", "\n> ", "\n- ", "\n1. "),
+        *("\n  ", "\n   ", "# ", "#", "***", "---", "===", "=", "_", "|", "\n|---|\n", "\u2028"),
+        *("`", "``", "```", "```py", "\n```\n", "~~~", "~~~~", "\n~~~\n", "\\"),
+        *("<!--", "-->", "<!-->", "<div>", "</div>", "<pre>", "</PRE>", "<code>", "</code>", "<?"),
+        *("?>", "<!X", "<![CDATA[", "]]>", "<x:y>", "<span ", "<a b='", ' b="', "'", '"', ">"),
+    ]
+)
+MARKDOWN_TEXTS = st.lists(MARKUP, max_size=16).map("".join)
+
+
+def opens_paragraph_lines(text: str) -> list[int]:
+    """Return where Markdown puts an opening tag at the start of a line outside block quotes.
+
+    The tags are words to it, as they are no HTML.
+    """
+    places: list[re.Match[str]] = []
+
+    def mask(tag: re.Match[str]) -> str:
+        places.append(tag)
+        return "=" + chr(0xE000 + len(places) - 1) * (len(tag.group()) - 1)
+
+    found = []
+    quotes = 0
+    for token in MARKDOWN.parse(TAG.sub(mask, text)):
+        quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        if token.type == "inline" and not quotes:
+            found += [places[ord(word[1]) - 0xE000] for word in _line_starts(token.children)]
+    return [tag.start() for tag in found if not tag.group(1) and _is_shallow(text, tag.start())]
+
+
+def _line_starts(tokens: Sequence[Any]) -> Iterator[str]:
+    starts = True
+    for token in tokens:
+        if starts and token.type == "text" and re.match("=[\ue000-\uf8ff]", token.content):
+            yield token.content
+        starts = token.type in ("softbreak", "hardbreak") or (starts and not token.content)
+
+
+def _is_shallow(text: str, at: int) -> bool:
+    return re.fullmatch(" {0,3}", re.split("[\r\n]", text[:at])[-1]) is not None
+
+
+def opening_tags(*pieces: str) -> list[int]:
+    reader = LineTags(NAMES)
+    tags = [*chain.from_iterable(map(reader.feed, pieces)), *reader.finish()]
+    assert tags == sorted(tags)
+    return [tag.start for tag in tags if not tag.closes]
+
+
+def _without_unknown_tags(text: str) -> bool:
+    """`<codebc>` and the like: see `test_other_tags_are_text`."""
+    return not re.search(r"</?(?:div|pre|code|span|a)[\w-]", text, re.IGNORECASE)
+
+
+@settings(max_examples=1500)
+@given(MARKDOWN_TEXTS.filter(_without_unknown_tags))
+@example("> quoted\n<DONE>x</DONE>")
+@example("1. a\n   ```\n   <DONE>x</DONE>\n   ```\n<DONE>y</DONE>")
+@example("a `tick\n- b\n<DONE>x</DONE>\nc `")
+@example("a <b c='\n<DONE>\n'> d")
+def test_markdown_decides_what_counts(text: str) -> None:
+    """A tag counts if and only if a Markdown parser puts it at the start of a line of text."""
+    assert opens_paragraph_lines(text) == opening_tags(text)
+
+
+@settings(max_examples=500)
+@given(MARKDOWN_TEXTS, st.lists(st.integers(0, 99), max_size=30))
+def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
+    """The pieces of a text decide nothing."""
+    assert opening_tags(text) == opening_tags(*split(text, places)) == opening_tags(*text)
+
+
+def split(text: str, places: Sequence[int]) -> list[str]:
+    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
+    return [text[a:b] for a, b in pairwise(ends)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<DONE>x</DONE>",
+        "   <DONE>x</DONE>",
+        "All done.\n<DONE>x</DONE>",
+        "All done.\r\n<DONE>x</DONE>\r\n",
+        "- a\n- b\n<DONE>x</DONE>",
+        "1. a\n2. b\n\n<DONE>x</DONE>",
+        "- a\n  <DONE>x</DONE>",
+        "# Title\n<DONE>x</DONE>",
+        "<DONE>x</DONE>\n---",
+        "Title\n===\n<DONE>x</DONE>",
+        "***\n<DONE>x</DONE>",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n<DONE>x</DONE>",
+        "```\ncode\n```\n<DONE>x</DONE>",
+        "    code\n<DONE>x</DONE>",
+        "> quote\n\n<DONE>x</DONE>",
+        "> ```\n> open\n\n<DONE>x</DONE>",
+        "- ```\n  open\n\n<DONE>x</DONE>",
+        "<!-- no -->\n<DONE>x</DONE>",
+        "<div>\na\n</div>\n\n<DONE>x</DONE>",
+        "a lone ` tick\n\n<DONE>x</DONE>\n\nanother `",
+        "<DONE>\nx\n</DONE>",
+        "<DONE>x\n> quoted\n</DONE>",
+        "<DONE>\n- x\n  ```\n  </DONE>\n  ```\n- y</DONE>",
+        "<DONE>x <DONE> y</DONE>",
+        "<DONE>x\n\n# y</DONE>",
+        "<DONE>x\n<div>\n</DONE>",
+        "<DONE>`</DONE>` x\n</DONE>",
+    ],
+)
+def test_what_counts(text: str) -> None:
+    """A tag that opens a line of text counts, wherever its closing tag is."""
+    seen = shown(cut(message(text), at_line_start=LINES))
+    assert 1 == len([piece for piece in seen if piece.startswith("Done(")]), seen
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "so: <DONE>x</DONE>",
+        "I will not respond with <DONE>x</DONE> yet.",
+        "    <DONE>x</DONE>",
+        "\t<DONE>x</DONE>",
+        "Answer:\n\n    <DONE>x</DONE>",
+        "```\n<DONE>x</DONE>\n```",
+        "~~~~\n<DONE>x</DONE>\n~~~\n<DONE>y</DONE>",
+        "```\n<DONE>x</DONE>",
+        "- a\n  ```\n  <DONE>x</DONE>\n  ```",
+        "`<DONE>x</DONE>`",
+        "a `span\n<DONE>x</DONE>\n` b",
+        "> <DONE>x</DONE>",
+        "> a\n<DONE>x</DONE>",
+        "- > a\n  <DONE>x</DONE>",
+        "- <DONE>x</DONE>",
+        "1. <DONE>x</DONE>",
+        "# <DONE>x</DONE>",
+        "| <DONE>x</DONE> |",
+        '{"result": "<DONE>x</DONE>"}',
+        '"<DONE>x</DONE>"',
+        "**<DONE>x</DONE>**",
+        "\\<DONE>x</DONE>",
+        '<p title="<DONE>x</DONE>">',
+        '<p\ntitle="\n<DONE>x</DONE>\n">',
+        '<a\ntitle="\n<DONE>x</DONE>\n">a</a>',
+        "<!-- <DONE>x</DONE> -->",
+        "<!--\n<DONE>x</DONE>\n-->",
+        "<!--\n\n<DONE>x</DONE>",
+        "a <!-- b\n<DONE>x</DONE>\n--> c",
+        "<pre>\n\n<DONE>x</DONE>\n</pre>",
+        "<div>\n<DONE>x</DONE>\n</div>",
+        "<code>\n<DONE>x</DONE>\n</code>",
+        "<DONE> is how it ends:\n\n    <DONE>x</DONE>",
+        "<DONE> is how it ends:\n\n> <DONE>x</DONE>",
+        "<DONE> is how it ends: `</DONE>`",
+    ],
+)
+def test_what_is_text(text: str) -> None:
+    """A tag in the midst of a line, in code, a quote or HTML is text; not a character is lost."""
+    assert [text.strip()] == shown(cut(message(text), at_line_start=LINES))
+
+
+@pytest.mark.parametrize("name", ["analysis", "NOTES", "function_calls", "x-y"])
+def test_other_tags_are_text(name: str) -> None:
+    """A line of nothing but a tag begins HTML in Markdown, but not if HTML has no such tag."""
+    text = f"<{name}>\nAll is well.\n</{name}>\n<DONE>x</DONE>"
+    assert "Done(x)" == shown(cut(message(text), at_line_start=LINES))[-1]
+
+
+def test_tags_that_may_be_anywhere() -> None:
+    """Other tags are found as before, in the midst of a line too."""
+    text = "a <NOTE>n</NOTE> b <DONE>d</DONE>\n> <NOTE>o</NOTE>\n\n<DONE>e</DONE> <NOTE>p</NOTE>"
+    assert [
+        *("a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)"),
+    ] == shown(cut(message(text), at_line_start=LINES))
+
+
+def test_a_tag_in_the_content_of_another() -> None:
+    """The outermost marker counts, whether its tag must open a line or not."""
+    text = "<NOTE>\n<DONE>x</DONE>\n</NOTE>\n<DONE>\n<NOTE>n</NOTE>\n</DONE>"
+    assert ["Note(<DONE>x</DONE>)", "Done(<NOTE>n</NOTE>)"] == shown(
+        cut(message(text), at_line_start=LINES)
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("```\na", "\n<DONE>x</DONE>"), []),
+        (("I say ", "<DONE>x</DONE>"), []),
+        (("I say\n", "<DONE>x</DONE>"), ["Done(x)"]),
+        (("<DO", "NE>x</DONE>"), ["Done(x)"]),
+        (("<DONE>", "x</DONE>"), ["Done(x)"]),
+        (("> a", "\n<DONE>x</DONE>"), []),
+        (("> a\n", "\n<DONE>x</DONE>"), ["Done(x)"]),
+        (("<!--", "\n<DONE>x</DONE>"), []),
+        (("<DONE>x</DONE>\n", "\n<DONE>y</DONE>"), ["Done(x)", "Done(y)"]),
+    ],
+)
+@pytest.mark.parametrize("in_deltas", [False, True])
+def test_parts_of_one_message(
+    parts: Sequence[str], expected: list[str], *, in_deltas: bool
+) -> None:
+    """What precedes a part in its message decides whether its tags count."""
+    events: list[Event] = []
+    for part in parts:
+        events += [*map(delta, part), message(part)] if in_deltas else [message(part)]
+    seen = shown(cut(*events, at_line_start=LINES))
+    assert expected == [piece for piece in seen if piece.endswith(")")]
+
+
+@pytest.mark.parametrize("before", ["```\na", "> a", "<!--", "I say ", "a `"])
+def test_a_message_of_its_own(before: str) -> None:
+    """Nothing of another message decides, nor of a part before a tool call."""
+    end = message("<DONE>x</DONE>", "n")
+    assert "Done(x)" == shown(cut(message(before), end, at_line_start=LINES))[-1]
+    again = message("<DONE>x</DONE>")
+    call = ToolCall(name="Bash")
+    assert "Done(x)" == shown(cut(message(before), call, again, at_line_start=LINES))[-1]
+    assert "Done(x)" == shown(cut(delta(before), end, at_line_start=LINES))[-1]
+
+
+WORDS = st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "</", "\n<"]) | MARKUP
+PARTS = st.lists(
+    st.tuples(
+        st.sampled_from("aaab"),
+        st.lists(WORDS, max_size=16).map("".join),
+        st.lists(st.integers(0, 99), max_size=30),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=400)
+@given(PARTS, st.sampled_from([None, PingEvent(timestamp=0), ToolCall(name="Bash")]))
+def test_deltas_change_nothing_but_the_time(
+    parts: list[tuple[str, str, list[int]]], between: Event | None
+) -> None:
+    """However it is split, texts and markers are those without deltas, in order, never later."""
+    source: list[Event] = []
+    for message_id, text, places in parts:
+        source += [delta(piece, message_id) for piece in split(text, places)]
+        source += [message(text, message_id), *([between] if between else [])]
+    whole = [event for event in source if not isinstance(event, MessageDelta)]
+    seen, expected = (steps(events, at_line_start=LINES) for events in (source, whole))
+    assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
+    later = iter(expected)
+    with_deltas = without = 0
+    for event, step in zip([*source, None], seen, strict=True):
+        with_deltas += len(messages_and_markers(step))
+        if not isinstance(event, MessageDelta):
+            without += len(messages_and_markers(next(later)))
+        assert with_deltas >= without
+
+
+@settings(max_examples=400)
+@given(st.lists(WORDS, max_size=16).map("".join), st.lists(st.integers(0, 99), max_size=30))
+def test_the_deltas_that_come_out_are_the_pieces(text: str, places: list[int]) -> None:
+    """Joined, the deltas before a piece of text are the piece, or there are none."""
+    open_text = ""
+    for event in cut(*map(delta, split(text, places)), message(text), at_line_start=LINES):
+        match event:
+            case MessageDelta():
+                assert event.text
+                open_text += event.text
+            case AgentMessage():
+                assert open_text in (event.text, "") or open_text.startswith(event.text)
+                open_text = open_text[len(event.text) :].lstrip()
+            case _:
+                assert open_text == ""
+    assert open_text == ""
+
+
+@pytest.mark.parametrize(
+    ("begin", "decides", "expected"),
+    [
+        ("<DONE>x</DONE>\n", "\n", ["Done(x)"]),
+        ("<DONE>x</DONE>", "\n# ", []),
+        ("<DONE>x</DONE>\n#", "\n", ["Done(x)"]),
+        ("```\n<DONE>x</DONE>\n```\n<DONE>y</DONE>\n", "\n", ["Done(y)"]),
+        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("I say <DONE> and <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("<DONE>x</DONE> <NOTE>n</NOTE>\n", "\n", ["Done(x)", "Note(n)"]),
+    ],
+)
+def test_a_marker_waits_for_the_end_of_its_paragraph(
+    begin: str, decides: str, expected: list[str]
+) -> None:
+    """Such a marker and all after it come when their paragraph ends; others are not delayed."""
+    for first in ([delta(begin)], [*map(delta, begin)]):
+        *before, last, _end = steps([*first, delta(decides)], at_line_start=LINES)
+        assert [] == [piece for piece in shown(flat(before)) if piece.endswith(")")]
+        assert expected == [piece for piece in shown(last) if piece.endswith(")")]
+
+
+def test_text_is_shown_while_it_is_written() -> None:
+    """Only what may begin a tag at the start of a line is held back."""
+    seen = steps([delta("I say <DO"), delta("NE> \n <"), delta("DO not")], at_line_start=LINES)
+    assert [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []] == [shown(step) for step in seen]
