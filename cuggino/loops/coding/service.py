@@ -114,7 +114,7 @@ class CodingRun:
         repository, resumed = self._services.repository, self._run.resumed
         if resumed is not None and self._options.commit and isinstance(repository, Recovers):
             with suppress(ProcessError):  # the commit will report it
-                yield from ask(repository.recover(resumed.entries[0].at))
+                yield from ask(repository.recover(resumed.first.at))
 
     def tell(self) -> Flow[None]:
         """Plan, implement and review, until the run has a result."""

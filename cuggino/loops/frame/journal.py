@@ -70,7 +70,7 @@ class RunRecorder:
             # A resumed run replaces the end of the earlier process.
             said = (
                 e
-                for e in resumed.entries
+                for e in resumed.entries.only((), loop=True)
                 if e.stage is None and not is_journal_event(e.event)
                 if not _ends_process(e.event)
             )
@@ -202,7 +202,7 @@ def open_journal(
         if not resume.resumable:
             raise RunNotResumable(f"run {run_id} has ended ({resume.state.replace('_', ' ')})")
         journal = Journal.open(workspace.journal / f"{run_id}.jsonl")
-        if journal.seq != resume.entries[-1].seq:
+        if journal.seq != resume.last.seq:
             journal.close()
             raise RunNotResumable(
                 f"another process has just resumed run {run_id}", hint="see `cuggino runs`"

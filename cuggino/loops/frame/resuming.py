@@ -8,7 +8,7 @@ from typing import TypeVar
 from cuggino.errors import RunNotResumable
 from cuggino.events import RunStarted
 from cuggino.loops.frame.options import RunOptions
-from cuggino.storage import JournalFile, Workspace, list_journals, read_journal, started_of
+from cuggino.storage import JournalFile, Workspace, list_journals, scan_journal, started_of
 
 Options = TypeVar("Options", bound=RunOptions)
 
@@ -44,5 +44,5 @@ def _latest(workspace: Workspace, wanted: Callable[[RunStarted], bool]) -> Journ
     for path in list_journals(workspace.journal):
         started = started_of(path)
         if started is not None and wanted(started):
-            return read_journal(path)
+            return scan_journal(path)
     return None

@@ -16,7 +16,7 @@ from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
-from cuggino.events import Event
+from cuggino.events import AgentFellBack, Event, RunResumed
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import JournalRecorder, RunRecorder, concluded, open_journal
 from cuggino.loops.frame.options import RunOptions
@@ -60,11 +60,13 @@ class Run:
     began: datetime
     resumed: JournalFile | None
     """The journal of the earlier processes of a resumed run."""
+    earlier: RunResumed | None = None
+    """The totals of these processes."""
 
     @property
     def seconds(self) -> float:
         """The duration of the run in all its processes."""
-        earlier = run_totals(self.resumed).duration if self.resumed else 0.0
+        earlier = self.earlier.duration if self.earlier else 0.0
         return earlier + max(0.0, (self.lane.now - self.began).total_seconds())
 
     @property
@@ -158,9 +160,11 @@ def framed(
     ):
         yield from wait_for_orphans(workspace, before)
         resumed = resume(here.now) if callable(resume) else resume
+        earlier = run_totals(resumed) if resumed is not None else None
         if resumed is not None:
+            fallbacks = resumed.entries.only((AgentFellBack.__name__,))
             cooldowns = recorded_cooldowns(
-                ((entry.at, entry.event) for entry in resumed.entries), here.now
+                ((entry.at, entry.event) for entry in fallbacks), here.now
             )
             services.agent.restore_cooldowns(cooldowns)
         run = Run(
@@ -169,13 +173,14 @@ def framed(
             supervision=supervision(
                 options,
                 gate=services.gate,
-                ledger=ledger or ledger_of(resumed),
+                ledger=ledger or ledger_of(earlier),
                 transient=transient,
             ),
             interruption=interruption,
             lane=here,
             began=here.now,
             resumed=resumed,
+            earlier=earlier,
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
@@ -189,8 +194,8 @@ def framed(
         session.keep = True
         kept = recorder(journal, resumed)
         with concluded(journal, kept, here, resumed):
-            if known is not None:
-                yield from emit(run_totals(known))
+            if known is not None and earlier is not None:
+                yield from emit(earlier)
             yield from story.opening()
             told = flow(story.tell, recorder=kept)
             yield from forward(_interruptible(story, interruption, told))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cuggino.domain import Budget, Spending
+from cuggino.events import RunResumed
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Ledger, QuotaGate, is_transient
 from cuggino.stages import Supervision
-from cuggino.storage import JournalFile, run_totals
 
 
 def supervision(
@@ -36,9 +36,8 @@ def supervision(
     )
 
 
-def ledger_of(resume: JournalFile | None) -> Ledger:
+def ledger_of(earlier: RunResumed | None) -> Ledger:
     """Return what earlier processes of a run spent; an empty ledger for a new run."""
-    if resume is None:
+    if earlier is None:
         return Ledger()
-    totals = run_totals(resume)
-    return Ledger(spent=Spending().add(totals), elapsed=totals.duration)
+    return Ledger(spent=Spending().add(earlier), elapsed=earlier.duration)

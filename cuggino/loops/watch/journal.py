@@ -34,9 +34,9 @@ from cuggino.storage import (
     JournalFile,
     Workspace,
     list_journals,
-    read_journal,
+    scan_journal,
 )
-from cuggino.storage.journal import last_entry
+from cuggino.storage.journal import is_concluded, last_entry
 
 ITEM = "item"
 """The name of the stage that is a run of its own, with its own journal."""
@@ -93,11 +93,14 @@ def conclude_runs(workspace: Workspace) -> None:
     """
     for path in list_journals(workspace.journal):
         with suppress(OSError, StorageError):  # a journal that cannot be read is left as it is
+            if is_concluded(path):
+                continue
             last = last_entry(path)
             if last is None or not isinstance(last.event, LoopTerminalEvent | RunContinued):
                 continue
-            run = read_journal(path)
-            last = next(e for e in reversed(run.entries) if not isinstance(e.event, RunContinued))
+            run = scan_journal(path)
+            for entry in run.entries.only(()):  # the first and the last entry of each process
+                last = last if isinstance(entry.event, RunContinued) else entry
             if run.started.item is None or not isinstance(last.event, LoopTerminalEvent):
                 continue
             name, _, digest = run.started.item.rpartition(" ")

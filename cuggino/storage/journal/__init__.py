@@ -7,10 +7,11 @@ NAMES = {
         "DELIVERED DeliverableCourse DeliveredSession Delivery StatusChange fold_delivery"
     ),
     "digest": "JournalDigest digest_of",
-    "folder": "find_run has_ended prune started_of",
+    "folder": "find_run has_ended is_concluded prune started_of",
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
-        "SUFFIX VERSION Entry JournalFile iter_entries last_entry list_journals read_journal"
+        "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "
+        "read_journal scan_journal"
     ),
     "totals": "COUNTED fold_totals run_totals",
     "writer": "Journal",

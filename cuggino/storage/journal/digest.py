@@ -110,7 +110,7 @@ def digest_of(path: Path) -> JournalDigest:
     """
     with storing("read journal", path):
         status = path.stat()
-    if kept := _kept(path, status):
+    if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
         return kept
     # If it grows meanwhile, its size and time are those of before, so that the digest is not used.
     digest = DigestFold(iter_entries(path, only=COUNTED)).digest(status)
@@ -118,16 +118,15 @@ def digest_of(path: Path) -> JournalDigest:
     return digest
 
 
-def _kept(path: Path, status: os.stat_result) -> JournalDigest | None:
-    """Return the digest that is kept, unless the journal has changed since."""
+def kept_digest(path: Path, *, size: int, modified: int) -> JournalDigest | None:
+    """Return the digest that is kept of a journal with this size and time, or None."""
     if (place := _place(path)) is None:
         return None
     try:
         kept = JournalDigest.model_validate_json(place.read_bytes())
     except (OSError, ValidationError):
         return None
-    same = (kept.size, kept.modified) == (status.st_size, status.st_mtime_ns)
-    return kept if same else None
+    return kept if (kept.size, kept.modified) == (size, modified) else None
 
 
 def keep_digest(path: Path, digest: JournalDigest) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
-from cuggino.storage.journal.digest import remove_digest
+from cuggino.storage.journal.digest import kept_digest, remove_digest
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
     last_entry,
     list_journals,
-    read_journal,
+    scan_journal,
 )
+
+_REMEMBERED = 1024
+"""Journals whose beginning or end a process remembers."""
 
 
 def find_run(
@@ -35,7 +41,9 @@ def find_run(
             started = started_of(path)
             if started is None or started.kind != kind or started.item is not None:
                 continue
-            journal = read_journal(path)
+            if has_ended(path):
+                continue
+            journal = scan_journal(path)
             if journal.resumable:
                 return journal
         raise RunNotResumable(
@@ -47,7 +55,7 @@ def find_run(
         raise RunNotResumable(
             f"{len(found)} runs begin with {run_id}", hint="give more of the id: see `cuggino runs`"
         )
-    journal = read_journal(found[0])
+    journal = scan_journal(found[0])
     if journal.started.kind == "watch":
         raise RunNotResumable(
             f"{found[0].stem} is a watch", hint="start `cuggino watch`, which resumes it"
@@ -76,10 +84,17 @@ def find_run(
 def started_of(path: Path) -> RunStarted | None:
     """Return the first event of the journal, or None if it cannot be read."""
     try:
-        first = next(iter_entries(path), None)
-    except StorageError:  # killed as it started, or a foreign file
+        return _started(path, path.stat().st_ino)
+    except (OSError, StorageError):  # killed as it started, or a foreign file
         return None
-    return first.event if first and isinstance(first.event, RunStarted) else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _started(path: Path, _inode: int) -> RunStarted:
+    """Return the first event, which never changes."""
+    event = next(iter_entries(path)).event
+    assert isinstance(event, RunStarted)  # by `iter_entries`
+    return event
 
 
 def prune(
@@ -106,11 +121,15 @@ def prune(
         journals = list_journals(folder)
     except StorageError:
         return removed
+    are_few = len(journals) <= runs
     for path in journals:
         try:
-            at, final = _end_of(path)
-            ended += final
-            wanted = at >= oldest and not (final and ended > runs) and path.stat().st_size > 0
+            is_empty = path.stat().st_size == 0
+            if are_few and not is_empty and _began(path) >= oldest:
+                continue  # without reading it
+            end = _end_of(path)
+            ended += end.is_final
+            wanted = end.at >= oldest and not (end.is_final and ended > runs) and not is_empty
             if path.stem in keep or wanted:
                 continue
             path.unlink()
@@ -124,17 +143,52 @@ def prune(
 def has_ended(path: Path) -> bool:
     """Return whether the journal's run cannot be resumed; also if the file is missing."""
     try:
-        return _end_of(path)[1]
+        return _end_of(path).is_final
     except FileNotFoundError:
         return True
     except OSError:
         return False
 
 
-def _end_of(path: Path) -> tuple[datetime, bool]:
-    """Return the time of the last entry, and whether the run has ended for good."""
-    last = last_entry(path)
-    if last is None:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC), False
-    final = isinstance(last.event, RunEnded) and not is_resumable(last.event.state)
-    return last.at, final
+def is_concluded(path: Path) -> bool:
+    """Return whether the last process of the journal's run recorded its end.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return _end_of(path).is_recorded
+
+
+class _End(NamedTuple):
+    at: datetime
+    """The time of the last entry."""
+    is_recorded: bool
+    """The last entry is `RunEnded`."""
+    is_final: bool
+    """The run cannot be resumed."""
+
+
+def _end_of(path: Path) -> _End:
+    """Return the end by the journal's digest, or by its last entry without one."""
+    status = path.stat()
+    return _end(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _end(path: Path, size: int, modified: int) -> _End:
+    if kept := kept_digest(path, size=size, modified=modified):
+        at, event = kept.last, kept.ended
+    elif last := last_entry(path):
+        at, event = last.at, last.event if isinstance(last.event, RunEnded) else None
+    else:
+        return _End(datetime.fromtimestamp(modified / 1e9, UTC), False, False)
+    return _End(at, event is not None, event is not None and not is_resumable(event.state))
+
+
+def _began(path: Path) -> datetime:
+    """Return the time in the name of the journal; the first of all times for another name."""
+    with suppress(ValueError, OverflowError):
+        run_id = UUID(path.stem)
+        if run_id.version == 7:
+            return datetime.fromtimestamp((run_id.int >> 80) / 1000, UTC)
+    return datetime.min.replace(tzinfo=UTC)

@@ -68,7 +68,7 @@ def finished_stages(journal: JournalFile) -> tuple[FinishedStage, ...]:
     """
     names: dict[str, str] = {}
     finished: list[FinishedStage] = []
-    for entry in journal.entries:
+    for entry in journal.entries.only(("StageStarted", "StageFinished")):
         match entry.stage, entry.event:
             case str(stage), StageStarted(name=name):
                 names[stage] = name

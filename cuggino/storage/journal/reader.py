@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import overload
 
 from cuggino.errors import StorageError
 from cuggino.events import (
@@ -30,9 +31,10 @@ SUFFIX = ".jsonl"
 _BEGINNINGS = frozenset({"RunStarted", "RunContinued"})
 """The first events of a process."""
 
-_TAG = re.compile(rb'"event":\{"_tag": ?"(\w+)"')
-_HEAD = 400
-"""Bytes of a line that contain its event's tag."""
+_HEAD = re.compile(
+    rb'\{"v":1,"seq":(\d+),"at":"[^"]*","stage":(?:(null)|"[^"\\]*"),"event":\{"_tag": ?"(\w+)"'
+)
+"""The number, the missing stage and the tag at the start of a line; other lines are parsed."""
 _TAIL = 64 * 1024
 
 
@@ -49,18 +51,84 @@ class Entry:
     event: Event
 
 
+class Entries(Sequence[Entry]):
+    """Entries of a journal, read from its file by each iteration: one line is in memory at a time.
+
+    Lines that are appended later are not among them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        begin: int = 0,
+        end: int,
+        only: Collection[str] | None = None,
+        loop: bool = False,
+    ) -> None:
+        self._path = path
+        self._begin = begin
+        self._end = end
+        self._only = only
+        self._loop = loop
+
+    def only(self, tags: Collection[str], *, loop: bool = False) -> Entries:
+        """Return those with these tags, as `iter_entries`; with `loop`, also those of no stage."""
+        return Entries(self._path, begin=self._begin, end=self._end, only=tags, loop=loop)
+
+    def __iter__(self) -> Iterator[Entry]:
+        begin, end = self._begin, self._end
+        if begin < end:
+            yield from Scan(self._path, only=self._only, loop=self._loop, begin=begin, end=end)
+
+    def __len__(self) -> int:
+        return self._end - self._begin if self._only is None else sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(place, slice) and self._only is None:
+            begin, end, step = place.indices(len(self))
+            if step == 1:
+                before = self._begin
+                return Entries(self._path, begin=before + begin, end=before + max(begin, end))
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalFile:
-    """The contents of a journal."""
+    """A journal as it was when it was read."""
 
-    run_id: str
-    started: RunStarted
-    entries: tuple[Entry, ...]
-    """All entries: the first is `started`, the last may be `ended`."""
-    ended: RunEnded | None
-    """The end of the last process; None while it works, or if it was killed."""
+    path: Path
+    first: Entry
+    last: Entry
     torn: bool
     """True if the last line was only partly written; it is not among the entries."""
+    entries: Entries = field(compare=False)
+    """All entries: the first is `started`, the last may be `ended`."""
+
+    @property
+    def run_id(self) -> str:
+        """Return the id of the run."""
+        return self.started.run_id
+
+    @property
+    def started(self) -> RunStarted:
+        """Return the first event."""
+        assert isinstance(self.first.event, RunStarted)  # by `Scan`
+        return self.first.event
+
+    @property
+    def ended(self) -> RunEnded | None:
+        """Return the end of the last process; None while it works, or if it was killed."""
+        return self.last.event if isinstance(self.last.event, RunEnded) else None
 
     @property
     def state(self) -> KnownState:
@@ -76,23 +144,32 @@ class JournalFile:
 def read_journal(path: Path, *, only: Collection[str] | None = None) -> JournalFile:
     """Read the whole journal, except for a torn last line. The file is not changed.
 
-    `only` is that of `iter_entries`: fast and small even for a long run.
+    `only` is that of `iter_entries`: fast even for a long run.
 
     Raises:
         StorageError: it cannot be read, a line before the last is broken or has an unknown
             version, or there is no whole line.
     """
-    scan = Scan(path, only=only)
-    entries = tuple(scan)
-    started, last = entries[0].event, entries[-1].event
-    assert isinstance(started, RunStarted)  # by `Scan`
-    return JournalFile(
-        run_id=started.run_id,
-        started=started,
-        entries=entries,
-        ended=last if isinstance(last, RunEnded) else None,
-        torn=scan.torn,
-    )
+    return _read(path, only, only)
+
+
+def scan_journal(path: Path) -> JournalFile:
+    """Read the journal as `read_journal`, but parse most lines only when its entries are read.
+
+    Raises:
+        StorageError: as `read_journal`; also by the entries, for lines that are parsed later.
+    """
+    return _read(path, (), None)
+
+
+def _read(path: Path, parsed: Collection[str] | None, only: Collection[str] | None) -> JournalFile:
+    scan = Scan(path, only=parsed)
+    first = last = None
+    for last in scan:
+        first = first or last
+    assert first is not None and last is not None  # by `Scan`
+    entries = Entries(path, end=last.seq, only=only)
+    return JournalFile(path=path, first=first, last=last, torn=scan.torn, entries=entries)
 
 
 def iter_entries(
@@ -152,24 +229,45 @@ def last_entry(path: Path) -> Entry | None:
 
 
 class Scan:
-    """One pass over a journal; `length` and `torn` describe the part read so far."""
+    """One pass over a journal; `length` and `torn` describe the part read so far.
 
-    def __init__(self, path: Path, *, only: Collection[str] | None = None) -> None:
+    `begin` entries are skipped unread, and no line after the entry `end` is read; `loop` adds the
+    entries without a stage to those of `only`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        only: Collection[str] | None = None,
+        loop: bool = False,
+        begin: int = 0,
+        end: int | None = None,
+    ) -> None:
         self.path = path
         self.length = 0
         """Bytes of the whole lines."""
         self.torn = False
         """The last line was not whole."""
         self._only = only if only is None else {*only, *_BEGINNINGS}
+        self._loop = loop
+        self._begin = begin
+        self._end = end
 
     def __iter__(self) -> Generator[Entry, None, None]:
         number = 0
         passed: bytes | None = None
         """The previous line, if it was skipped."""
+        left_out = self._left_out()
         with storing("read journal", self.path), self.path.open("rb") as file:
             for line in file:
-                tag = self._tag(line)
-                if tag is not None and self._only is not None and tag not in self._only:
+                if number == self._end:
+                    break
+                if number < self._begin:
+                    number += 1
+                    self.length += len(line)
+                    continue
+                if left_out is not None and left_out(line, number + 1):
                     number += 1
                     self.length += len(line)
                     passed = line
@@ -185,7 +283,7 @@ class Scan:
                     yield self._entry(_json(passed), number)
                 number += 1
                 self.length += len(line)
-                wanted = self._only is None or entry.event.tag in self._only
+                wanted = self._wants(entry)
                 passed = None if wanted else line
                 if wanted:
                     yield entry
@@ -198,12 +296,27 @@ class Scan:
                 hint="the file can be removed",
             )
 
-    def _tag(self, line: bytes) -> str | None:
-        """Return the event tag at the start of the line, or None if in doubt."""
-        if self._only is None or not line.endswith(b"}}\n"):
+    def _wants(self, entry: Entry) -> bool:
+        return (
+            self._only is None
+            or entry.event.tag in self._only
+            or (self._loop and entry.stage is None)
+        )
+
+    def _left_out(self) -> Callable[[bytes, int], bool] | None:
+        """Return whether the line with this number can be skipped unparsed; None if none can."""
+        if self._only is None:
             return None
-        found = _TAG.search(line, 0, _HEAD)
-        return found[1].decode() if found else None
+        tags = frozenset(tag.encode() for tag in self._only)
+        head, loop = _HEAD.match, self._loop
+
+        def left_out(line: bytes, number: int) -> bool:
+            if not line.endswith(b"}}\n") or (found := head(line)) is None:
+                return False
+            seq, unstaged, tag = found.groups()
+            return not (tag in tags or (loop and unstaged) or int(seq) != number)
+
+        return left_out
 
     def _entry(self, raw: object, number: int) -> Entry:
         try:

@@ -59,7 +59,7 @@ _TASKS = ("Progress", "Done")
 
 def run_totals(journal: JournalFile) -> RunResumed:
     """Return the totals from which a resumed run continues; see `fold_totals`."""
-    return fold_totals(journal.entries)
+    return fold_totals(journal.entries.only(COUNTED))
 
 
 def fold_totals(entries: Iterable[Entry]) -> RunResumed:

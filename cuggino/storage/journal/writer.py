@@ -93,9 +93,9 @@ class Journal:
         """Open an existing journal to append. A torn last line is cut off.
 
         Raises:
-            StorageError: as `read_journal`, or it cannot be written; nothing was changed.
+            StorageError: as `scan_journal`, or it cannot be written; nothing was changed.
         """
-        scan, fold = Scan(path), DigestFold()
+        scan, fold = Scan(path, only=COUNTED), DigestFold()
         seq, run_id = 0, ""
         for entry in scan:
             seq = entry.seq
