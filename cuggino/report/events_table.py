@@ -94,14 +94,15 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
 
     Every event gets an equal share of the page's size, so that it stays usable.
     """
-    entries = report.entries[-most:]
-    share = min(max(_PAGE_CHARACTERS // max(len(entries), 1), _LEAST), _MOST)
+    left_out = max(len(report.entries) - most, 0)
+    shown = len(report.entries) - left_out
+    share = min(max(_PAGE_CHARACTERS // max(shown, 1), _LEAST), _MOST)
     stages: dict[str | None, int] = {}
     kinds: dict[tuple[str, str], int] = {}
     counts = dict.fromkeys(CATEGORIES, 0)
     rows: list[str] = []
     cut = 0
-    for entry in entries:
+    for entry in report.entries[left_out:]:
         category = category_of(entry.event)
         counts[category] += 1
         stage = stages.setdefault(entry.stage, len(stages))
@@ -115,8 +116,8 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
     head = to_json({"stages": list(stages), "kinds": list(kinds)})
     return EventsTable(
         json=f'{head[:-1]},"rows":[\n' + ",\n".join(rows) + "\n]}",
-        shown=len(entries),
-        left_out=len(report.entries) - len(entries),
+        shown=shown,
+        left_out=left_out,
         cut=cut,
         counts={name: count for name, count in counts.items() if count},
     )

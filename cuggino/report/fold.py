@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from cuggino.domain import Spending
 from cuggino.events import (
@@ -45,7 +47,7 @@ from cuggino.report.model import (
 )
 from cuggino.report.notices import Notices, finding_of_building
 from cuggino.report.stages import Processes, Stages
-from cuggino.storage.journal import Entry, fold_delivery, fold_totals
+from cuggino.storage.journal import DeliveryFold, Entry, Totals
 
 
 def build_report(
@@ -55,10 +57,11 @@ def build_report(
     running_at: datetime | None = None,
     diffs: DiffStats | None = None,
 ) -> RunReport:
-    """Fold the entries of a journal into a report. Pure.
+    """Fold the entries of a journal into a report, one by one. Pure.
 
     Args:
-        entries: the first is `RunStarted`.
+        entries: the first is `RunStarted`. A sequence, such as the entries of a `JournalFile`, is
+            kept as it is, and read again by the page; an iterator is kept as a tuple.
         torn: the journal ends in a partial line.
         running_at: the current time if a process works on the run; without it, a run without
             an end was killed.
@@ -67,14 +70,17 @@ def build_report(
     Raises:
         ValueError: there is no entry, or the first is not `RunStarted`.
     """
-    events = tuple(entries)
-    if not events or not isinstance(events[0].event, RunStarted):
+    events = entries if isinstance(entries, Sequence) else tuple(entries)
+    first = next(iter(events), None)
+    if first is None or not isinstance(first.event, RunStarted):
         raise ValueError("a journal begins with RunStarted")
-    started = events[0].event
-    processes, stages, spending = Processes(events[0]), Stages(), SpentOverTime()
+    started = first.event
+    processes, stages, spending = Processes(first), Stages(), SpentOverTime()
     tools, notices, results = Tools(), Notices(), _Results()
+    totals, delivery = Totals(), DeliveryFold()
+    folds = (processes, stages, spending, tools, notices, results, totals, delivery)
     for entry in events:
-        for collect in (processes, stages, spending, tools, notices, results):
+        for collect in folds:
             collect.add(entry)
     of_processes = processes.result(running_at)
     last = of_processes[-1]
@@ -87,9 +93,9 @@ def build_report(
         options=started.options,
         state=last.state,
         message=last.message,
-        start=events[0].at,
+        start=first.at,
         end=last.end,
-        totals=fold_totals(events),
+        totals=totals.result(),
         items=results.items,
         torn=torn,
         processes=of_processes,
@@ -100,7 +106,7 @@ def build_report(
         commands=tuple(results.commands),
         findings=tuple(results.findings),
         notices=notices.result(),
-        delivery=fold_delivery(events) if started.kind == "deliver" else None,
+        delivery=delivery.result() if started.kind == "deliver" else None,
         entries=events,
     )
 
@@ -199,6 +205,10 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return finding_of_building(event)
 
 
+MOST_POINTS: Final = 8000
+"""Moments of spending that are kept; of more, every other one is dropped."""
+
+
 class SpentOverTime:
     """Cost and tokens of the whole run over time; the agents of several stages may overlap."""
 
@@ -225,6 +235,8 @@ class SpentOverTime:
         point = Spent(entry.at, self._cost, self._usage)
         if not self._points or self._points[-1][1:] != point[1:]:
             self._points.append(point)
+        if len(self._points) > MOST_POINTS:
+            del self._points[-2::-2]
 
     def result(self) -> tuple[Spent, ...]:
         """Return the moments of spending, in order, each with the sum so far."""
@@ -241,7 +253,7 @@ def _moved(total: Usage, before: Usage, after: Usage) -> Usage:
 class _Tally:
     calls: int = 0
     errors: int = 0
-    seconds: list[float] = field(default_factory=list)
+    seconds: array[float] = field(default_factory=lambda: array("d"))
     answered: int = 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -103,7 +103,7 @@ class ToolUse:
     errors: int = 0
     unanswered: int = 0
     """Calls without a result: the agent was terminated, or still waits."""
-    seconds: tuple[float, ...] = ()
+    seconds: Sequence[float] = ()
     """The duration of each answered call, ascending."""
 
 
@@ -202,7 +202,8 @@ class RunReport:
     notices: tuple[Notice, ...] = ()
     delivery: Delivery | None = None
     """The deliverables; None for the other loops."""
-    entries: tuple[Entry, ...] = ()
+    entries: Sequence[Entry] = ()
+    """All entries, which those of a `JournalFile` read from the file."""
 
     @property
     def reason(self) -> DeliverExit | None:

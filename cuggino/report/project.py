@@ -20,7 +20,7 @@ from cuggino.report.page import render_report
 from cuggino.report.times import zone_at
 from cuggino.runs import Runs
 from cuggino.sources import git_lines
-from cuggino.storage.journal import JournalFile, read_journal
+from cuggino.storage.journal import JournalFile, scan_journal
 
 
 class RunPage(NamedTuple):
@@ -40,7 +40,7 @@ def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None)
     """
     folder = Path(project)
     found = Runs(folder).find(run_id)
-    journal = read_journal(found.path)
+    journal = scan_journal(found.path)
     report = build_report(
         journal.entries,
         torn=journal.torn,
@@ -54,7 +54,7 @@ def _diffs(folder: Path, journal: JournalFile) -> DiffStats:
     """Return the changed files of the run's commits; empty without git or a repository."""
     hashes = dict.fromkeys(
         entry.event.commit_hash
-        for entry in journal.entries
+        for entry in journal.entries.only((CommitPerformed.__name__,))
         if isinstance(entry.event, CommitPerformed)
     )
     # Nothing but a hash is passed to git, whatever else the journal contains.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cuggino.report.markup import Html, join, tag
 from cuggino.report.model import (
     FileChange,
@@ -171,7 +173,7 @@ def _bar(use: ToolUse, most: int) -> Html:
     )
 
 
-def _times(seconds: tuple[float, ...]) -> tuple[str, str, str]:
+def _times(seconds: Sequence[float]) -> tuple[str, str, str]:
     """Return median, longest and sum of the times, which are ascending."""
     if not seconds:
         return ("–", "–", "–")

@@ -15,15 +15,15 @@ from cuggino.errors import RunNotFound, StorageError
 from cuggino.events import RunResumed, RunStarted, RunState
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
-    COUNTED,
     DELIVERED,
     Delivery,
     JournalDigest,
     JournalFile,
     digest_of,
     fold_delivery,
+    iter_entries,
     list_journals,
-    read_journal,
+    scan_journal,
 )
 
 RunStatus: TypeAlias = RunState | Literal["running", "killed"]
@@ -57,12 +57,12 @@ class RecordedRun:
 
     @functools.cached_property
     def journal(self) -> JournalFile:
-        """The entries that its stages and deliverables depend on, read when first asked for.
+        """Its journal, whose entries are read from the file when they are iterated.
 
         Raises:
             StorageError: the journal cannot be read.
         """
-        return read_journal(self.path, only=COUNTED | DELIVERED)
+        return scan_journal(self.path)
 
     @property
     def resumable(self) -> bool:
@@ -97,12 +97,12 @@ class RecordedRun:
         delivery = self.delivery
         return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
 
-    @property
+    @functools.cached_property
     def delivery(self) -> Delivery | None:
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
         if self.started.kind != "deliver":
             return None
-        return fold_delivery(self.journal.entries)
+        return fold_delivery(iter_entries(self.path, only=DELIVERED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class Runs:
             state=self._state(digest),
         )
         if run.started.kind == "deliver":
-            _ = run.journal  # which its deliverables need: an unreadable one fails here
+            _ = run.delivery  # which reads the journal: an unreadable one fails here
         return run
 
     def _state(self, digest: JournalDigest) -> RunStatus:

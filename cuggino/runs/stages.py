@@ -27,7 +27,7 @@ def recorded_stages(journal: JournalFile) -> list[RecordedStage]:
     """Return the stages in the order in which they first started."""
     started: dict[str, list[datetime]] = {}
     stages: dict[str, RecordedStage] = {}
-    for entry in journal.entries:
+    for entry in journal.entries.only(("StageStarted", "StageFinished")):
         match entry.stage, entry.event:
             case str(stage), StageStarted():
                 started.setdefault(stage, []).append(entry.at)

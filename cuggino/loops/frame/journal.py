@@ -43,6 +43,7 @@ from cuggino.storage import (
     has_ended,
     prune,
 )
+from cuggino.storage.journal import DigestFold
 
 _OF_NO_USE_LATER = (PingEvent, MessageDelta)
 
@@ -190,8 +191,11 @@ def open_journal(
     resume: JournalFile | None,
     *,
     at: datetime,
+    known: DigestFold | None = None,
 ) -> Journal:
     """Open the journal of a run, new or resumed, and remove old ones.
+
+    `known` has counted the entries of the resumed one.
 
     Raises:
         StorageError: it cannot be written.
@@ -201,7 +205,7 @@ def open_journal(
     if resume is not None:
         if not resume.resumable:
             raise RunNotResumable(f"run {run_id} has ended ({resume.state.replace('_', ' ')})")
-        journal = Journal.open(workspace.journal / f"{run_id}.jsonl")
+        journal = Journal.open(workspace.journal / f"{run_id}.jsonl", known=known)
         if journal.seq != resume.last.seq:
             journal.close()
             raise RunNotResumable(

@@ -41,8 +41,8 @@ from cuggino.storage import (
     Session,
     Workspace,
     new_run_id,
-    run_totals,
 )
+from cuggino.storage.journal import COUNTED, DigestFold
 
 P = ParamSpec("P")
 
@@ -160,8 +160,10 @@ def framed(
     ):
         yield from wait_for_orphans(workspace, before)
         resumed = resume(here.now) if callable(resume) else resume
-        earlier = run_totals(resumed) if resumed is not None else None
+        counted = earlier = None
         if resumed is not None:
+            counted = DigestFold(resumed.entries.only(COUNTED))
+            earlier = counted.totals
             fallbacks = resumed.entries.only((AgentFellBack.__name__,))
             cooldowns = recorded_cooldowns(
                 ((entry.at, entry.event) for entry in fallbacks), here.now
@@ -190,7 +192,7 @@ def framed(
             return
         session.keep = resumed is not None and resumed.resumable
         run_id = resumed.run_id if resumed is not None else session.id
-        journal = open_journal(workspace, options, run_id, resumed, at=here.now)
+        journal = open_journal(workspace, options, run_id, resumed, at=here.now, known=counted)
         session.keep = True
         kept = recorder(journal, resumed)
         with concluded(journal, kept, here, resumed):

@@ -4,16 +4,17 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "delivery": (
-        "DELIVERED DeliverableCourse DeliveredSession Delivery StatusChange fold_delivery"
+        "DELIVERED DeliverableCourse DeliveredSession Delivery DeliveryFold StatusChange "
+        "fold_delivery"
     ),
-    "digest": "JournalDigest digest_of",
+    "digest": "DigestFold JournalDigest digest_of",
     "folder": "find_run has_ended is_concluded prune started_of",
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "
         "read_journal scan_journal"
     ),
-    "totals": "COUNTED fold_totals run_totals",
+    "totals": "COUNTED Totals fold_totals run_totals",
     "writer": "Journal",
 }
 """Public names by module."""

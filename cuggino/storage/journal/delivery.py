@@ -100,13 +100,15 @@ class Delivery:
 
 def fold_delivery(entries: Iterable[Entry]) -> Delivery:
     """Return the state of the run over all its processes."""
-    fold = _Fold()
+    fold = DeliveryFold()
     for entry in entries:
         fold.add(entry)
     return fold.result()
 
 
-class _Fold:
+class DeliveryFold:
+    """The state of the run by the entries added so far."""
+
     def __init__(self) -> None:
         self._sessions: dict[int, DeliveredSession] = {}
         self._present: int | None = None
@@ -115,6 +117,7 @@ class _Fold:
         self._ended: DeliverEnded | None = None
 
     def add(self, entry: Entry) -> None:
+        """Count an entry."""
         match entry.event:
             case DeliverSessionStarted(session=number, instruction=instruction, model=model):
                 self._present = number
@@ -161,6 +164,7 @@ class _Fold:
         self._courses = {**courses, **gone}
 
     def result(self) -> Delivery:
+        """Return the state."""
         return Delivery(
             sessions=tuple(self._sessions.values()),
             deliverables=tuple(self._courses.values()),

@@ -84,12 +84,29 @@ class DigestFold:
         """Return whether the first entry is among those added."""
         return self._first is not None and isinstance(self._first.event, RunStarted)
 
+    @property
+    def run_id(self) -> str:
+        """Return the id of the run, or "" without its first entry."""
+        first = self._first.event if self._first is not None else None
+        return first.run_id if isinstance(first, RunStarted) else ""
+
+    @property
+    def seq(self) -> int:
+        """Return the number of the last entry, 0 without one."""
+        return self._last.seq if self._last is not None else 0
+
+    @property
+    def totals(self) -> RunResumed:
+        """Return the totals so far."""
+        if self._last is not None:
+            self._totals.until(self._last.at)
+        return self._totals.result()
+
     def digest(self, status: os.stat_result) -> JournalDigest:
         """Return the digest of a journal with this status; it has a first entry."""
         first, began, last = self._first, self._began, self._last
         assert first is not None and began is not None and last is not None
         assert isinstance(first.event, RunStarted)
-        self._totals.until(last.at)
         return JournalDigest(
             size=status.st_size,
             modified=status.st_mtime_ns,
@@ -98,7 +115,7 @@ class DigestFold:
             continued=began.at,
             last=last.at,
             ended=last.event if isinstance(last.event, RunEnded) else None,
-            totals=self._totals.result(),
+            totals=self.totals,
         )
 
 

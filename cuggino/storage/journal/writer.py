@@ -89,22 +89,23 @@ class Journal:
         return journal
 
     @classmethod
-    def open(cls, path: Path, *, sync: bool = True) -> Journal:
+    def open(cls, path: Path, *, sync: bool = True, known: DigestFold | None = None) -> Journal:
         """Open an existing journal to append. A torn last line is cut off.
+
+        The entries that `known` has counted are not read again; it counts the others.
 
         Raises:
             StorageError: as `scan_journal`, or it cannot be written; nothing was changed.
         """
-        scan, fold = Scan(path, only=COUNTED), DigestFold()
-        seq, run_id = 0, ""
+        fold = DigestFold() if known is None else known
+        scan = Scan(path, only=COUNTED, begin=fold.seq)
         for entry in scan:
-            seq = entry.seq
             fold.add(entry)
-            if isinstance(entry.event, RunStarted):
-                run_id = entry.event.run_id
         with storing("write journal", path):
             file = io.FileIO(path, "ab")
-        journal = cls(path, file, run_id=run_id, seq=seq, length=scan.length, sync=sync, fold=fold)
+        journal = cls(
+            path, file, run_id=fold.run_id, seq=fold.seq, length=scan.length, sync=sync, fold=fold
+        )
         if scan.torn:
             try:
                 with storing("write journal", path):
