@@ -79,7 +79,8 @@ def category_of(event: Event) -> str:
 class EventsTable(NamedTuple):
     """The rows as JSON, and the number of omitted events."""
 
-    json: str
+    parts: tuple[str, ...]
+    """The text of the JSON object, in parts, so that a long one is joined once."""
     shown: int
     left_out: int
     """Events at the start that are not among the rows."""
@@ -87,6 +88,11 @@ class EventsTable(NamedTuple):
     """Events that are shortened."""
     counts: dict[str, int]
     """Rows by category, in the order of `CATEGORIES`, without empty ones."""
+
+    @property
+    def json(self) -> str:
+        """Return the whole object."""
+        return "".join(self.parts)
 
 
 def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) -> EventsTable:
@@ -112,10 +118,11 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
         if is_long or any(mark in line for mark in _UNREADABLE):
             line = to_json(shorten(_fields(entry), share if is_long else 2 * _MOST))
             cut += is_long
-        rows.append(f"[{entry.seq},{times.milliseconds(entry.at)},{stage},{kind},{line}]")
+        end = ",\n" if len(rows) + 1 < shown else "\n"
+        rows.append(f"[{entry.seq},{times.milliseconds(entry.at)},{stage},{kind},{line}]{end}")
     head = to_json({"stages": list(stages), "kinds": list(kinds)})
     return EventsTable(
-        json=f'{head[:-1]},"rows":[\n' + ",\n".join(rows) + "\n]}",
+        parts=(f'{head[:-1]},"rows":[\n', *rows, "]}"),
         shown=shown,
         left_out=left_out,
         cut=cut,

@@ -22,6 +22,9 @@ class Html(str):
     __slots__ = ()
 
 
+PLACE = Html("<later>")
+"""A place in HTML for text that is inserted later; escaped text cannot contain it."""
+
 Child: TypeAlias = str | Iterable["str | None"] | None
 """Text, which is escaped unless it is `Html`; None; or a sequence of both."""
 
@@ -73,9 +76,14 @@ def tag(name: str, /, *children: Child, **attributes: str | bool | None) -> Html
 
 def island(name: str, text: str) -> Html:
     """Return JSON in a script element that is never run and cannot be closed by its content."""
+    return Html(f'<script type="application/json" id="{escape(name)}">{for_island(text)}</script>')
+
+
+def for_island(text: str) -> str:
+    """Return JSON with the characters escaped that a script element must not contain."""
     for character, written in _IN_SCRIPT:  # much faster than `str.translate`
         text = text.replace(character, written)
-    return Html(f'<script type="application/json" id="{escape(name)}">{text}</script>')
+    return text
 
 
 def to_json(value: object) -> str:

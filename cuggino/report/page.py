@@ -12,7 +12,7 @@ from importlib.resources import files
 from cuggino.errors import ConfigError
 from cuggino.report import deliveries, results, sections
 from cuggino.report.events_table import CATEGORIES, QUIET, EventsTable, events_table
-from cuggino.report.markup import Html, island, join, tag, to_json
+from cuggino.report.markup import PLACE, Html, for_island, island, join, tag, to_json
 from cuggino.report.model import RunReport
 from cuggino.report.timeline import timeline
 from cuggino.report.times import Times
@@ -80,10 +80,12 @@ def render_report(report: RunReport, *, zone: timezone, charts: str | None = Non
         tag("noscript", tag("p", "The charts and the events need JavaScript.", class_="message")),
         tag("main", _main(report, times, events, drawn=figure is not None)),
         island("figure", to_json(figure)),
-        island("events-data", events.json),
+        tag("script", PLACE, type="application/json", id="events-data"),
         [tag("script", Html(script)) for script in scripts],
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    page = f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    before, _, after = page.partition(PLACE)
+    return "".join((before, *map(for_island, events.parts), after))
 
 
 def _main(report: RunReport, times: Times, events: EventsTable, *, drawn: bool) -> Html:
