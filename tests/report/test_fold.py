@@ -11,9 +11,12 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     StageFinished,
+    Usage,
+    UsageUpdate,
     WatchItemCompleted,
 )
 from cuggino.report import FileChange, build_report
+from cuggino.report.fold import MOST_POINTS
 from tests.report.journals import NAMES, START, after, begin, entries_of, report_of
 from tests.vectors import each
 
@@ -40,6 +43,17 @@ def test_every_journal_is_tested() -> None:
     """Every journal of the folder has a test."""
     known = ["failed", "finished", "killed", "resumed", "running", "started", "unicode"]
     assert known == NAMES
+
+
+def test_spending_of_a_long_run() -> None:
+    """A long run keeps some moments of spending, in order, with the first and the last."""
+    updates = [UsageUpdate(usage=Usage(input_tokens=n)) for n in range(1, 3 * MOST_POINTS)]
+    spent = build_report(entries_of(begin("planning#1"), *updates)).spent
+    assert MOST_POINTS // 2 <= len(spent) <= MOST_POINTS
+    tokens = [point.usage.input_tokens for point in spent]
+    assert sorted({*tokens}) == tokens
+    assert 3 * MOST_POINTS - 1 == tokens[-1]
+    assert tokens[0] <= 8
 
 
 def test_running() -> None:
