@@ -14,8 +14,8 @@ NAMES = {
     ),
     "journal": (
         "Entry FinishedStage Journal JournalFile decode_outcome encode_outcome find_run "
-        "finished_stages has_ended iter_entries list_journals prune read_journal run_totals scan_journal "
-        "started_of"
+        "finished_stages has_ended iter_entries list_journals prune read_journal run_totals "
+        "scan_journal started_of"
     ),
     "lock": "LockOwner",
     "session": "Session",

@@ -52,6 +52,7 @@ from cuggino.storage.journal import (
     prune,
     read_journal,
     run_totals,
+    scan_journal,
     started_of,
 )
 from cuggino.storage.lock import (
@@ -114,6 +115,7 @@ __all__ = [
     "remove_done",
     "research_file",
     "run_totals",
+    "scan_journal",
     "started_of",
     "write_done",
 ]

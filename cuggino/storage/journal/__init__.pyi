@@ -5,16 +5,19 @@ from cuggino.storage.journal.delivery import (
     DeliverableCourse,
     DeliveredSession,
     Delivery,
+    DeliveryFold,
     StatusChange,
     fold_delivery,
 )
 from cuggino.storage.journal.digest import (
+    DigestFold,
     JournalDigest,
     digest_of,
 )
 from cuggino.storage.journal.folder import (
     find_run,
     has_ended,
+    is_concluded,
     prune,
     started_of,
 )
@@ -27,15 +30,18 @@ from cuggino.storage.journal.outcomes import (
 from cuggino.storage.journal.reader import (
     SUFFIX,
     VERSION,
+    Entries,
     Entry,
     JournalFile,
     iter_entries,
     last_entry,
     list_journals,
     read_journal,
+    scan_journal,
 )
 from cuggino.storage.journal.totals import (
     COUNTED,
+    Totals,
     fold_totals,
     run_totals,
 )
@@ -51,12 +57,16 @@ __all__ = [
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "DeliveryFold",
+    "DigestFold",
+    "Entries",
     "Entry",
     "FinishedStage",
     "Journal",
     "JournalDigest",
     "JournalFile",
     "StatusChange",
+    "Totals",
     "decode_outcome",
     "digest_of",
     "encode_outcome",
@@ -65,11 +75,13 @@ __all__ = [
     "fold_delivery",
     "fold_totals",
     "has_ended",
+    "is_concluded",
     "iter_entries",
     "last_entry",
     "list_journals",
     "prune",
     "read_journal",
     "run_totals",
+    "scan_journal",
     "started_of",
 ]
