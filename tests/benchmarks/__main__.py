@@ -55,6 +55,7 @@ GROUPS: dict[str, Group] = {
     "loops": Group(growth.loops, partial(growth.loops, counts=(1, 3), turns=2)),
     "journal": Group(journals.entries, partial(journals.entries, count=200)),
     "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
+    "long": Group(journals.long_run, partial(journals.long_run, events=500)),
     "watch": Group(backlog.items, partial(backlog.items, count=3)),
     "backlog": Group(backlog.full, partial(backlog.full, count=200, worked=3)),
     "repository": Group(

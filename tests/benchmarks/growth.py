@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from cuggino import Config, Runtime
 from cuggino.edges import run as run_stream
 from cuggino.operators import merge_now
-from tests.benchmarks.measuring import PEAK, Figure, Took, run, took
-from tests.benchmarks.project import Project, iterations, prints, prints_file, project
+from tests.benchmarks.measuring import Figure, Took, took
+from tests.benchmarks.project import Project, calling, iterations, prints, prints_file, project
 from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session
 
 
@@ -82,14 +79,9 @@ def _peak_of_run(here: Project, lines: Iterable[bytes] | None, *, size: int = 0)
     else:
         write_session(file, lines)
     here.plays(prints_file(file), prints(session()))
-    main = "from cuggino_cli.main import main; assert main(['run', '--focus', 'x']) == 10"
-    return _peak(here, main)
+    return _peak(here, calling("run", "--focus", "x", code=10))
 
 
 def _peak(here: Project, act: str) -> float:
-    """Return the peak memory of a Python process in MiB."""
     here.restore()
-    with tempfile.NamedTemporaryFile() as note:
-        code = f"{PEAK}\n{act}\nopen({note.name!r}, 'w').write(str(peak()))"
-        run([sys.executable, "-c", code], cwd=here.folder, env=here.env)
-        return float(Path(note.name).read_text())
+    return here.run_python(act).peak

@@ -1,4 +1,4 @@
-"""The journal: an entry, and the list of many long runs."""
+"""The journal: an entry, the list of many long runs, and the resuming of one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from shutil import copytree, rmtree
 
 from cuggino.events import AgentMessage, Event, RunEnded, RunStarted, ToolCall, ToolResult
-from cuggino.storage.journal import Journal
+from cuggino.storage.journal import Journal, last_entry
 from tests.benchmarks.measuring import Figure, Took, in_turns, run, seconds, took_in_turns
+from tests.benchmarks.project import Peak, Tool, calling, iterations, project
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _CALL = ToolCall(name="Bash", input={"command": "python3 -m pytest -q"}, id="t")
@@ -62,8 +64,8 @@ def entries(*, count: int = 2000) -> Iterator[Figure]:
 def runs(*, journals: int = 200, events: int = 1_000_000, rounds: int = 5) -> Iterator[Figure]:
     """Measure `cuggino runs`, with digests and without."""
     with tempfile.TemporaryDirectory() as few, tempfile.TemporaryDirectory() as many:
-        write_journals(Path(few), 1, 10)
-        write_journals(Path(many), journals, events // journals)
+        _write_journals(Path(few), 1, 10)
+        _write_journals(Path(many), journals, events // journals)
         argv = [sys.executable, "-m", "cuggino_cli", "runs"]
 
         def listed(folder: str) -> Took:
@@ -92,21 +94,78 @@ def runs(*, journals: int = 200, events: int = 1_000_000, rounds: int = 5) -> It
         )
 
 
-def write_journals(folder: Path, count: int, events: int, *, ended: bool = True) -> None:
+def long_run(*, events: int = 1_000_000) -> Iterator[Figure]:
+    """Measure what reads the journal of an unfinished run, with so many events and with few."""
+    commands = {
+        "show": ("cuggino runs show", ("runs", "show", "0")),
+        "report": ("cuggino report", ("report",)),
+        "resume": ("cuggino run --resume", ("run", "--resume")),
+    }
+    with project(maxTokens=10**12) as here:
+        plan, work, review = iterations(1)
+        pid, kept = here.folder.parent / "pid", here.folder.parent / "kept"
+        here.plays(plan, f"read -r pid <'{pid}'\nkill -9 $pid\n")
+        killed = f"import os; open({str(pid)!r}, 'w').write(f'{{os.getpid()}}\\n')\n"
+        killed += calling("run", "--focus", "x")
+        here.run(Tool("", (sys.executable, "-c", killed), (-9,)))
+        here.plays(work, review)
+        (here.folder / ".cuggino").rename(kept)
+
+        def measured() -> Iterator[Peak]:
+            for _, words in commands.values():
+                rmtree(here.folder / ".cuggino", ignore_errors=True)
+                copytree(kept, here.folder / ".cuggino")
+                here.reset_calls()
+                yield here.run_python(calling(*words))
+
+        few = list(measured())
+        (file,) = (kept / "journal").glob("*.jsonl")
+        _continue(file, events)
+        taken = measured()
+        for (key, (name, _)), least in zip(commands.items(), few, strict=True):
+            used = next(taken)
+            yield Figure(
+                key=f"long.{key}.memory",
+                name=f"{name} after {events:,} events, peak memory more than the floor",
+                value=used.peak - least.peak,
+                unit="MiB",
+                floor=least.peak,
+                floor_name="after some events",
+            )
+            yield Figure(
+                key=f"long.{key}.cpu",
+                name=f"{name} after {events:,} events, CPU",
+                value=used.cpu,
+                unit="s",
+                floor=least.cpu,
+                floor_name="after some events",
+            )
+
+
+def _continue(file: Path, events: int) -> None:
+    """Add events to the last stage of an unfinished run."""
+    last = last_entry(file)
+    journal = Journal.open(file, sync=False)
+    for at in range(0, events, len(_BATCH)):
+        journal.append_all(_BATCH[: events - at], at=_AT, stage=last.stage if last else None)
+    journal.close()
+
+
+_BATCH: tuple[Event, ...] = (
+    AgentMessage(text="I look at this part of it now. " * 5, message_id="m"),
+    _CALL,
+    ToolResult(name="t", output="    value = compute()\n" * 5),
+) * 100
+
+
+def _write_journals(folder: Path, count: int, events: int) -> None:
     """Write journals of runs with so many events each."""
-    said: list[Event] = [
-        AgentMessage(text="I look at this part of it now. " * 5, message_id="m"),
-        _CALL,
-        ToolResult(name="t", output="    value = compute()\n" * 5),
-    ]
-    batch = said * 100
     for number in range(count):
         started = RunStarted(
             run_id=f"20260101-0000{number:04}", kind="run", command="run", focus="x"
         )
         journal = Journal.create(folder / ".cuggino" / "journal", started, at=_AT, sync=False)
-        for at in range(0, events, len(batch)):
-            journal.append_all(batch[: events - at], at=_AT, stage="1")
-        if ended:
-            journal.append(RunEnded(state="failed"), at=_AT)
+        for at in range(0, events, len(_BATCH)):
+            journal.append_all(_BATCH[: events - at], at=_AT, stage="1")
+        journal.append(RunEnded(state="failed"), at=_AT)
         journal.close()

@@ -116,18 +116,6 @@ def run(
     return Took(wall, used.ru_utime + used.ru_stime)
 
 
-PEAK = """
-def peak():
-    import resource, sys
-    if sys.platform == "darwin":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    # Not `ru_maxrss`, which includes the peak of the parent process.
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 2**10
-"""
-"""Source of a function that returns the peak resident memory of a process in MiB."""
-
-
 def seconds(act: Callable[[], object]) -> float:
     """Return the duration of one call."""
     began = time.perf_counter()

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.benchmarks.measuring import Took, run
 from tests.benchmarks.sessions import session
@@ -36,6 +37,27 @@ _PLAN = """file=${CUGGINO_PLAN_FILE:-$(echo "$*" | grep -o "[^ '\\`\\"]*plan\\.m
 [ -z "$file" ] || printf '# Plan\\n\\n## Task 1: x\\n' >"$file"
 """
 """Writes the plan where the environment, or else a word of the arguments, wants it."""
+
+
+_PEAK = """
+def peak():
+    import resource, sys
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    # Not `ru_maxrss`, which includes the peak of the parent process.
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 2**10
+"""
+"""Source of a function that returns the peak resident memory of a process in MiB."""
+
+
+class Peak(NamedTuple):
+    """What a Python process used."""
+
+    peak: float
+    """MiB."""
+    cpu: float
+    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +125,15 @@ class Project:
                 break
             file.unlink()
         (self._sessions / "last").write_text(f"{len(sessions)}\n")
-        self._reset()
+        self.reset_calls()
 
     @property
     def calls(self) -> int:
         """Return the number of agents since the last `run` began."""
         return int((self._sessions / "calls").read_text())
 
-    def _reset(self) -> None:
+    def reset_calls(self) -> None:
+        """Begin with the first session again."""
         (self._sessions / "calls").write_text("0\n")
         (self._sessions / "cpu").unlink(missing_ok=True)
 
@@ -130,12 +153,19 @@ class Project:
         """Run the agent alone."""
         return run([str(self.agent), "-p"], cwd=self.folder, env=self.env)
 
+    def run_python(self, act: str) -> Peak:
+        """Run Python code in the project as it is."""
+        note = self._sessions / "peak"
+        script = f"{_PEAK}\n{act}\nopen({str(note)!r}, 'w').write(str(peak()))"
+        used = run([sys.executable, "-c", script], cwd=self.folder, env=self.env)
+        return Peak(float(note.read_text()), used.cpu)
+
     def restore(self) -> None:
         """Remove everything that a run has left in the project."""
         shutil.rmtree(self.folder / ".cuggino", ignore_errors=True)
         self.git("checkout", "-q", ".")
         self.git("clean", "-ffdxq")
-        self._reset()
+        self.reset_calls()
 
 
 @contextmanager
@@ -149,6 +179,11 @@ def _seconds(told: str) -> float:
     """Return the seconds of a time such as `1m2.50s`, as the shell's `times` prints it."""
     minutes, _, rest = told.partition("m")
     return int(minutes) * 60 + float(rest.rstrip("s").replace(",", "."))
+
+
+def calling(*words: str, code: int = 0) -> str:
+    """Return Python code that calls the command line and expects the exit code."""
+    return f"from cuggino_cli.main import main; assert main({list(words)!r}) == {code}"
 
 
 def prints(lines: Iterable[bytes]) -> str:

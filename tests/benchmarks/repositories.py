@@ -16,7 +16,7 @@ _IN_FOLDER = 100
 
 
 def repositories(
-    *, sizes: Sequence[int] = (1000, 30_000, 100_000), rounds: int = 9
+    *, sizes: Sequence[int] = (1000, 30_000, 100_000), rounds: int = 5
 ) -> Iterator[Figure]:
     """Compare a fingerprint with one `git status`, and a commit with git's own.
 

@@ -41,6 +41,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "guard.write": Target(6.0, "x"),
         # Long use.
         "runs.list": Target(0.3, "s"),
+        "long.report.memory": Target(60.0, "MiB"),
+        "long.resume.memory": Target(60.0, "MiB"),
         "watch.item": Target(120.0, "ms"),
         "memory.stream": Target(60.0, "MiB"),
         # Growth.
