@@ -1,11 +1,13 @@
-"""Package doors whose names are imported on first use."""
+"""Names that are imported, and patterns that are compiled, on first use."""
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 
 def lazy(
@@ -33,3 +35,25 @@ def lazy(
 def module_name(package: str, module: str) -> str:
     """Return the full name of a module in the table of a package."""
     return module if module.startswith("cuggino.") else f"{package}.{module}"
+
+
+def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern whose methods work as those of `re.compile`, which is called on first use.
+
+    For modules with long patterns that most runs never search for.
+    """
+    return cast("re.Pattern[str]", _Pattern(text, flags))
+
+
+class _Pattern:
+    def __init__(self, text: str, flags: int) -> None:
+        self._compile = functools.partial(re.compile, text, flags)
+
+    @functools.cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return self._compile()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._compiled, name)
+        setattr(self, name, value)
+        return value

@@ -21,6 +21,7 @@ from typing import NoReturn
 import click
 
 from cuggino import __version__
+from cuggino_cli import startup
 from cuggino_cli.commands import ALIASES, COMMANDS
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
@@ -179,6 +180,7 @@ def autonoe() -> NoReturn:
 
 def entry(args: list[str] | None = None) -> NoReturn:
     """Run the console script; refuse on Windows, where much cannot be imported."""
+    startup.begin()
     args = sys.argv[1:] if args is None else args
     if sys.platform == "win32" and args[:1] not in _ANYWHERE:
         console.complain(

@@ -18,7 +18,8 @@ _LONGEST = 366 * 24 * 3600.0
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Most groups of settings are only inherited, and need no schema of their own.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SupervisionSettings(_Settings):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
+from cuggino._lazy import pattern
+
 SAME_WORDS = 0.6
 """Share of common words (Dice) from which two findings are the same."""
 
@@ -215,7 +217,7 @@ def _stems(text: str) -> Iterator[str]:
         yield stem[:6]
 
 
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+_WORD = pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 _LITTLE = frozenset(
     re.findall(
         r"\w+",
@@ -398,18 +400,18 @@ def _heading(found: re.Match[str]) -> tuple[int, str]:
     return 7, found[3].strip()
 
 
-_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
-_DRAWN = re.compile(r"\s*(?:-[-\s]+|=[=\s]+|\*[*\s]+|_[_\s]+)")
-_HEADING = re.compile(r"(#{1,6})\s+([^#\s].*)|\*\*([^*]+)\*\*:?$")
-_ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,9}[.)])\s+(\S.*)")
-_BOX = re.compile(r"\[([ xX])\]\s+(.*)")
-_SEPARATOR = re.compile(r"\|[\s:|-]*-[\s:|-]*")
-_NUMBERED = re.compile(
+_FENCE = pattern(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
+_DRAWN = pattern(r"\s*(?:-[-\s]+|=[=\s]+|\*[*\s]+|_[_\s]+)")
+_HEADING = pattern(r"(#{1,6})\s+([^#\s].*)|\*\*([^*]+)\*\*:?$")
+_ITEM = pattern(r"(?:[-*+•]|\(?\d{1,9}[.)])\s+(\S.*)")
+_BOX = pattern(r"\[([ xX])\]\s+(.*)")
+_SEPARATOR = pattern(r"\|[\s:|-]*-[\s:|-]*")
+_NUMBERED = pattern(
     r"\W{0,3}(?:(?:finding|issue|problem|bug|defect|blocker)\b\W{0,3})?[a-z]?\d{1,3}(?:\.\d{1,3})*\b"
     r"|\W{0,3}(?:finding|issue|problem|bug|defect|blocker)\s*:",
     re.IGNORECASE,
 )
-_NEUTRAL = re.compile(
+_NEUTRAL = pattern(
     r"(?:overall )?(?:summary|verdict|conclusion|assessment|result)s?"
     r"|overview|introduction|scope|method(?:ology)?|approach|baseline|context|background|notes?"
     r"|(?:what )?(?:i )?(?:was )?(?:checked|verified|tested)|what (?:matches|is fine|is right)"
@@ -417,29 +419,29 @@ _NEUTRAL = re.compile(
     r"|commands?(?: run)?|evidence|next steps|settled|fixed|resolved",
     re.IGNORECASE,
 )
-_REVIEW = re.compile(r"(?:code )?review(?: .*|:.*)?", re.IGNORECASE)
-_LIST = re.compile(
+_REVIEW = pattern(r"(?:code )?review(?: .*|:.*)?", re.IGNORECASE)
+_LIST = pattern(
     r"(?:(?:open|remaining|new|other|minor|major|critical|blocking|main) )?"
     r"(?:findings?|issues?|problems?|defects?|bugs?|gaps?|mismatch(?:es)?|differences|deviations"
     r"|(?:required |requested )?changes(?: required| requested)?|(?:what is )?missing|blockers?"
     r"|must fix|should fix|critical|major|minor|high|medium|low)",
     re.IGNORECASE,
 )
-_FIELD = re.compile(
+_FIELD = pattern(
     r"\W{0,2}(?:place|where|location|files?|spec(?:ification)?s?|requirements?|expected|actual"
     r"|code|found|observed|severity|priority|fix|suggest(?:ion|ed fix)|recommendation|impact|why"
     r"|reason|what|problem|evidence|details?|steps|reproduc(?:e|tion)|proof|demand(?:s|ed)?"
     r"|says|does)(?: (?:says|does|is))?\W{0,2}:",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"\W{0,2}(?:place|where|location|files?|code)\W{0,2}:", re.IGNORECASE)
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://\S+", re.IGNORECASE)
-_TOKEN = re.compile(r"`([^`\s]+)`|([^\s`'\"()\[\]<>,;|*]+)")
-_FILE = re.compile(
+_PLACE = pattern(r"\W{0,2}(?:place|where|location|files?|code)\W{0,2}:", re.IGNORECASE)
+_URL = pattern(r"\b[a-z][a-z0-9+.-]{1,20}://\S+", re.IGNORECASE)
+_TOKEN = pattern(r"`([^`\s]+)`|([^\s`'\"()\[\]<>,;|*]+)")
+_FILE = pattern(
     r"(/?(?:[^\s:#/]+/)*[^\s:#/]*\.([A-Za-z][A-Za-z0-9]{0,9}))"
     r"(:\d+(?:[-:,]\d+)*|#L\d+(?:-L?\d+)?)?"
 )
-_FOLDER = re.compile(r"(?:[\w.@+-]+/)+[\w.@+-]*")
+_FOLDER = pattern(r"(?:[\w.@+-]+/)+[\w.@+-]*")
 _EXTENSIONS = frozenset(
     re.findall(
         r"\w+",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from cuggino._lazy import pattern
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.zone_names import find_zone
 
@@ -24,10 +25,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 60
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_ANSI = pattern(r"\x1b\[[0-9;]{0,20}m")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
-_MET = re.compile(
+_MET = pattern(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity)\b"
@@ -41,7 +42,7 @@ _MET = re.compile(
     r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
     re.IGNORECASE,
 )
-_NOT_YET = re.compile(
+_NOT_YET = pattern(
     r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
     r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
     r"\s(?:(?:yet|ever|to|be|been|have|has|you(?:'ve)?|we|i|they|it|your|the|a)\s){0,4}$",
@@ -49,10 +50,10 @@ _NOT_YET = re.compile(
 )
 """Words before a limit that is not yet reached."""
 
-_STAMP = re.compile(
+_STAMP = pattern(
     r"\b(?:limit|quota|reached|hit|exceeded)[^|\n]{0,40}\|\s*(\d{13}|\d{10})(?!\d)", re.IGNORECASE
 )
-_CUE = re.compile(
+_CUE = pattern(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
@@ -60,7 +61,7 @@ _CUE = re.compile(
     re.IGNORECASE,
 )
 """Words that precede the time of a reset."""
-_GAP = re.compile(
+_GAP = pattern(
     r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
     re.IGNORECASE,
@@ -71,8 +72,8 @@ _MONTH = (
 )
 _YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
 _PARTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
+    pattern(part, re.IGNORECASE)
+    for part in (
         r"(?P<epoch>\d{13}|\d{10})(?:\.\d{1,9})?(?!\d)",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)T?",
         rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
@@ -92,12 +93,12 @@ _PARTS = tuple(
     )
 )
 """The parts of a reset's time, in any order."""
-_UNIT = re.compile(
+_UNIT = pattern(
     r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
     r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
     re.IGNORECASE,
 )
-_BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
+_BARE_SECONDS = pattern(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
 
 
 def is_quota_text(text: str) -> bool:
@@ -192,8 +193,8 @@ def _span(said: str, start: int) -> timedelta | None:
 
 def _part(said: str, start: int, found: dict[str, str]) -> dict[str, str] | None:
     """Return the part at this position, unless one of its kind was found before."""
-    for pattern in _PARTS:
-        if match := pattern.match(said, start):
+    for kind in _PARTS:
+        if match := kind.match(said, start):
             part = {name: value for name, value in match.groupdict().items() if value}
             if found.keys() & part.keys():
                 return None

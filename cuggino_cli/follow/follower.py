@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cuggino_cli import startup
 from cuggino_cli.follow.output import OutputOptions, stdout_terminal
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def follow(start: Callable[[Observable[object]], Observable[Any]], view: View) -
     Errors are raised again after the conclusion, unless the result has reported them.
     """
     follower = _Follower(start, view)
+    startup.end()
     with _interrupting(follower.interrupt):
         return follower.follow()
 

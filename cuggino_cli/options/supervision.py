@@ -135,10 +135,12 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
     Only agents of these roles are checked. Of several agents, missing ones are reported too.
     """
     from cuggino.agents import RoutedAgent
-    from cuggino.agents.cassettes import ReplayAgent
 
-    if isinstance(agent, ReplayAgent):
-        return  # a replay runs no tools
+    if agent.is_router and not isinstance(agent, RoutedAgent):
+        from cuggino.agents.cassettes import ReplayAgent
+
+        if isinstance(agent, ReplayAgent):
+            return  # a replay runs no tools
     if config.guard == "off":
         _warn("the guard is off: agents may do whatever you may")
     if not isinstance(agent, RoutedAgent):

@@ -18,7 +18,6 @@ from cuggino.events import (
     CommitFailed,
     CommitPerformed,
     ContradictoryMarkers,
-    DeliverEvent,
     Done,
     Event,
     GuardDenied,
@@ -31,9 +30,7 @@ from cuggino.events import (
     LoopStalled,
     MessageDelta,
     NoProgress,
-    NotificationFailed,
     PingEvent,
-    PlanBuildEvent,
     PlanComplete,
     PlanningStart,
     Progress,
@@ -57,35 +54,17 @@ from cuggino.events import (
     ToolResult,
     UsageUpdate,
     UserMessage,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchLoopEvent,
-    WatchPolling,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-    WatchTbdItemFound,
 )
-from cuggino_cli.screen.deliver_text import deliver_shown
 from cuggino_cli.screen.fragments import (
     Fragment,
     Label,
     Shown,
     Verbosity,
     always,
-    calling,
     line_of,
     normal,
     verbose,
 )
-from cuggino_cli.screen.plan_build_text import plan_build_shown
 from cuggino_cli.screen.text import (
     clip,
     countdown,
@@ -194,12 +173,26 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return always("problem", f"[Loop] Stalled: {message}", above=True)
         case SupervisionEvent():
             return supervision_shown(event)
-        # The other loops
+        case _:
+            return _of_another_loop(event, verbosity)
+
+
+def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
+    """Show an event of another loop than the coding loop; they are loaded only here."""
+    from cuggino.events import DeliverEvent, PlanBuildEvent, WatchLoopEvent
+
+    match event:
         case WatchLoopEvent():
+            from cuggino_cli.screen.watch_text import watch_shown
+
             return watch_shown(event)
         case DeliverEvent():
+            from cuggino_cli.screen.deliver_text import deliver_shown
+
             return deliver_shown(event, verbosity)
         case PlanBuildEvent():
+            from cuggino_cli.screen.plan_build_text import plan_build_shown
+
             return plan_build_shown(event)
         case _:
             return None
@@ -408,47 +401,3 @@ def _standstill(event: NoProgress) -> str:
 def _resumed(event: RunResumed) -> str:
     steps = "1 step" if event.stages == 1 else f"{event.stages} steps"
     return f"[Loop] Resuming run {event.run_id}: {steps} already done"
-
-
-def watch_shown(event: WatchLoopEvent) -> Shown | None:
-    """Return the line of the event; None for an unknown one."""
-    match event:
-        case WatchBacklogWaiting():
-            return calling("[Watch] Backlog empty, waiting for new items...")
-        case WatchSpecIssueWaiting():
-            return calling("[Watch] Spec issue detected, waiting for resolution...")
-        case WatchProcessingItem(filename=filename):
-            return always("watch", f"[Watch] Processing: {filename}")
-        case WatchItemCompleted(filename=filename):
-            return always("watch", f"[Watch] Completed: {filename}")
-        case WatchItemRetained(filename=filename):
-            retained = f"[Watch] Retained: {filename} (content changed during loop)"
-            return always("watch", retained)
-        case WatchItemRetry():
-            return always("warning", _retry(event))
-        case WatchItemParked(filename=filename, reason=reason):
-            return calling(f"[Watch] Parked: {filename}: {reason}", "problem")
-        case WatchItemSkipped(filename=filename, reason=reason):
-            return always("warning", f"[Watch] Skipped: {filename}: {reason}")
-        case WatchPolling(folder=folder, reason=reason):
-            return always("warning", f"[Watch] Polling {folder}: {reason}")
-        case NotificationFailed(message=message):
-            return always("warning", f"[Watch] Notification failed: {message}")
-        case WatchAuditFailed(message=message):
-            return always("warning", f"[Watch] Audit agent failed: {message}")
-        case WatchAuditStarted():
-            return always("audit", "[Watch] Starting audit agent...")
-        case WatchAuditEnded():
-            return always("audit", "[Watch] Audit agent finished.")
-        case WatchAuditInterrupted():
-            return always("audit", "[Watch] Audit agent interrupted, work arrived.")
-        case WatchTbdItemFound(filename=filename):
-            return always("finding", f"[Watch] TBD item found: {filename}")
-        case _:
-            return None
-
-
-def _retry(event: WatchItemRetry) -> str:
-    attempt = f"attempt {event.attempt} of {event.max_attempts}"
-    again = f"again in {format_pause(event.retry_in)}"
-    return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"

@@ -16,15 +16,15 @@ from cuggino.events import (
     MessageDelta,
     PingEvent,
     QuotaWaiting,
-    WatchAuditEnded,
-    WatchBacklogWaiting,
-    WatchSpecIssueWaiting,
 )
 from cuggino.operators import events_in, unopened
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.spinner import Spinner
 from cuggino_cli.screen.terminal import Terminal
+
+_IDLE = frozenset({"WatchAuditEnded", "WatchBacklogWaiting", "WatchSpecIssueWaiting"})
+"""The tags of events after which a watch is idle."""
 
 
 @dataclass
@@ -234,7 +234,7 @@ class _LoopScreen:
     def _follow(self, event: Event, spinner: Spinner) -> None:
         spinner.restart_time()
         match event:
-            case WatchBacklogWaiting() | WatchSpecIssueWaiting() | WatchAuditEnded():
+            case _ if event.tag in _IDLE:
                 spinner.stop()  # idle until a file changes
                 self._terminal.clear()
             case QuotaWaiting(remaining=remaining):

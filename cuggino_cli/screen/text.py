@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
-
-from wcwidth import wcswidth, wcwidth
 
 if TYPE_CHECKING:
     from cuggino.events import Usage
@@ -38,14 +37,24 @@ def _visible(match: re.Match[str]) -> str:
 
 def width(text: str) -> int:
     """Return the columns of one line of inert text; unprintable characters count as zero."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from wcwidth import wcswidth  # its tables take longer to import than most runs need
+
     return max(wcswidth(text), 0)
+
+
+@functools.lru_cache(maxsize=1024)
+def _char_width(char: str) -> int:
+    """Return the columns of one character; 0 for an unprintable one."""
+    return width(char)
 
 
 def fit(text: str, columns: int) -> str:
     """Cut the line short of the last of `columns`, so that it never wraps."""
     taken = 0
     for place, char in enumerate(text):
-        taken += max(wcwidth(char), 0)
+        taken += _char_width(char)
         if taken >= columns:
             text = text[:place]
             break
@@ -58,7 +67,7 @@ def rows(text: str, columns: int) -> int:
     """Return the rows of one line on a terminal that wraps at `columns`."""
     count, column = 1, 0
     for char in text:
-        wide = max(wcwidth(char), 0)
+        wide = _char_width(char)
         if column and column + wide > columns:
             count, column = count + 1, 0
         column += wide
