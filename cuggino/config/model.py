@@ -33,6 +33,10 @@ class SupervisionSettings(_Settings):
     """Seconds that a run may take, waits included; default: no limit."""
     wait_for_quota: bool = False
     """Wait until a usage limit is lifted, instead of ending the run."""
+    max_quota_waits: int | None = Field(default=20, ge=1)
+    """Waits for a usage limit per agent's stage, then the run ends with exit code 12."""
+    max_quota_wait: float = Field(default=86_400.0, gt=0, le=_LONGEST)
+    """Seconds that these waits may take together; a later reset ends the run at once."""
     max_retries: int = Field(default=0, ge=0)
     """How often in a row an agent is retried after a transient failure (overload, lost
     connection)."""

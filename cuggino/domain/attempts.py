@@ -20,6 +20,8 @@ from cuggino.errors import (
 _LONGEST_RETRY = "1h"
 _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 """The delays after usage limits with an unknown end; it never ends."""
+_MAX_LIMITS = 20
+"""Usage limits in a row, without a finished item, whose reported end is believed."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class Attempts:
     retry_seconds: float
     _failed: dict[str, int] = field(default_factory=dict)
     _due: dict[str, datetime] = field(default_factory=dict)
+    _limits: int = 0
     _quota_failures: int = 0
     _quota_until: datetime | None = None
 
@@ -37,7 +40,7 @@ class Attempts:
         """Forget the failures of an item whose run has completed."""
         self._failed.pop(name, None)
         self._due.pop(name, None)
-        self._quota_failures, self._quota_until = 0, None
+        self._limits, self._quota_failures, self._quota_until = 0, 0, None
 
     def failed(self, name: str, now: datetime) -> float | None:
         """Return the seconds until the next attempt, doubled each time, or None if none is left."""
@@ -51,9 +54,17 @@ class Attempts:
         return pause
 
     def limited(self, now: datetime, resets_at: datetime | None) -> float:
-        """Pause all items after a usage limit, without counting an attempt; return the seconds."""
+        """Pause all items after a usage limit, without counting an attempt; return the seconds.
+
+        The pause lasts until `resets_at`. It grows when that is unknown, or has been wrong 20 times
+        in a row.
+        """
+        self._limits += 1
+        least = 0.0
+        if self._limits > _MAX_LIMITS:
+            least = _QUOTA_SCHEDULE.delay(self._limits - _MAX_LIMITS - 1) or 0.0
         if resets_at is not None and resets_at > now:
-            pause = (resets_at - now).total_seconds()
+            pause = max(least, (resets_at - now).total_seconds())
         else:
             pause = _QUOTA_SCHEDULE.delay(self._quota_failures) or 0.0
             self._quota_failures += 1
@@ -63,6 +74,10 @@ class Attempts:
     def restore(self, name: str, count: int, due: datetime) -> None:
         """Restore the count and due time of an earlier process."""
         self._failed[name], self._due[name] = count, due
+
+    def restore_limit(self) -> None:
+        """Count a usage limit of an earlier process."""
+        self._limits += 1
 
     def count(self, name: str) -> int:
         """Return how often the item has failed so far."""

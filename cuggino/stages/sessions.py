@@ -14,6 +14,7 @@ from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import carrier, deferred, unopened
+from cuggino.operators.supervision import QuotaWaits
 
 _LONGEST_REASON = 300
 
@@ -39,6 +40,8 @@ class Sessions:
         self._budget = budget
         self._id = options.session_id
         self._begun = False
+        self.waits = QuotaWaits()
+        """The waits for usage limits of the whole stage."""
         self.endings: list[Event] = []
         """The terminal markers of the running session, while its end is awaited."""
 

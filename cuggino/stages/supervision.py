@@ -17,6 +17,7 @@ from cuggino.operators.supervision import (
     Ledger,
     QuotaGate,
     Remedies,
+    Retries,
     idle_timeout,
     is_transient,
     retry_session,
@@ -45,6 +46,9 @@ class Supervision:
     wait_for_quota: bool = False
     quota_margin: float = 60.0
     """Seconds to wait after the time at which a usage limit is lifted."""
+    max_quota_waits: int | None = 20
+    max_quota_wait: float = 86_400.0
+    """Seconds that all waits of a stage may take together."""
     idle_timeout: float | None = None
     tool_timeout: float | None = None
     stage_timeout: float | None = None
@@ -67,11 +71,11 @@ class Supervision:
         """Return `first`, one of the `sessions`, supervised.
 
         Timeouts are inside retries, so that no delay counts as silence; quota waits are outside of
-        them, so that they cost no retry; the budget is outermost. Successors of a session are
-        supervised alike. When the retries are used up, the fallback agent starts with retries of
-        its own. Without one, the failure is the error.
+        them, so that they cost no retry and restore none; the budget is outermost. Successors of a
+        session are supervised alike. When the retries are used up, the fallback agent starts with
+        retries of its own. Without one, the failure is the error.
         """
-        remedies = Remedies()
+        remedies, retries = Remedies(), Retries()
         again, fresh = sessions.again, sessions.fresh
 
         def heard(agent: Observable[Event]) -> Observable[Event]:
@@ -101,6 +105,7 @@ class Supervision:
                 .times(self.max_retries),
                 transient=self.transient,
                 again=lambda error: in_time(again(error)),
+                retries=retries,
             )
             return retry(in_time(agent)).pipe(
                 unopened(ops.catch(lambda error, _source: carrier(flow(lambda: elsewhere(error)))))
@@ -115,12 +120,16 @@ class Supervision:
                 left = failure if self.transient(error) else error
             if left is not None:
                 raise left
+            retries.count = 0
             yield from forward(retried(fresh()))
 
         waiting: _Operator = wait_for_quota(
             gate=self.gate.of(sessions.account),
             wait=self.wait_for_quota,
             margin=self.quota_margin,
+            max_waits=self.max_quota_waits,
+            longest=self.max_quota_wait,
+            waits=sessions.waits,
             again=lambda error: retried(again(error)),
         )
         spending: _Operator = within_budget(self.budget, ledger=self.ledger)

@@ -40,6 +40,16 @@ def test_the_last_attempt_clears_the_count() -> None:
     assert ["a"] == attempts.ready(["a"], NOW)
 
 
+def test_a_limit_that_is_renewed() -> None:
+    """After 20 limits in a row without a finished item the pauses grow, whatever is reported."""
+    attempts = Attempts(max_attempts=3, retry_seconds=60)
+    pauses = [attempts.limited(NOW, later(60)) for _ in range(24)]
+    assert [60.0] * 20 + [900, 1800, 3600, 7200] == pauses
+    assert 86_400 == attempts.limited(NOW, later(86_400))
+    attempts.succeeded("a")
+    assert 60 == attempts.limited(NOW, later(60))
+
+
 def test_only_the_item_itself_is_paused() -> None:
     """A paused item blocks no other item, and is ready once its pause is over."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)

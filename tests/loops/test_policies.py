@@ -168,7 +168,7 @@ class TestRetries:
 
 class TestTogether:
     def test_a_limit_after_a_retry(self, tmp_path: Path) -> None:
-        """A retried session that meets a usage limit waits, and has all its retries again."""
+        """A retried session that meets a usage limit waits, and has the retries that are left."""
         t = SupervisedMarbles()
         loop = loop_of(
             tmp_path,
@@ -178,7 +178,7 @@ class TestTogether:
             t.agent("a#", failed()),
             t.agent("d|"),
         )
-        seen = t.record(loop.run(max_retries=1, wait_for_quota=True))
+        seen = t.record(loop.run(max_retries=2, wait_for_quota=True))
         assert [
             *PLANNED,
             "AgentRetry",
@@ -188,9 +188,23 @@ class TestTogether:
             "AgentRetry",
             *APPROVED,
         ] == [tag for _, tag in course(seen)]
-        assert [1, 1] == [retry.attempt for _, retry in events_of(seen, AgentRetry)]
+        assert [1, 2] == [retry.attempt for _, retry in events_of(seen, AgentRetry)]
         begun, *resumed = sessions(loop, "implementing")
         assert [begun.session_id] * 3 == [options.resume_session_id for options in resumed]
+
+    def test_crashes_and_limits_in_turn(self, tmp_path: Path) -> None:
+        """Waits for usage limits restore no retries: crash, crash, limit in turn ends."""
+        t = SupervisedMarbles()
+        turns = [
+            t.agent("a#", error)
+            for n in range(4)
+            for error in (failed("crash"), failed("crash"), limited(n * HOUR + HOUR))
+        ]
+        loop = loop_of(tmp_path, t, *turns)
+        seen = t.record(loop.run(max_retries=3, wait_for_quota=True))
+        assert [1, 2, 3] == [retry.attempt for _, retry in events_of(seen, AgentRetry)]
+        assert "LoopError 1" == course(seen)[-1][1]
+        assert 5 == len(sessions(loop, "implementing"))
 
     @pytest.mark.parametrize("pause", ["retry", "quota"])
     def test_disposal_in_a_pause(self, tmp_path: Path, pause: str) -> None:

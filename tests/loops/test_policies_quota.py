@@ -146,6 +146,48 @@ class TestUsageLimits:
         first, second_, third = sessions(loop, "implementing")
         assert first.session_id == second_.resume_session_id == third.resume_session_id
 
+    def test_a_limit_that_is_renewed(self, tmp_path: Path) -> None:
+        """A limit that is lifted in a minute, again and again, ends the run after 20 waits."""
+        t = SupervisedMarbles()
+        agents = [t.agent("a#", limited(121 * n + 60)) for n in range(50)]
+        loop = loop_of(tmp_path, t, *agents)
+        with no_leaks():
+            seen = t.record(loop.run(wait_for_quota=True, max_retries=3, quota_margin=60))
+        assert 20 == len(events_of(seen, QuotaLifted))
+        assert 21 == len(sessions(loop, "implementing"))
+        assert "LoopError 12" == course(seen)[-1][1]
+        assert "20 waits did not help, see maxQuotaWaits" in (error_of(seen).hint or "")
+        loop.assert_released()
+
+    def test_the_reminder_has_no_waits_of_its_own(self, tmp_path: Path) -> None:
+        """The waits before and after the reminder of a missing marker count together."""
+        t = SupervisedMarbles()
+        agents = [
+            t.agent("a#", limited(HOUR)),
+            t.agent("a|"),
+            t.agent("a#", limited(2 * HOUR)),
+            t.agent("a#", limited(3 * HOUR)),
+        ]
+        loop = loop_of(tmp_path, t, *agents)
+        seen = t.record(loop.run(wait_for_quota=True, max_quota_waits=2))
+        assert 2 == len(events_of(seen, QuotaLifted))
+        assert "LoopError 12" == course(seen)[-1][1]
+
+    def test_a_reset_that_is_too_far_away(self, tmp_path: Path) -> None:
+        """A reset later than `max_quota_wait` ends the run at once; so do waits that add up."""
+        t = SupervisedMarbles()
+        loop = loop_of(tmp_path, t, t.agent("a#", limited(25 * HOUR)))
+        seen = t.record(loop.run(wait_for_quota=True))
+        assert [] == events_of(seen, QuotaWaiting)
+        assert (1, "LoopError 12") == course(seen)[-1]
+        assert "see maxQuotaWait" in (error_of(seen).hint or "")
+        t = SupervisedMarbles()
+        agents = [t.agent("a#", limited(HOUR * hours)) for hours in (2, 4, 6)]
+        loop = loop_of(tmp_path, t, *agents)
+        seen = t.record(loop.run(wait_for_quota=True, max_quota_wait=5 * HOUR))
+        assert 2 == len(events_of(seen, QuotaLifted))
+        assert (4 * HOUR + 61, "LoopError 12") == course(seen)[-1]
+
     def test_the_margin_can_be_set(self, tmp_path: Path) -> None:
         """The session is resumed `quota_margin` seconds after the reset."""
         t = SupervisedMarbles()

@@ -15,7 +15,7 @@ from reactivex.scheduler.scheduler import Scheduler
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import LoopError, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting
-from cuggino.operators.supervision import QuotaGate, wait_for_quota
+from cuggino.operators.supervision import QuotaGate, QuotaWaits, wait_for_quota
 from cuggino.testing import Marbles, VirtualClock
 from tests.operators.quotas import (
     DONE,
@@ -64,12 +64,38 @@ class TestAWait:
         )
         assert ["gone", QuotaWaiting] == order[:2]
 
-    def test_a_pause_of_our_own_is_never_too_long(self) -> None:
-        """`longest` applies to reported times; a limit with an unknown end is waited for."""
-        t = marbles(limit(), l=QuotaLifted(waited=900))
-        source = one_after_the_other(t.cold("#"), t.cold("d|"))
-        seen = t.record(source.pipe(wait_for_quota(longest=60)))
-        assert [(900, "next", QuotaLifted(waited=900)), (900, "next", DONE)] == seen[-3:-1]
+    @pytest.mark.parametrize("resets", [None, 900, HOUR])
+    def test_a_wait_that_is_too_long(self, resets: float | None) -> None:
+        """`longest` limits the wait for a reported time and for an estimated one."""
+        t = marbles(limit(resets))
+        t.check(t.cold("a#").pipe(wait_for_quota(longest=898)), "a#")
+
+    def test_all_waits_together_are_limited(self) -> None:
+        """`longest` limits the sum of all waits; the error has the setting in its hint."""
+        t = Marbles(error=limit(100), l=QuotaLifted(waited=99))
+        first = t.cold("-#")
+        t.error = limit(199)
+        second_ = t.cold("-#")
+        source = one_after_the_other(first, second_)
+        seen = t.record(source.pipe(wait_for_quota(margin=0, longest=196)))
+        assert [(100.0, "next", QuotaLifted(waited=99)), (101.0, "error", t.error)] == seen[-2:]
+        assert "see maxQuotaWait" in str(seen[-1][2].hint)
+
+    def test_the_number_of_waits_is_limited(self) -> None:
+        """After `max_waits` waits the error passes on; shared waits count together."""
+        t, waits = Marbles(), QuotaWaits()
+        begun: list[float] = []
+
+        def source() -> Observable[Any]:
+            begun.append(t.now)
+            return rx.throw(limit(t.now + 10))
+
+        limited = rx.defer(lambda _: source()).pipe(wait_for_quota(margin=0, waits=waits))
+        seen = t.record(limited)
+        assert [10.0 * n for n in range(21)] == begun
+        assert "20 waits did not help, see maxQuotaWaits" in str(seen[-1][2].hint)
+        assert QuotaWaits(count=20, seconds=200) == waits
+        assert ["error"] == [kind for _, kind, _ in t.record(limited)]
 
     def test_five_hours(self) -> None:
         """A limit of five hours takes 300 ticks, and the last part of a minute no event."""
@@ -154,7 +180,7 @@ class TestAWait:
             begun.append(t.now)
             return rx.throw(limit(t.now + 10)) if len(begun) < 3000 else rx.just(DONE)
 
-        stream = rx.defer(lambda _: source()).pipe(wait_for_quota(margin=0))
+        stream = rx.defer(lambda _: source()).pipe(wait_for_quota(margin=0, max_waits=None))
         seen = t.record(stream)
         assert [10.0 * n for n in range(3000)] == begun
         assert [DONE, None] == [value for _, _, value in seen[-2:]]

@@ -25,6 +25,8 @@ def supervision(
         transient=transient,
         wait_for_quota=options.wait_for_quota,
         quota_margin=options.quota_margin,
+        max_quota_waits=options.max_quota_waits,
+        max_quota_wait=options.max_quota_wait,
         idle_timeout=options.idle_timeout,
         tool_timeout=options.tool_timeout,
         stage_timeout=options.stage_timeout,

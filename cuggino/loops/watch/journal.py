@@ -117,7 +117,11 @@ def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
             case WatchItemRetry(counted=True) as retry:
                 due = entry.at + timedelta(seconds=retry.retry_in)
                 attempts.restore(retry.filename, retry.attempt, due)
-            case WatchItemCompleted(filename=name) | WatchItemParked(filename=name):
+            case WatchItemRetry(counted=False):
+                attempts.restore_limit()
+            case WatchItemCompleted(filename=name):
+                attempts.succeeded(name)
+            case WatchItemParked(filename=name):
                 attempts.forget(name)
             case _:
                 pass

@@ -7,14 +7,22 @@ composed from the inside out: `idle_timeout` and `stage_timeout`, `retry_session
 
 from cuggino.operators.supervision.budget import Ledger, within_budget
 from cuggino.operators.supervision.liveness import Remedies, idle_timeout, stage_timeout
-from cuggino.operators.supervision.quota import QuotaGate, wait_for_quota
-from cuggino.operators.supervision.retry import RETRIES, is_outage, is_transient, retry_session
+from cuggino.operators.supervision.quota import QuotaGate, QuotaWaits, wait_for_quota
+from cuggino.operators.supervision.retry import (
+    RETRIES,
+    Retries,
+    is_outage,
+    is_transient,
+    retry_session,
+)
 
 __all__ = [
     "RETRIES",
     "Ledger",
     "QuotaGate",
+    "QuotaWaits",
     "Remedies",
+    "Retries",
     "idle_timeout",
     "is_outage",
     "is_transient",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from reactivex import Observable, abc
 
 from cuggino.domain import QUOTA_SCHEDULE
-from cuggino.errors import LoopError, QuotaExceeded
+from cuggino.errors import CugginoError, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
     QuotaLifted,
@@ -24,11 +25,22 @@ from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 
-WEEK = 7 * 86_400.0
+MAX_WAITS = 20
+"""The default number of waits."""
+LONGEST_WAIT = 86_400.0
+"""The default limit on all waits together, in seconds."""
 _MOMENT = 0.001
 """Remaining seconds that count as none: the rounding error of timers."""
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class QuotaWaits:
+    """The waits so far. Operators that share one object share the limits on them."""
+
+    count: int = 0
+    seconds: float = 0.0
 
 
 class QuotaGate:
@@ -134,7 +146,9 @@ def wait_for_quota(
     wait: bool = True,
     margin: float = 60.0,
     every: float = 60.0,
-    longest: float = WEEK,
+    max_waits: int | None = MAX_WAITS,
+    longest: float = LONGEST_WAIT,
+    waits: QuotaWaits | None = None,
     again: Callable[[QuotaExceeded], Observable[T]] | None = None,
 ) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
     """Wait until a usage limit is lifted, then continue with `again(error)` or the source.
@@ -148,8 +162,12 @@ def wait_for_quota(
     On `QuotaExceeded`, or a `LoopError` caused by one, the source is released and the gate
     closed. `QuotaWaiting` is emitted at once and then every `every` seconds, with the seconds
     that remain, until the reset plus `margin` seconds; then `QuotaLifted`. A limit with an unknown
-    end is waited for with the delays of `QUOTA_SCHEDULE`. When those are exhausted, when a known
-    end is more than `longest` seconds away, or without `wait`, the error passes on.
+    end is waited for with the delays of `QUOTA_SCHEDULE`.
+
+    The error passes on, without another wait, when those delays are exhausted, after `max_waits`
+    waits (None: any number), when the reset is so far away that all waits together would take
+    more than `longest` seconds, or without `wait`. Each subscription counts its own waits, unless
+    it is given `waits` to share.
 
     The `gate` (by default one for each subscription) is also closed by a rejected `RateLimited`,
     and opened by a session that completes or by another agent taking over (`AgentFellBack`). A
@@ -166,6 +184,7 @@ def wait_for_quota(
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
             shared, lane = gate if gate is not None else QuotaGate(), serial(scheduler)
+            past = waits if waits is not None else QuotaWaits()
 
             def attempt(stream: Observable[T]) -> Flow[None]:
                 """Forward one session and keep the gate informed."""
@@ -182,21 +201,28 @@ def wait_for_quota(
 
             def waiting(error: Exception) -> Flow[None]:
                 """Wait until the gate is open; raise `error` where that takes too long."""
-                began, accepted = lane.now, cast("datetime | None", None)
+                if not wait:
+                    raise error
+                if max_waits is not None and past.count >= max_waits:
+                    raise _given_up(error, f"{past.count} waits did not help, see maxQuotaWaits")
+                past.count += 1
+                began, accepted = lane.now, datetime.min
                 while True:
                     now = lane.now
                     # A reset time is judged when it is new, not when the clock was changed.
-                    is_new, accepted = shared.resets_at != accepted, shared.resets_at
-                    too_long = is_new and accepted is not None and shared.remaining(now) > longest
-                    if too_long or not wait:
-                        raise error
+                    is_new, accepted = shared._until != accepted, shared._until or accepted
+                    waited = past.seconds + max(0.0, (now - began).total_seconds())
+                    if is_new and waited + shared.remaining(now) > longest + _MOMENT:
+                        raise _given_up(error, "the wait is too long, see maxQuotaWait")
                     left = shared.remaining(now, margin=margin)
                     if left < _MOMENT:
                         break
                     reset, message = shared.resets_at, shared.message
                     yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
                     yield from pause(min(every, left))
-                yield from emit(QuotaLifted(waited=max(0.0, (lane.now - began).total_seconds())))
+                waited = max(0.0, (lane.now - began).total_seconds())
+                past.seconds += waited
+                yield from emit(QuotaLifted(waited=waited))
 
             def story() -> Flow[None]:
                 stream = source
@@ -223,6 +249,13 @@ def wait_for_quota(
         return Batched(Observable(subscribe))
 
     return operator
+
+
+def _given_up(error: Exception, why: str) -> Exception:
+    """Return the error with the reason in its hint."""
+    if isinstance(error, CugginoError):
+        error.hint = f"{error.hint}; {why}" if error.hint else why
+    return error
 
 
 def _limit_of(error: BaseException | None) -> QuotaExceeded | None:

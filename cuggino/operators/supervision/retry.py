@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random as chance
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from reactivex import Observable
@@ -17,6 +18,14 @@ T = TypeVar("T")
 
 RETRIES = Schedule.exponential("5s").jittered().capped("5m").times(3)
 """The default schedule of `retry_session`."""
+
+
+@dataclass(slots=True)
+class Retries:
+    """The retries so far. Operators that share one object share the schedule."""
+
+    count: int = 0
+
 
 _TRANSIENT: frozenset[AgentFailure] = frozenset(
     {"connection", "crash", "overloaded", "rate_limit", "server", "unknown"}
@@ -56,6 +65,7 @@ def retry_session(
     *,
     transient: Callable[[Exception], bool] = is_transient,
     again: Callable[[Exception], Observable[T]] | None = None,
+    retries: Retries | None = None,
     random: Callable[[], float] = chance.random,
 ) -> Callable[[Observable[T]], Observable[T | AgentRetry]]:
     """Restart the source after a transient failure, with the delays of the schedule.
@@ -71,23 +81,24 @@ def retry_session(
 
     Errors: a failure that is not `transient`, at once and without an event; the last failure when
     the schedule is exhausted; whatever `transient` or `again` raise. Each subscription counts its
-    own retries. (RxPY's `retry` neither waits nor asks which error it was.)
+    own retries, unless it is given `retries` to share. (RxPY's `retry` neither waits nor asks which
+    error it was.)
     """
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
         def story() -> Flow[None]:
-            attempt, retries = source, 0
+            attempt, taken = source, retries if retries is not None else Retries()
             while True:
                 try:
                     yield from forward(attempt)
                     return
                 except Exception as error:
-                    delay = schedule.delay(retries, random=random) if transient(error) else None
+                    delay = schedule.delay(taken.count, random=random) if transient(error) else None
                     if delay is None:
                         raise
                     failure = error
-                retries += 1
-                yield from emit(_announcement(failure, schedule, retries, delay))
+                taken.count += 1
+                yield from emit(_announcement(failure, schedule, taken.count, delay))
                 yield from pause(delay)
                 attempt = again(failure) if again is not None else source
 
