@@ -16,9 +16,11 @@ from tests.documents.recording import Line, Span, lines_of, record_demo
 from tests.screen.samples import all_event_types
 
 _RUN = re.compile(
-    r"(IterationStart PlanningStart (\w+ )*?PlanComplete (SetupCommandOutput )?"
-    r"(ImplementingStart (CheckCommandOutput )?(\w+ )*?(Progress|Done) (CommitPerformed )?)+"
-    r"ReviewingStart (CheckCommandOutput )?(\w+ )*?(Approved|RequestChanges) )+"
+    r"(IterationStart PlanningStart (\w+ )*?PlanComplete "
+    r"(SetupCommandStarted SetupCommandOutput )?"
+    r"(ImplementingStart (CheckCommandStarted CheckCommandOutput )?"
+    r"(\w+ )*?(Progress|Done) (CommitPerformed )?)+"
+    r"ReviewingStart (CheckCommandStarted CheckCommandOutput )?(\w+ )*?(Approved|RequestChanges) )+"
     r"LoopApproved "
 )
 """The order of an approved run as documented in `cuggino_cli/help/events.md`."""

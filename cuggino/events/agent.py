@@ -89,6 +89,13 @@ class GuardDenied(LlmAgentEvent):
     """The reason, as given to the agent."""
 
 
+class McpServerFailed(LlmAgentEvent):
+    """An MCP server of the session did not start, so its tools are missing."""
+
+    server: str
+    """Its name in the settings."""
+
+
 class PingEvent(LlmAgentEvent):
     """A sign of life while a message is being written."""
 

@@ -41,6 +41,20 @@ class ReviewingStart(LoopPhaseEvent):
     """The reviewing agent is about to start, after its check command."""
 
 
+class CommandStartedEvent(LoopPhaseEvent, category=True):
+    """Category: a setup or check command is about to run."""
+
+    command: str
+
+
+class SetupCommandStarted(CommandStartedEvent):
+    """The setup command is about to run."""
+
+
+class CheckCommandStarted(CommandStartedEvent):
+    """The check command is about to run."""
+
+
 class CommandOutputEvent(LoopPhaseEvent, category=True):
     """Category: a setup or check command has ended."""
 

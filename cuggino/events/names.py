@@ -6,9 +6,9 @@ from types import MappingProxyType
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "agent": (
-            "AgentMessage GuardDenied LlmAgentEvent MessageDelta PingEvent RateLimited "
-            "SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult Usage "
-            "UsageUpdate UserMessage is_llm_agent_event"
+            "AgentMessage GuardDenied LlmAgentEvent McpServerFailed MessageDelta PingEvent "
+            "RateLimited SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult "
+            "Usage UsageUpdate UserMessage is_llm_agent_event"
         ),
         "base": "Event UnknownEvent",
         "deliver": (
@@ -22,10 +22,11 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "is_journal_event"
         ),
         "loop": (
-            "ApprovalBlocked CheckCommandOutput CommandOutputEvent CommitFailed CommitPerformed "
+            "ApprovalBlocked CheckCommandOutput CheckCommandStarted CommandOutputEvent "
+            "CommandStartedEvent CommitFailed CommitPerformed "
             "ImplementingStart IterationStart LoopApproved LoopEvent LoopMaxIterations "
             "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanningStart PushFailed "
-            "PushPerformed ReviewingStart SetupCommandOutput TaskLimitReached "
+            "PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted TaskLimitReached "
             "is_command_output_event is_loop_phase_event is_loop_terminal_event"
         ),
         "marker": (

@@ -26,6 +26,7 @@ from cuggino.events import (
     JobVerified,
     LoopMaxIterations,
     LoopStalled,
+    McpServerFailed,
     NoProgress,
     NotificationFailed,
     PlanBuildEnded,
@@ -120,6 +121,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case RateLimited(status=status, limit=limit):
             words = " ".join(word for word in (limit, status) if word)
             return "Usage limit", "bad" if status == "rejected" else "warning", words
+        case McpServerFailed(server=server):
+            return "MCP server", "warning", f"{server} did not start"
         case BudgetWarning(budget=kind, spent=spent, limit=limit):
             words = f"{_amount(kind, spent)} of {_amount(kind, limit)}"
             return "Budget nearly spent", "warning", f"{kind}: {words}"

@@ -15,6 +15,7 @@ from cuggino.events import (
     BudgetWarning,
     CheckCommandOutput,
     CommandOutputEvent,
+    CommandStartedEvent,
     CommitFailed,
     CommitPerformed,
     ContradictoryMarkers,
@@ -28,6 +29,7 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
+    McpServerFailed,
     MessageDelta,
     NoProgress,
     PingEvent,
@@ -43,6 +45,7 @@ from cuggino.events import (
     RunResumed,
     SessionEnded,
     SetupCommandOutput,
+    SetupCommandStarted,
     SpecIssue,
     StageCost,
     SupervisionEvent,
@@ -68,6 +71,7 @@ from cuggino_cli.screen.fragments import (
 from cuggino_cli.screen.text import (
     clip,
     countdown,
+    first_line,
     format_duration,
     format_pause,
     format_tokens,
@@ -127,6 +131,8 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return normal("tool", tool_line(name, tool_input))
         case GuardDenied(tool=tool, part=part, reason=reason):
             return always("warning", denied_line(tool, part, reason))
+        case McpServerFailed(server=server):
+            return always("warning", f"[Agent] MCP server {server} did not start")
         case ToolResult(output=output):
             return verbose("prose", numbered_lines(output))
         case RateLimited():
@@ -144,6 +150,9 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return always("phase", "[Implementing] Starting...", above=True)
         case ReviewingStart():
             return always("phase", "[Reviewing] Starting...", above=True)
+        case CommandStartedEvent(command=command):
+            name = "Setup" if isinstance(event, SetupCommandStarted) else "Check"
+            return normal("command", f"[{name}] Running: {first_line(command)}")
         case SetupCommandOutput():
             return _command("Setup", event, verbosity)
         case CheckCommandOutput():

@@ -71,8 +71,9 @@ _AGENT = """\
 ### A session of an agent
 
 ```text
-[SystemMessage] { [Thinking] {MessageDelta} AgentMessage | ToolCall [GuardDenied] ToolResult
-  | PingEvent | UsageUpdate | RateLimited | UserMessage } SessionEnded|
+[SystemMessage] {McpServerFailed}
+  { [Thinking] {MessageDelta} AgentMessage | ToolCall [GuardDenied] ToolResult | PingEvent
+  | UsageUpdate | RateLimited | UserMessage } SessionEnded|
 ```
 
 In a loop, a marker is emitted in the place of its tag: the text before it, the marker, the text

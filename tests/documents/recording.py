@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
 import sys
 import termios
@@ -41,8 +42,19 @@ class Line(NamedTuple):
 
 
 def record_demo() -> list[Line]:
-    """Run `cuggino demo` in a pseudo-terminal and return its permanent lines."""
-    return list(lines_of(_output([sys.executable, "-m", "cuggino_cli", "demo"])))
+    """Run `cuggino demo` in a pseudo-terminal and return its permanent lines.
+
+    The path of this Python is shortened.
+    """
+    python = shlex.quote(sys.executable)
+    return [
+        line._replace(
+            spans=tuple(
+                span._replace(text=span.text.replace(python, "python3")) for span in line.spans
+            )
+        )
+        for line in lines_of(_output([sys.executable, "-m", "cuggino_cli", "demo"]))
+    ]
 
 
 def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:

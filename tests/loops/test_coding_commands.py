@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from reactivex import of
+from reactivex import of, operators as ops, timer
 
 from cuggino.errors import (
     LoopError,
 )
+from cuggino.events import CommandOutputEvent, CommandStartedEvent
 from tests.loops.coding_loop import CodingLoop, fails, marbles, outputs, tags
 
 
@@ -26,15 +27,33 @@ class TestCommands:
         )
         seen = t.record(loop.run(setup_command="setup", check_command="check"))
         assert (
-            "IterationStart PlanningStart PlanComplete SetupCommandOutput "
-            "ImplementingStart CheckCommandOutput Progress "
-            "ImplementingStart CheckCommandOutput Done "
-            "ReviewingStart CheckCommandOutput Approved LoopApproved"
+            "IterationStart PlanningStart PlanComplete "
+            "SetupCommandStarted SetupCommandOutput "
+            "ImplementingStart CheckCommandStarted CheckCommandOutput Progress "
+            "ImplementingStart CheckCommandStarted CheckCommandOutput Done "
+            "ReviewingStart CheckCommandStarted CheckCommandOutput Approved LoopApproved"
         ) == tags(seen)
         assert ["setup", "check", "check", "check"] == loop.ran
         assert [0, 1, 2, 0] == [code for _, code in outputs(seen)]
         for code, prompt in zip((1, 2), loop.prompts("implementing"), strict=True):
             assert f"exited with code {code}" in prompt
+
+    def test_commands_are_announced_before_they_run(self, tmp_path: Path) -> None:
+        """The start of a command is emitted at once, its output when it has ended."""
+        t = marbles()
+        slow = timer(600.0).pipe(ops.map(lambda _: b"ok"))
+        loop = CodingLoop(
+            tmp_path,
+            planning=[of(t.events["c"])],
+            implementing=[of(t.events["d"])],
+            reviewing=[of(t.events["y"])],
+            commands={"setup": [slow], "check": [slow, slow]},
+        )
+        seen = t.record(loop.run(setup_command="setup", check_command="check"))
+        started = [(at, e.command) for at, _, e in seen if isinstance(e, CommandStartedEvent)]
+        ended = [at for at, _, event in seen if isinstance(event, CommandOutputEvent)]
+        assert ["setup", "check", "check"] == [command for _, command in started]
+        assert [at + 600 for at, _ in started] == ended
 
     def test_a_failed_setup_goes_on(self, tmp_path: Path) -> None:
         """Without `setup_strict` a setup command that fails does not stop the loop."""
@@ -109,7 +128,8 @@ class TestGate:
         loop = self.gated(tmp_path, 0, 1, 0, 0)
         seen = marbles().record(loop.run(check_command="check", gate="block"))
         assert (
-            "ReviewingStart CheckCommandOutput Approved ApprovalBlocked IterationStart"
+            "ReviewingStart CheckCommandStarted CheckCommandOutput Approved ApprovalBlocked "
+            "IterationStart"
         ) in tags(seen)
         assert tags(seen).endswith("Approved LoopApproved")
         blocked = next(value for _, _, value in seen if value and value.tag == "ApprovalBlocked")

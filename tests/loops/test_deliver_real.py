@@ -26,6 +26,7 @@ from cuggino.events import (
     DeliverSessionStarted,
     Event,
     GuardDenied,
+    McpServerFailed,
     ToolResult,
 )
 from cuggino.sources import process_lines
@@ -207,7 +208,8 @@ def test_the_settings_of_a_project(make: Callable[..., Project], tmp_path: Path)
 def test_tools_that_are_not_listed(make: Callable[..., Project]) -> None:
     """A web or MCP tool runs only if the project's settings list it (AUT-261)."""
     server = {"command": sys.executable, "args": ["-c", MCP_SERVER], "alwaysLoad": True}
-    servers = {"one": server, "two": server, "three": server}
+    broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
+    servers = {"one": server, "two": server, "three": server, "broken": broken}
     project = make(
         mcpServers=servers,
         allowedTools=["mcp__one__put"],
@@ -228,6 +230,7 @@ def test_tools_that_are_not_listed(make: Callable[..., Project]) -> None:
     refused = [event for event in project.of(GuardDenied) if "is not listed" in event.reason]
     assert {"mcp__three__put", "WebFetch", "WebSearch"} == {event.tool for event in refused}
     assert "two.txt" in project.answers[-1]
+    assert ["broken"] == [event.server for event in project.of(McpServerFailed)]
 
 
 def test_the_browser(

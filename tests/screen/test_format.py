@@ -13,6 +13,8 @@ from cuggino.events import (
     AgentRetry,
     ApprovalBlocked,
     CheckCommandOutput,
+    CheckCommandStarted,
+    CommandStartedEvent,
     CommitPerformed,
     CommitSeen,
     ContradictoryMarkers,
@@ -23,6 +25,7 @@ from cuggino.events import (
     JobsCounted,
     JournalEvent,
     LlmMarkerEvent,
+    McpServerFailed,
     MessageDelta,
     PingEvent,
     PlanBuildSessionEnded,
@@ -32,6 +35,7 @@ from cuggino.events import (
     SessionEnded,
     SessionOutcome,
     SetupCommandOutput,
+    SetupCommandStarted,
     StageCost,
     SubAgentEnded,
     SubAgentStarted,
@@ -61,6 +65,7 @@ FROM_NORMAL = (
     LlmMarkerEvent,
     CheckCommandOutput,
     SetupCommandOutput,
+    CommandStartedEvent,
     CommitPerformed,
     PushPerformed,
     StageCost,
@@ -90,6 +95,24 @@ def test_least_verbosity(cls: type[Event]) -> None:
         least = Verbosity.NORMAL
     levels = [level for level in Verbosity if plain(sample(cls), level) is not None]
     assert ([] if issubclass(cls, NEVER) else [v for v in Verbosity if v >= least]) == levels
+
+
+def test_a_command_that_starts() -> None:
+    """The start of a command shows its first line, so that a long one is no hang."""
+    started = [
+        kind(iteration=1, command="make test\n  -j2")
+        for kind in (SetupCommandStarted, CheckCommandStarted)
+    ]
+    assert ["[Setup] Running: make test", "[Check] Running: make test"] == [
+        plain(event, Verbosity.NORMAL) for event in started
+    ]
+
+
+def test_a_server_that_does_not_start() -> None:
+    """A warning names the server, at every verbosity."""
+    failed = McpServerFailed(server="playwright")
+    expected = "[Agent] MCP server playwright did not start"
+    assert {expected} == {plain(failed, verbosity) for verbosity in Verbosity}
 
 
 def test_unknown_event_shows_nothing() -> None:

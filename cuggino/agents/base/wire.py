@@ -8,6 +8,8 @@ from typing import Any, TypeAlias, TypeGuard
 
 from pydantic_core import from_json
 
+from cuggino.events import McpServerFailed
+
 Json: TypeAlias = dict[str, Any]
 
 MOST_LEVELS = 100
@@ -68,10 +70,10 @@ def compact(value: Any) -> str:
         return _TOO_DEEP
 
 
-def failed_servers(servers: Any) -> list[str]:
-    """Return one sentence for each MCP server of the list that failed."""
+def failed_servers(servers: Any) -> list[McpServerFailed]:
+    """Return one event for each MCP server of the list that failed."""
     return [
-        f"MCP server {text_or_none(server.get('name')) or 'unknown'} failed"
+        McpServerFailed(server=text_or_none(server.get("name")) or "unknown")
         for server in (servers if isinstance(servers, list) else [])
         if isinstance(server, dict) and server.get("status") == "failed"
     ]

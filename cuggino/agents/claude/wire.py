@@ -134,16 +134,13 @@ def _user_events(raw: Json) -> list[LlmAgentEvent]:
 def _system_events(raw: Json) -> list[LlmAgentEvent]:
     match raw.get("subtype"):
         case "init":
-            return [SystemMessage(text="Session initialized"), *_failed_servers(raw)]
+            # The program mentions servers that failed to start only here.
+            failed = failed_servers(raw.get("mcp_servers"))
+            return [SystemMessage(text="Session initialized"), *failed]
         case "api_retry":
             return [SystemMessage(text=_retry_text(raw))]
         case _:
             return []
-
-
-def _failed_servers(raw: Json) -> list[LlmAgentEvent]:
-    """Report MCP servers that failed to start; the program only mentions them here."""
-    return [SystemMessage(text=text) for text in failed_servers(raw.get("mcp_servers"))]
 
 
 def _retry_text(raw: Json) -> str:

@@ -109,8 +109,7 @@ class CopilotSession:
                 self.session_id = text_or_none(data.get("sessionId")) or self._resumed
                 return [SystemMessage(text="Session initialized")]
             case "session.mcp_servers_loaded":
-                told = failed_servers(data.get("servers"))
-                return [SystemMessage(text=text) for text in told] or None
+                return [*failed_servers(data.get("servers"))] or None
             case "user.message" if agent is None:
                 echoed, self._begun = not self._begun, True
                 text = text_or_none(data.get("content"))

@@ -37,6 +37,7 @@ from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
+    McpServerFailed,
     MessageDelta,
     PingEvent,
     RateLimited,
@@ -197,9 +198,9 @@ class Parts:
 
 
 def broken_servers(status: Any) -> list[LlmAgentEvent]:
-    """Return one message for each MCP server that failed to start."""
+    """Return one event for each MCP server that failed to start."""
     return [
-        SystemMessage(text=f"MCP server {name} failed")
+        McpServerFailed(server=str(name))
         for name, told in dict_or_empty(status).items()
         if dict_or_empty(told).get("status") == "failed"
     ]

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from cuggino.events import CheckCommandOutput, SetupCommandOutput
+from reactivex import of, operators as ops
+
+from cuggino.events import (
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommandOutputEvent,
+    CommandStartedEvent,
+    SetupCommandOutput,
+    SetupCommandStarted,
+)
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, forward
 from cuggino.stages import command_stage, must_succeed
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
+
+
+_STARTED: Mapping[type[CommandOutputEvent], tuple[str, type[CommandStartedEvent]]] = {
+    SetupCommandOutput: ("setup", SetupCommandStarted),
+    CheckCommandOutput: ("check", CheckCommandStarted),
+}
+"""The name of the stage of a command, and the event that announces it."""
 
 
 class Commands:
@@ -56,8 +73,13 @@ class Commands:
                 timeout=self._options.command_timeout,
             )
         )
-        name = "setup" if kind is SetupCommandOutput else "check"
-        return (yield from forward(must_succeed(stage) if strict else stage, name=name))
+        name, started = _STARTED[kind]
+        announced = of(started(iteration=n, command=command))
+        outcome = yield from forward(
+            announced.pipe(ops.concat(must_succeed(stage) if strict else stage)), name=name
+        )
+        assert isinstance(outcome, kind)
+        return outcome
 
 
 def gate_review(check: CheckCommandOutput) -> str:

@@ -65,10 +65,13 @@ class LoopService:
 
         ::
 
-            IterationStart PlanningStart [agent] PlanComplete [SetupCommandOutput]
-              { ImplementingStart [CheckCommandOutput] [agent] Progress|Done
+            IterationStart PlanningStart [agent] PlanComplete [setup]
+              { ImplementingStart [check] [agent] Progress|Done
                 [CommitPerformed [PushPerformed]] }
-            ReviewingStart [CheckCommandOutput] [agent] Approved LoopApproved|
+            ReviewingStart [check] [agent] Approved LoopApproved|
+
+            setup: SetupCommandStarted SetupCommandOutput
+            check: CheckCommandStarted CheckCommandOutput
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
         `BudgetExceeded`, `WorkspaceLocked`, `StorageError`, `WorkNotCommitted`.

@@ -15,7 +15,14 @@ from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.agents.claude_sdk.link import PipeTransport
 from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.errors import BudgetExceeded
-from cuggino.events import AgentMessage, GuardDenied, SystemMessage, ToolCall, ToolResult, Usage
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    McpServerFailed,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.agents.claude.test_real_sandbox import WRITER
@@ -99,7 +106,7 @@ def test_tools_in_this_process(claude_sdk: ClaudeSdk, tmp_path: Path) -> None:
         },
     )
     assert done.error is None
-    assert "MCP server broken failed" in [message.text for message in done.of(SystemMessage)]
+    assert ["broken"] == [event.server for event in done.of(McpServerFailed)]
     assert {"mcp__tools__price", "mcp__mine__note"} < set(done.requests[0].tool_names)
     assert {"pear": 3, "plum": 0} == prices
     assert "put" == claude_sdk.read("put.txt")

@@ -14,7 +14,15 @@ import pytest
 
 from cuggino.agents.copilot.guard import Gate
 from cuggino.errors import GuardNotLive
-from cuggino.events import AgentMessage, GuardDenied, SystemMessage, ToolCall, ToolResult, Usage
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    McpServerFailed,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from cuggino.testing.conformance.rules import Sleeper
 from tests.agents.arenas import RealSuite
@@ -129,7 +137,7 @@ def test_server_that_does_not_start(copilot: Copilot, tmp_path: Path) -> None:
     put = Tool("files-put", {"path": copilot.path("put.txt")})
     done = copilot.run(put, mcp_servers=servers)
     assert (None, "put") == (done.error, copilot.read("put.txt"))
-    assert "MCP server broken failed" in [message.text for message in done.of(SystemMessage)]
+    assert ["broken"] == [event.server for event in done.of(McpServerFailed)]
 
 
 def test_permissions(copilot: Copilot) -> None:

@@ -12,6 +12,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
+    McpServerFailed,
     MessageDelta,
     PingEvent,
     SystemMessage,
@@ -74,7 +75,7 @@ START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={
         (raw("session.start", sessionId="s"), SystemMessage(text="Session initialized")),
         (
             raw("session.mcp_servers_loaded", servers=[{"name": "a", "status": "failed"}]),
-            SystemMessage(text="MCP server a failed"),
+            McpServerFailed(server="a"),
         ),
         (
             raw("assistant.turn_retry", reason="rate_limit"),

@@ -13,6 +13,7 @@ from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
     GuardDenied,
+    McpServerFailed,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -102,7 +103,7 @@ def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     assert {put.id, call.id, task.id} == {result.name for result in done.of(ToolResult)}
     assert Usage(input_tokens=5000, output_tokens=500) == done.ended.usage
     assert pytest.approx(5 * COST) == done.ended.cost_usd
-    assert "MCP server broken failed" in [message.text for message in done.of(SystemMessage)]
+    assert ["broken"] == [event.server for event in done.of(McpServerFailed)]
 
 
 def test_permissions(opencode: OpenCode) -> None:
