@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -90,9 +91,15 @@ class Attempts:
 
     def ready(self, names: list[str], now: datetime) -> list[str]:
         """Return the items that are due, in the same order."""
+        return list(self.due(names, now))
+
+    def due(self, names: Iterable[str], now: datetime) -> Iterator[str]:
+        """Yield the items that are due, in the same order."""
         if self._quota_until is not None and self._quota_until > now:
-            return []
-        return [name for name in names if (due := self._due.get(name)) is None or due <= now]
+            return
+        for name in names:
+            if (due := self._due.get(name)) is None or due <= now:
+                yield name
 
     def next_due(self, names: list[str], now: datetime) -> float | None:
         """Return the seconds until the first paused item is due, or None if none is paused."""

@@ -186,10 +186,14 @@ class _Status:
     """Files only the folder has like this, with their mode; None if git does not know them."""
 
 
-def _status(folder: Path, prefix: bytes, left_out: Callable[[bytes], bool]) -> Flow[_Status]:
+def _status(folder: Path, prefix: bytes, exclude: tuple[Path, ...]) -> Flow[_Status]:
     status = _Status()
     conflicts: list[bytes] = []
-    fields = iter((yield from _git(folder, *_STATUS)).split(b"\0"))
+    left_out = _excluder(folder, exclude)
+    # So that git does not list a backlog of thousands of files.
+    excluded = sorted(map(os.fsdecode, _names(folder, exclude) - {b"."}))
+    apart = (f":(exclude,literal){name}" for name in excluded)
+    fields = iter((yield from _git(folder, *_STATUS, *apart)).split(b"\0"))
     for entry in fields:
         kind, _, rest = entry.partition(b" ")
         if kind == b"#":
@@ -250,9 +254,8 @@ _MODULE = b"160000"
 
 def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[_Contents]:
     """Read the files of HEAD, with the modified and the untracked ones on top."""
-    left_out = _excluder(folder, exclude)
     prefix = yield from prefix_of(folder)
-    status = yield from _status(folder, prefix, left_out)
+    status = yield from _status(folder, prefix, exclude)
     contents = (yield from _committed(folder, prefix, status.commit, exclude)).copy()
     for path, content in status.committed:
         contents.remove(path, content)

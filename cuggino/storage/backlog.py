@@ -56,7 +56,7 @@ class Backlog:
         problems: dict[str, str] = {}
         usable: dict[str, tuple[int, ...]] = {}
         for entry in visible_entries(self._workspace.backlog):
-            judged = self._judged(entry)
+            judged = self._judged(entry.name, entry.path)
             if isinstance(judged, tuple):
                 items.append(entry.name)
                 usable[entry.name] = judged
@@ -64,6 +64,10 @@ class Backlog:
                 problems[os.fsencode(entry.name).decode("utf-8", "replace")] = judged
         self._usable = usable
         return Survey(items, problems)
+
+    def is_item(self, name: str) -> bool:
+        """Return whether the backlog has an item of this name."""
+        return isinstance(self._judged(name, str(self.path(name))), tuple)
 
     def items(self) -> list[str]:
         """Return the names of the items, sorted; none if the folder cannot be read."""
@@ -216,11 +220,10 @@ class Backlog:
         with suppress(FileNotFoundError):
             move_into(moved, self._workspace.backlog, name, operation="put back")
 
-    def _judged(self, entry: os.DirEntry[str]) -> tuple[int, ...] | str | None:
+    def _judged(self, name: str, path: str) -> tuple[int, ...] | str | None:
         """Return a stamp for a usable item, the problem of another entry, or None if it is gone."""
-        name = entry.name
         try:
-            seen = entry.stat()
+            seen = os.stat(path)  # noqa: PTH116 - for each of many files
             stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
             if self._usable.get(name) == stamp:
                 return stamp
@@ -229,12 +232,12 @@ class Backlog:
                 return "a folder"
             if not stat.S_ISREG(seen.st_mode):
                 return "not a regular file"
-            with Path(entry.path).open("rb") as file:
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                 blank = not any(block.strip() for block in iter(lambda: file.read(65536), b""))
         except UnicodeEncodeError:
             return "its name is not UTF-8"
         except OSError as error:
-            if isinstance(error, FileNotFoundError) and not os.path.lexists(entry.path):
+            if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
                 return None  # removed since the folder was listed
             return f"cannot be read: {error.strerror or error}"
         return "empty" if blank else stamp

@@ -70,15 +70,13 @@ def add(title: str, stdin: str | None, text: str | None, file: str | None) -> in
 def list_items() -> int:
     """List items in their order, then parked ones and problems."""
     backlog = _backlog()
+    items, problems = backlog.survey()
     lines = [
-        *(("item", name, "") for name in backlog.items()),
-        *(("parked", name, reason) for name, reason in backlog.parked().items()),
-        *(("problem", name, reason) for name, reason in backlog.problems().items()),
+        *(_line("item", name, "") for name in items),
+        *(_line("parked", name, reason) for name, reason in backlog.parked().items()),
+        *(_line("problem", name, reason) for name, reason in problems.items()),
     ]
-    for kind, name, reason in lines:
-        click.echo(_line(kind, name, reason))
-    if not lines:
-        click.echo("The backlog is empty.")
+    click.echo("\n".join(lines or ["The backlog is empty."]))
     return 0
 
 

@@ -15,8 +15,13 @@ from cuggino.errors import (
     StorageError,
     WorkspaceLocked,
 )
-from cuggino.events import WatchItemParked, WatchItemRetry, WatchItemSkipped
-from cuggino.storage import Workspace
+from cuggino.events import (
+    WatchItemParked,
+    WatchItemRetry,
+    WatchItemSkipped,
+    WatchProcessingItem,
+)
+from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
 from tests.loops.watching import Watching
 
@@ -25,6 +30,40 @@ FAILED = LoopError("implementing", "the connection was lost")
 
 def values(watching: Watching, until: float, kind: type[Any]) -> list[Any]:
     return [event for _, _, event in watching.play(until) if isinstance(event, kind)]
+
+
+class TestLargeBacklogs:
+    def test_listed_now_and_then(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A large backlog is listed again only after ten times as long as that takes."""
+        monkeypatch.setattr("cuggino.loops.watch.run._FEW", 2)
+        monkeypatch.setattr("cuggino.loops.watch.run._EACH", timedelta(seconds=3))
+        listed: list[int] = []
+        survey = Backlog.survey
+
+        def noted(backlog: Backlog) -> Survey:
+            listed.append(1)
+            return survey(backlog)
+
+        monkeypatch.setattr(Backlog, "survey", noted)
+        watching = Watching(tmp_path, loops=[(4, "approved")] * 6)
+        for number in range(2, 7):
+            watching.write(0, f"{number:03}.md")
+        watching.write(5, "001.md")  # before all others, but not seen until second 16
+        backlog = watching.workspace.backlog
+        watching.at(6, (backlog / "005.md").unlink, backlog)
+        processed = [
+            (when, event.filename)
+            for when, _, event in watching.play(19)
+            if isinstance(event, WatchProcessingItem)
+        ]
+        assert [
+            (0, "002.md"),
+            (4, "003.md"),
+            (8, "004.md"),
+            (12, "006.md"),
+            (16, "001.md"),
+        ] == processed
+        assert 2 == len(listed)
 
 
 class TestRetries:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
 from cuggino.sources.git import git_output
 from tests.git_project import GitProject
@@ -66,6 +66,24 @@ class TestCost:
         filled.git("reset", "--hard", "--quiet", "HEAD~")
         assert before == fingerprint(filled.root)
         assert ["status"] == commands[8:]
+
+    def test_what_is_left_out_is_not_listed(
+        self, project: GitProject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The files of a large backlog are not even named by git."""
+        fill(project)
+        project.write(".gitignore", "*.log\n")
+        project.write(".cuggino/backlog/001.md")
+        project.write("new.txt")
+        said: list[bytes] = []
+
+        def noted(*args: str, **options: Any) -> Observable[bytes]:
+            return git_output(*args, **options).pipe(ops.do_action(said.append))
+
+        monkeypatch.setattr("cuggino.stages.fingerprint.git_output", noted)
+        fingerprint(project.root)
+        assert b"new.txt" in b"".join(said)
+        assert b"001.md" not in b"".join(said)
 
     def test_what_is_known_is_of_one_folder(self, filled: GitProject) -> None:
         """The same commit has other contents in a subdirectory and in another repository."""

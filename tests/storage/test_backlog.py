@@ -74,7 +74,7 @@ class TestItems:
         def refuse(*_args: object, **_kwargs: object) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(Path, "open", refuse)
+        monkeypatch.setattr("cuggino.storage.backlog.open", refuse, raising=False)
         assert {"secret.md": "cannot be read: Permission denied"} == backlog.problems()
         assert [] == backlog.items()
 
@@ -103,13 +103,12 @@ class TestItems:
         drop(workspace, "a.md")
         assert ["a.md"] == backlog.items()
         opened: list[Path] = []
-        original = Path.open
 
-        def note(path: Path, mode: str) -> object:
-            opened.append(path)
-            return original(path, mode)
+        def note(path: str, mode: str, *, buffering: int) -> object:
+            opened.append(Path(path))
+            return open(path, mode, buffering=buffering)  # noqa: PTH123
 
-        monkeypatch.setattr(Path, "open", note)
+        monkeypatch.setattr("cuggino.storage.backlog.open", note, raising=False)
         assert ["a.md"] == backlog.items()
         assert [] == opened
         os.utime(workspace.backlog / "a.md", (1, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +60,12 @@ from cuggino.stages import (
 )
 from cuggino.storage import Backlog, Survey, read_focus
 
+_FEW = 1000
+"""Entries of a backlog that are listed before each item."""
+
+_EACH = timedelta(microseconds=100)
+"""Time for which a larger backlog is not listed again, for each of its entries."""
+
 
 class Watch:
     """One watch: the state that its items share."""
@@ -80,7 +86,9 @@ class Watch:
         self._loop = loop
         self._backlog = Backlog(run.services.workspace)
         self._survey = Survey([], {})
-        """What the latest look has shown. A round looks once: large backlogs take their time."""
+        """What the latest look has shown."""
+        self._surveyed = datetime.min.replace(tzinfo=UTC)
+        """The time of that look."""
         self._attempts = Attempts(options.max_attempts, options.retry_seconds)
         if run.resumed is not None:
             restore_attempts(self._attempts, run.resumed)
@@ -101,12 +109,12 @@ class Watch:
         """Wait, take the first item, run the coding loop on it, put it away; indefinitely."""
         while True:
             now = yield from self._now()
-            situation = yield from ask(act(partial(self._look, now)))
-            if situation is None or not situation.can_begin:
+            name = yield from ask(act(partial(self._next, now)))
+            if name is None:
                 yield from forward(self._waiting())
                 continue  # and look again: ending an audit takes its time
             yield from emit(*self._notices())
-            yield from self._process(self._ready(now)[0])
+            yield from self._process(name)
 
     def _waiting(self) -> Observable[WatchEvent]:
         services, options = self._services, self._options
@@ -138,13 +146,24 @@ class Watch:
         )
 
     def _look(self, now: datetime) -> Situation:
-        self._survey = self._backlog.survey()
-        ready = len(self._ready(now))
+        self._survey, self._surveyed = self._backlog.survey(), now
+        ready = len(self._attempts.ready(self._survey.items, now))
         issues = count_files(self._services.workspace.spec_issues)
         return Situation(issues=issues, ready=ready, paused=len(self._survey.items) - ready)
 
-    def _ready(self, now: datetime) -> list[str]:
-        return self._attempts.ready(self._survey.items, now)
+    def _next(self, now: datetime) -> str | None:
+        """Return the first item that can be worked on now; None when there is none, or an issue.
+
+        A large backlog is listed again only after ten times as long as that takes, so that each
+        item costs about the same, however many there are.
+        """
+        if count_files(self._services.workspace.spec_issues):
+            return None
+        size = len(self._survey.items) + len(self._survey.problems)
+        if size <= _FEW or not now - self._surveyed < size * _EACH:
+            self._survey, self._surveyed = self._backlog.survey(), now
+        due = self._attempts.due(self._survey.items, now)
+        return next(filter(self._backlog.is_item, due), None)
 
     def _process(self, name: str) -> Flow[None]:
         yield from emit(WatchProcessingItem(filename=name))
