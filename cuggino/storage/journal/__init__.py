@@ -7,7 +7,8 @@ NAMES = {
         "DELIVERED DeliverableCourse DeliveredSession Delivery DeliveryFold StatusChange "
         "fold_delivery"
     ),
-    "digest": "DigestFold JournalDigest digest_of",
+    "counting": "DigestFold",
+    "digest": "JournalDigest digest_of",
     "folder": "find_run has_ended is_concluded prune started_of",
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (

@@ -1,5 +1,8 @@
 """Public names of `cuggino.storage.journal`; written by `python -m tests.stubs`."""
 
+from cuggino.storage.journal.counting import (
+    DigestFold,
+)
 from cuggino.storage.journal.delivery import (
     DELIVERED,
     DeliverableCourse,
@@ -10,7 +13,6 @@ from cuggino.storage.journal.delivery import (
     fold_delivery,
 )
 from cuggino.storage.journal.digest import (
-    DigestFold,
     JournalDigest,
     digest_of,
 )

@@ -20,7 +20,8 @@ from cuggino.events import (
     dump_event_bytes,
 )
 from cuggino.files import storage_error, storing
-from cuggino.storage.journal.digest import DigestFold, keep_digest
+from cuggino.storage.journal.counting import DigestFold
+from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
 from cuggino.storage.journal.totals import COUNTED
 
