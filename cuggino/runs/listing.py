@@ -15,13 +15,10 @@ from cuggino.errors import RunNotFound, StorageError
 from cuggino.events import RunResumed, RunStarted, RunState
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
-    DELIVERED,
     Delivery,
     JournalDigest,
     JournalFile,
     digest_of,
-    fold_delivery,
-    iter_entries,
     list_journals,
     scan_journal,
 )
@@ -97,12 +94,10 @@ class RecordedRun:
         delivery = self.delivery
         return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
 
-    @functools.cached_property
+    @property
     def delivery(self) -> Delivery | None:
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
-        if self.started.kind != "deliver":
-            return None
-        return fold_delivery(iter_entries(self.path, only=DELIVERED))
+        return self.digest.delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,15 +172,12 @@ class Runs:
             StorageError: the journal cannot be read.
         """
         digest = digest_of(path)
-        run = RecordedRun(
+        return RecordedRun(
             path=path,
             short_id=self._short.get(path.stem, path.stem),
             digest=digest,
             state=self._state(digest),
         )
-        if run.started.kind == "deliver":
-            _ = run.delivery  # which reads the journal: an unreadable one fails here
-        return run
 
     def _state(self, digest: JournalDigest) -> RunStatus:
         if digest.ended is not None:

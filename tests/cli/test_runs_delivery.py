@@ -11,7 +11,7 @@ import pytest
 
 from cuggino.errors import AgentFailed
 from cuggino.events import RunEnded
-from cuggino.storage.journal import Journal
+from cuggino.storage.journal import Journal, digest_of, fold_delivery, read_journal
 from cuggino_cli.main import main
 from tests.cli.recorded_deliveries import (
     DONE,
@@ -73,6 +73,20 @@ def test_a_sync_is_listed_by_what_is_verified(
     assert "1/3 deliverables verified" == cells(capsys)[-1].strip()
 
 
+def test_the_digest_has_the_deliverables(project: Path) -> None:
+    """What the writer keeps and what a reader finds is what the journal holds."""
+    deliver(project)
+    path = path_of(project)
+    delivery = fold_delivery(read_journal(path).entries)
+    assert 4 == len(delivery.sessions)
+    assert delivery == digest_of(path).delivery
+    digest = path.parent.with_name("digests") / f"{path.stem}.json"
+    written = digest.read_text()
+    digest.unlink()
+    assert delivery == digest_of(path).delivery
+    assert written == digest.read_text()
+
+
 def test_a_journal_that_broke_after_it_was_listed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +96,7 @@ def test_a_journal_that_broke_after_it_was_listed(
     output_of(capsys, "runs")
     status = path.stat()
     path.write_bytes(b"x" * status.st_size)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert "unreadable" == cells(capsys)[1]
 
 

@@ -39,7 +39,7 @@ from cuggino.report import build_report, render_report, zone_at
 from cuggino.runs import Runs, replay, run_details_json
 from cuggino.storage import Workspace, find_run, list_journals, new_run_id
 from cuggino.storage.journal import (
-    COUNTED,
+    DIGESTED,
     DigestFold,
     Journal,
     digest_of,
@@ -175,7 +175,7 @@ def test_no_reader_holds_the_entries(
     assert 0 < most_alive() <= 30
 
 
-@pytest.mark.parametrize("tags", [(), ("UsageUpdate",), tuple(COUNTED)])
+@pytest.mark.parametrize("tags", [(), ("UsageUpdate",), tuple(DIGESTED)])
 @pytest.mark.parametrize("loop", [False, True])
 def test_a_choice_of_the_entries(tmp_path: Path, tags: tuple[str, ...], loop: bool) -> None:
     """A choice has the tags, the entries of no stage, and the ends of each process."""
@@ -234,7 +234,7 @@ def test_a_gap_is_found_without_parsing(tmp_path: Path) -> None:
 def test_known_entries_are_not_counted_again(tmp_path: Path) -> None:
     """A journal opened with the count of its first entries counts the others."""
     path = long(tmp_path, 3, ended=False)
-    known = DigestFold(scan_journal(path).entries[:9].only(COUNTED))  # type: ignore[attr-defined]
+    known = DigestFold(scan_journal(path).entries[:9].only(DIGESTED))  # type: ignore[attr-defined]
     journal = Journal.open(path, sync=False, known=known)
     whole = scan_journal(path)
     assert (whole.last.seq, whole.run_id) == (journal.seq, journal.run_id)

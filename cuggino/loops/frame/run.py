@@ -42,7 +42,7 @@ from cuggino.storage import (
     Workspace,
     new_run_id,
 )
-from cuggino.storage.journal import COUNTED, DigestFold
+from cuggino.storage.journal import DIGESTED, DigestFold
 
 P = ParamSpec("P")
 
@@ -162,7 +162,7 @@ def framed(
         resumed = resume(here.now) if callable(resume) else resume
         counted = earlier = None
         if resumed is not None:
-            counted = DigestFold(resumed.entries.only(COUNTED))
+            counted = DigestFold(resumed.entries.only(DIGESTED))
             earlier = counted.totals
             fallbacks = resumed.entries.only((AgentFellBack.__name__,))
             cooldowns = recorded_cooldowns(

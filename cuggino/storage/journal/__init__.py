@@ -7,9 +7,9 @@ NAMES = {
         "DELIVERED DeliverableCourse DeliveredSession Delivery DeliveryFold StatusChange "
         "fold_delivery"
     ),
-    "counting": "DigestFold",
-    "digest": "JournalDigest digest_of",
-    "folder": "find_run has_ended is_concluded prune started_of",
+    "counting": "DIGESTED DigestFold",
+    "digest": "JournalDigest",
+    "folder": "digest_of find_run has_ended is_concluded prune started_of",
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "

@@ -1,6 +1,7 @@
 """Public names of `cuggino.storage.journal`; written by `python -m tests.stubs`."""
 
 from cuggino.storage.journal.counting import (
+    DIGESTED,
     DigestFold,
 )
 from cuggino.storage.journal.delivery import (
@@ -14,9 +15,9 @@ from cuggino.storage.journal.delivery import (
 )
 from cuggino.storage.journal.digest import (
     JournalDigest,
-    digest_of,
 )
 from cuggino.storage.journal.folder import (
+    digest_of,
     find_run,
     has_ended,
     is_concluded,
@@ -54,6 +55,7 @@ from cuggino.storage.journal.writer import (
 __all__ = [
     "COUNTED",
     "DELIVERED",
+    "DIGESTED",
     "SUFFIX",
     "VERSION",
     "DeliverableCourse",

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Self
 
 from cuggino.events import RunContinued, RunEnded, RunResumed, RunStarted
+from cuggino.storage.journal.delivery import DELIVERED, DeliveryFold
 from cuggino.storage.journal.digest import JournalDigest
 from cuggino.storage.journal.reader import Entry, iter_entries
 from cuggino.storage.journal.totals import COUNTED, Totals
+
+DIGESTED = COUNTED | DELIVERED
+"""The event tags that a digest needs, as the `only` of a reader."""
 
 
 class DigestFold:
@@ -18,6 +22,7 @@ class DigestFold:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._totals = Totals()
+        self._delivery: DeliveryFold | None = None
         self._first: Entry | None = None
         self._began: Entry | None = None
         self._last: Entry | None = None
@@ -27,12 +32,14 @@ class DigestFold:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Return the count of a whole journal."""
-        return cls(iter_entries(path, only=COUNTED))
+        return cls(iter_entries(path, only=DIGESTED))
 
     def add(self, entry: Entry) -> None:
         """Count an entry."""
         if self._first is None:
             self._first = entry
+            if isinstance(entry.event, RunStarted) and entry.event.kind == "deliver":
+                self._delivery = DeliveryFold()
         kind = type(entry.event)
         if kind is RunStarted or kind is RunContinued:
             self._began = entry
@@ -41,6 +48,8 @@ class DigestFold:
         self._last = entry
         if kind.__name__ in COUNTED:
             self._totals.add(entry)
+        if self._delivery is not None:
+            self._delivery.add(entry)
 
     @property
     def is_whole(self) -> bool:
@@ -79,4 +88,5 @@ class DigestFold:
             last=last.at,
             ended=last.event if isinstance(last.event, RunEnded) else None,
             totals=self.totals,
+            delivery=self._delivery.result() if self._delivery is not None else None,
         )

@@ -15,7 +15,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cuggino.events import KnownState, RunEnded, RunResumed, RunStarted, is_resumable
-from cuggino.files import storing, write_atomic
+from cuggino.files import write_atomic
+from cuggino.storage.journal.delivery import Delivery
 
 
 class JournalDigest(BaseModel):
@@ -23,7 +24,7 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[1] = 1
+    v: Literal[2] = 2
     """The version of the format."""
     size: int
     """Bytes of the journal."""
@@ -39,6 +40,8 @@ class JournalDigest(BaseModel):
     ended: RunEnded | None
     """The end of the last process; None while it works, or if it was killed."""
     totals: RunResumed
+    delivery: Delivery | None
+    """Sessions and deliverables of a run of the deliver loop; None for other runs."""
 
     @property
     def state(self) -> KnownState:
@@ -49,24 +52,6 @@ class JournalDigest(BaseModel):
     def resumable(self) -> bool:
         """Return whether another process can resume the run."""
         return is_resumable(self.state)
-
-
-def digest_of(path: Path) -> JournalDigest:
-    """Return the digest of the journal: the kept one, or one from reading the whole journal.
-
-    Raises:
-        StorageError: as `read_journal`.
-    """
-    with storing("read journal", path):
-        status = path.stat()
-    if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
-        return kept
-    from cuggino.storage.journal.counting import DigestFold  # which loads the events of all loops
-
-    # If it grows meanwhile, its size and time are those of before, so that the digest is not used.
-    digest = DigestFold.of(path).digest(status)
-    keep_digest(path, digest)
-    return digest
 
 
 def kept_digest(path: Path, *, size: int, modified: int) -> JournalDigest | None:

@@ -1,4 +1,4 @@
-"""The folder of journals: finding a run, and removing old journals."""
+"""The folder of journals: finding a run, its digest, and removing old journals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
-from cuggino.storage.journal.digest import kept_digest, remove_digest
+from cuggino.files import storing
+from cuggino.storage.journal.digest import (
+    JournalDigest,
+    keep_digest,
+    kept_digest,
+    remove_digest,
+)
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
@@ -95,6 +101,24 @@ def _started(path: Path, _inode: int) -> RunStarted:
     event = next(iter_entries(path)).event
     assert isinstance(event, RunStarted)  # by `iter_entries`
     return event
+
+
+def digest_of(path: Path) -> JournalDigest:
+    """Return the digest of the journal: the kept one, or one from reading the whole journal.
+
+    Raises:
+        StorageError: as `read_journal`.
+    """
+    with storing("read journal", path):
+        status = path.stat()
+    if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
+        return kept
+    from cuggino.storage.journal.counting import DigestFold  # which loads the events of all loops
+
+    # If it grows meanwhile, its size and time are those of before, so that the digest is not used.
+    digest = DigestFold.of(path).digest(status)
+    keep_digest(path, digest)
+    return digest
 
 
 def prune(

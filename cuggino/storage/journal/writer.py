@@ -20,10 +20,9 @@ from cuggino.events import (
     dump_event_bytes,
 )
 from cuggino.files import storage_error, storing
-from cuggino.storage.journal.counting import DigestFold
+from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
-from cuggino.storage.journal.totals import COUNTED
 
 
 class Journal:
@@ -99,7 +98,7 @@ class Journal:
             StorageError: as `scan_journal`, or it cannot be written; nothing was changed.
         """
         fold = DigestFold() if known is None else known
-        scan = Scan(path, only=COUNTED, begin=fold.seq)
+        scan = Scan(path, only=DIGESTED, begin=fold.seq)
         for entry in scan:
             fold.add(entry)
         with storing("write journal", path):
@@ -166,7 +165,7 @@ class Journal:
         self._uncertain = False
         self._eventful = True
         for number, event in enumerate(events, seq + 1):
-            if type(event).__name__ in COUNTED or event is events[-1]:
+            if type(event).__name__ in DIGESTED or event is events[-1]:
                 self._fold.add(Entry(seq=number, at=time, stage=stage, event=event))
 
     def _decides(self, event: Event) -> bool:
