@@ -160,7 +160,10 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings):
     setup_strict: bool = False
     """End the run when the setup command fails."""
     gate: Literal["context", "block"] = "context"
-    """`block`: an approval counts only if the check command before that review exited with 0."""
+    """`block`: an approval counts only if the check command before that review exited with 0, and
+    nobody changed the check itself unexplained."""
+    gate_paths: list[str] = Field(default=[])
+    """More files that the check rests on, as paths or globs in the project: `tests/**`."""
     commit: bool = False
     """Commit after each task, without the specifications and `.cuggino/`."""
     push: str | None = None

@@ -11,6 +11,7 @@ from cuggino.events import (
     CommitPerformed,
     Done,
     Event,
+    GateChanged,
     ImplementingStart,
     IterationStart,
     LoopApproved,
@@ -36,6 +37,7 @@ _COUNTED = frozenset(
         "DeliverSessionStarted",
         "DeliverablesListed",
         "Done",
+        "GateChanged",
         "ImplementingStart",
         "IterationStart",
         "LoopApproved",
@@ -87,6 +89,8 @@ class RunSummary:
     commits: tuple[SummaryCommit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
+    gate_changed: tuple[str, ...] = ()
+    """Files of the check, removed tests and specifications that changed during the run."""
     spent: Spending = field(default_factory=Spending)
     """The spending of all sessions, as far as reported."""
     earlier_s: float = 0.0
@@ -129,6 +133,8 @@ class RunSummary:
                 return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
+            case GateChanged(paths=paths):
+                return replace(self, gate_changed=paths)
             case LoopApproved():
                 return self.ended("approved")
             case LoopMaxIterations():

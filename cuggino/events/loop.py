@@ -112,10 +112,30 @@ class TaskLimitReached(LoopPhaseEvent):
     max_tasks: int
 
 
+class GateChanged(LoopPhaseEvent):
+    """What an approval rests on has changed since the start of the run; the reviewer is told."""
+
+    paths: tuple[str, ...]
+    """Files that the check command names or `gatePaths` lists, removed tests, specifications."""
+    check: tuple[str, ...] = ()
+    """Those of the check whose change neither the focus nor a specification asks for."""
+
+
+class SpecsChanged(LoopPhaseEvent):
+    """Specifications changed after the latest plan was made; another plan follows."""
+
+    paths: tuple[str, ...]
+
+
 class ApprovalBlocked(LoopPhaseEvent):
-    """With `gate: block`, an approval was rejected because the check before it had failed."""
+    """With `gate: block`, an approval was rejected.
+
+    The check before it had failed, or files of the check itself were changed unexplained.
+    """
 
     exit_code: int | None
+    changed: tuple[str, ...] = ()
+    """Those files."""
 
 
 class LoopApproved(LoopTerminalEvent):

@@ -23,10 +23,11 @@ NAMES: Mapping[str, str] = MappingProxyType(
         ),
         "loop": (
             "ApprovalBlocked CheckCommandOutput CheckCommandStarted CommandOutputEvent "
-            "CommandStartedEvent CommitFailed CommitPerformed "
+            "CommandStartedEvent CommitFailed CommitPerformed GateChanged "
             "ImplementingStart IterationStart LoopApproved LoopEvent LoopMaxIterations "
             "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanningStart PushFailed "
-            "PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted TaskLimitReached "
+            "PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted SpecsChanged "
+            "TaskLimitReached "
             "is_command_output_event is_loop_phase_event is_loop_terminal_event"
         ),
         "marker": (

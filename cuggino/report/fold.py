@@ -185,6 +185,8 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Approved", "good", text
         case RequestChanges(content=text):
             return "Changes requested", "warning", text
+        case ApprovalBlocked(changed=paths) if paths:
+            return "Approval blocked", "warning", f"The check was changed: {', '.join(paths)}."
         case ApprovalBlocked(exit_code=code):
             return "Approval blocked", "warning", f"The check before it exited with {code}."
         case SpecIssue(content=text):

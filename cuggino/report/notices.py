@@ -22,6 +22,7 @@ from cuggino.events import (
     DeliverWarning,
     DoneFileRejected,
     Event,
+    GateChanged,
     JobBlocked,
     JobVerified,
     LoopMaxIterations,
@@ -40,6 +41,7 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     RunResumed,
+    SpecsChanged,
     TaskLimitReached,
     WatchAuditFailed,
     WatchItemParked,
@@ -150,6 +152,12 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Rounds used up", "bad", f"{counted(limit, 'round')} without an approval"
         case TaskLimitReached(max_tasks=limit):
             return "Task limit", "warning", f"{counted(limit, 'task')} on one plan"
+        case GateChanged(paths=paths):
+            return "Check changed", "warning", f"changed or removed: {', '.join(paths)}"
+        case SpecsChanged(paths=paths):
+            return "Specs changed", "warning", f"{', '.join(paths)}; planned again"
+        case ApprovalBlocked(changed=paths) if paths:
+            return "Approval blocked", "warning", f"the check was changed: {', '.join(paths)}"
         case ApprovalBlocked(exit_code=code):
             return "Approval blocked", "warning", f"the check before it exited with {code}"
         case CommitFailed(message=message):

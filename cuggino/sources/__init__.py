@@ -2,9 +2,10 @@
 
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
-`commit_obstacles` what keeps it from commits. `folder_changes` emits when the files of a
-folder change, `watch_file_count` emits their number. Names are resolved on first use: the guardian
-of `process_lines` imports `cuggino.sources.process_tree` and must not wait for reactivex.
+`commit_obstacles` what keeps it from commits, `state_of_paths` the content of chosen files.
+`folder_changes` emits when the files of a folder change, `watch_file_count` emits their number.
+Names are resolved on first use: the guardian of `process_lines` imports
+`cuggino.sources.process_tree` and must not wait for reactivex.
 """
 
 from cuggino._lazy import lazy
@@ -18,6 +19,7 @@ NAMES = {
     "git_obstacles": "CommitObstacle commit_obstacles has_work_tree",
     "guardian_client": "GUARDIAN",
     "orphans": "orphans_gone",
+    "path_state": "state_of_paths",
     "process": "InputPipe process_batches process_duplex process_lines process_output",
 }
 """The public names by module."""

@@ -32,6 +32,9 @@ from cuggino.sources.guardian_client import (
 from cuggino.sources.orphans import (
     orphans_gone,
 )
+from cuggino.sources.path_state import (
+    state_of_paths,
+)
 from cuggino.sources.process import (
     InputPipe,
     process_batches,
@@ -61,5 +64,6 @@ __all__ = [
     "remove_stale_locks",
     "repository_state",
     "run_bounded",
+    "state_of_paths",
     "watch_file_count",
 ]

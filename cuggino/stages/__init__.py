@@ -11,8 +11,8 @@ NAMES = {
     "command": "Shell command_stage must_succeed shell_lines",
     "fingerprint": "fingerprint_stage",
     "repository": (
-        "Commit Commits GitRepository Recovers Repository commit_message commit_stage "
-        "commits_since must_commit push_stage"
+        "Commit Commits GitRepository Recovers Removed Repository commit_message commit_stage "
+        "commits_since must_commit push_stage removed_since"
     ),
     "sessions": "Sessions",
     "supervision": "Supervision",

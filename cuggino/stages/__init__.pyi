@@ -30,12 +30,14 @@ from cuggino.stages.repository import (
     Commits,
     GitRepository,
     Recovers,
+    Removed,
     Repository,
     commit_message,
     commit_stage,
     commits_since,
     must_commit,
     push_stage,
+    removed_since,
 )
 from cuggino.stages.sessions import (
     Sessions,
@@ -51,6 +53,7 @@ __all__ = [
     "GitRepository",
     "PollingStarted",
     "Recovers",
+    "Removed",
     "Repository",
     "Sessions",
     "Shell",
@@ -70,6 +73,7 @@ __all__ = [
     "must_succeed",
     "orphans_gone",
     "push_stage",
+    "removed_since",
     "shell_lines",
     "watch_file_count",
 ]

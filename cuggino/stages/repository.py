@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +32,9 @@ _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
 """Lists the commits since one, as `commits_since` does."""
+
+Removed = Callable[[Path, "str | None"], Observable[list[str]]]
+"""Lists the files removed since a commit, as `removed_since` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +367,25 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
         said.clear()
     lines = [line.decode("utf-8", "replace").partition(" ") for line in reversed(said)]
     yield from emit([[commit, subject] for commit, _, subject in lines if commit])
+
+
+def removed_since(cwd: Path, base: str | None) -> Observable[list[str]]:
+    """Emit the files below `cwd` that were in the commit `base` and are gone, not merely renamed.
+
+    None without a `base`, without a repository or when git fails.
+    """
+    return flow(lambda: _removed(cwd, base))
+
+
+def _removed(cwd: Path, base: str | None) -> Flow[None]:
+    output: bytes | None = b""
+    if base is not None:
+        words = ("diff", "--no-ext-diff", "--find-renames", "--diff-filter=D", "--name-only")
+        look = git_output(*words, "--relative", "-z", base, "--", cwd=cwd, sweep=False)
+        with suppress(ProcessError):
+            output = yield from ask(look)
+    paths = (output or b"").split(b"\0")
+    yield from emit([path.decode("utf-8", "replace") for path in paths if path])
 
 
 def gist(text: str, count: int = 3) -> str:

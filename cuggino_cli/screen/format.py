@@ -21,6 +21,7 @@ from cuggino.events import (
     ContradictoryMarkers,
     Done,
     Event,
+    GateChanged,
     GuardDenied,
     ImplementingStart,
     IterationStart,
@@ -47,6 +48,7 @@ from cuggino.events import (
     SetupCommandOutput,
     SetupCommandStarted,
     SpecIssue,
+    SpecsChanged,
     StageCost,
     SupervisionEvent,
     SystemMessage,
@@ -167,6 +169,15 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return always("failure", f"[Push] Failed: {message}", above=True)
         case TaskLimitReached(max_tasks=limit):
             return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
+        case GateChanged(paths=paths):
+            return always("warning", f"[Loop] What approvals rest on changed: {', '.join(paths)}")
+        case SpecsChanged(paths=paths):
+            return always(
+                "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"
+            )
+        case ApprovalBlocked(changed=paths) if paths:
+            told = f"[Loop] Approval does not count: the check was changed ({', '.join(paths)})"
+            return always("warning", told, above=True)
         case ApprovalBlocked(exit_code=code):
             reason = "the check failed" if code is None else f"the check exited with {code}"
             return always("warning", f"[Loop] Approval does not count: {reason}", above=True)

@@ -73,6 +73,11 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "", f"{commit.commit_hash} {commit.subject}"
     for message in summary.failed_commits:
         yield "", f"failed: {message}"
+    for path in summary.gate_changed:
+        yield (
+            "Changed" if path == summary.gate_changed[0] else "",
+            f"{path} (check, tests or specs)",
+        )
     if summary.cost_usd is not None:
         yield "Cost", f"${summary.cost_usd:.4f}"
     if summary.usage is not None:

@@ -142,6 +142,8 @@ class CodingLoop:
         self.gate = gate or QuotaGate()
         self.repository = MarbleRepository(*(commits or ()), pushes=pushes or ())
         self.ran: list[str] = []
+        self.removed: list[str] = []
+        """Files that have been removed since the start."""
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
         self.service = LoopService(
@@ -152,13 +154,15 @@ class CodingLoop:
                 prompts=Prompts(),
                 shell=self._shell,
                 gate=self.gate,
+                removed=lambda _cwd, _base: just(list(self.removed)),
                 fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
             )
         )
 
     def run(self, **options: Any) -> Observable[LoopEvent]:
         """The loop; commands are named `setup` and `check`."""
-        return self.service.run(LoopRunOptions(focus="the page", cwd=self.folder, **options))
+        given = {"focus": "the page", "cwd": self.folder, **options}
+        return self.service.run(LoopRunOptions(**given))
 
     def prompts(self, role: Role) -> list[str]:
         """Return the system prompts of the role's sessions."""

@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cuggino.events import (
+    ApprovalBlocked,
     BudgetWarning,
     BuildVerified,
+    CommitPerformed,
     DeliverablesListed,
     DeliverableStatusChanged,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionStarted,
     Event,
+    GateChanged,
     JobBlocked,
     JobsCounted,
     JobVerified,
@@ -26,6 +29,7 @@ from cuggino.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SpecsChanged,
     SupervisionEvent,
     UsageUpdate,
     VerificationEnded,
@@ -94,12 +98,15 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
         "duration": 60.0,
         "sync": False,
     },
+    ApprovalBlocked: {"exit_code": 1, "changed": []},
+    CommitPerformed: {"left": []},
     DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
     DeliverSessionStarted: {"session": 1, "instruction": "coding"},
     DeliverableStatusChanged: {"previous": "pending", "status": "passed"},
     DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
+    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"]},
     JobBlocked: {"failures": 3},
     JobVerified: {"passed": False, "issues": ["no test"]},
     JobsCounted: {"open": 2, "done": 1, "blocked": 1},
@@ -120,6 +127,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     RunEnded: {"state": "failed"},
     RunResumed: {"duration": 60.0},
     RunStarted: {"kind": "run", "options": {}},
+    SpecsChanged: {"paths": [".specs/a.md"]},
     VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     WatchItemRetry: {"counted": True},
 }

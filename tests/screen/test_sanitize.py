@@ -86,10 +86,14 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
     if "outcome" in cls.model_fields:
         hostile.pop("outcome", None)
     for name, value in {
+        "changed": [HOSTILE],
+        "check": [HOSTILE],
         "commits": [(HOSTILE, HOSTILE)],
         "filenames": [HOSTILE],
         "markers": [(HOSTILE, HOSTILE)],
         "issues": [HOSTILE],
+        "left": [HOSTILE],
+        "paths": [HOSTILE],
         "findings": [HOSTILE],
         "failures": {HOSTILE: 1},
         "options": {HOSTILE: HOSTILE},

@@ -25,6 +25,7 @@ def test_approved() -> None:
         agents=7,
         commits=(SummaryCommit("a1b2c3d", "Add a"), SummaryCommit("b2c3d4e", "Add b")),
         failed_commits=("git commit exited with code 1",),
+        gate_changed=("check.sh", "tests/test_a.py"),
         spent=Spending(1.25),
     )
     assert lines(summary) == [
@@ -37,6 +38,8 @@ def test_approved() -> None:
         "             a1b2c3d Add a",
         "             b2c3d4e Add b",
         "             failed: git commit exited with code 1",
+        "  Changed    check.sh (check, tests or specs)",
+        "             tests/test_a.py (check, tests or specs)",
         "  Cost       $1.2500",
         "  Duration   1m 30s",
         "  Next       review the commits: git log -p -2",

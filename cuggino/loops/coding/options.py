@@ -31,6 +31,7 @@ class LoopRunOptions(CodingOptions):
         "check_command",
         "setup_strict",
         "gate",
+        "gate_paths",
         "commit",
         "push",
         "progress_patience",

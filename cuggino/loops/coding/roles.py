@@ -106,9 +106,17 @@ class Roles:
         return ending
 
     def review(
-        self, check: CheckCommandOutput | None, baseline: str | None, *, finished: bool
+        self,
+        check: CheckCommandOutput | None,
+        baseline: str | None,
+        *,
+        finished: bool,
+        news: str = "",
     ) -> Flow[Approved | RequestChanges | SpecIssue]:
-        """Judge the work; `baseline` is the commit that the run started from."""
+        """Judge the work; `baseline` is the commit that the run started from.
+
+        `news` is what has become of the check, the tests and the specifications since.
+        """
         prompt = (
             f"Review the project against the specifications in {self._paths['specs_path']}; a "
             f"review that asks for changes goes to {self._paths['review_path']}."
@@ -116,7 +124,7 @@ class Roles:
         variables = {
             "focus": self._options.focus,
             "check": _check_section(check),
-            "baseline": _baseline_line(baseline),
+            "baseline": _baseline_line(baseline) + news,
             "scope": "" if finished else _UNFINISHED,
         }
         ending: Approved | RequestChanges | SpecIssue = yield from self._spawn(

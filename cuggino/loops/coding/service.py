@@ -34,6 +34,7 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.commands import Commands, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
+from cuggino.loops.coding.gate import Gate, gate_changed_review, gate_section
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles, check_prompts
 from cuggino.loops.frame.run import Run, framed
@@ -107,6 +108,7 @@ class CodingRun:
         self._roles = Roles(run, options)
         self._commands = Commands(run, options)
         self._convergence = Convergence(options)
+        self._gate = Gate(run.services, options)
         self._baseline: str | None = None
         self._uncommitted: str | None = None
         """The message of the latest commit if it failed; the next one would hold that work too."""
@@ -129,13 +131,15 @@ class CodingRun:
         if options.commit:
             self._baseline = yield from ask(self._services.repository.head(), name="baseline")
         yield from self._convergence.begin(self._fingerprint())
+        yield from self._gate.begin()
         review = options.review
         for n in range(1, options.max_iterations + 1):
             yield from emit(
                 IterationStart(iteration=n, max_iterations=options.max_iterations),
                 PlanningStart(iteration=n),
             )
-            plan = yield from self._roles.plan(review)
+            news = yield from self._gate.plan(n)
+            plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
             if isinstance(plan, SpecIssue):
                 return (yield from self._blocked(n, plan))
             yield from self._commands.setup(n)
@@ -144,8 +148,12 @@ class CodingRun:
                 case SpecIssue():
                     return (yield from self._blocked(n, verdict))
                 case Approved():
-                    yield from self._commit_the_rest(n)
-                    return (yield from emit(LoopApproved(iteration=n)))
+                    review = yield from self._gate.approved(n)
+                    if review is None:
+                        yield from self._commit_the_rest(n)
+                        return (yield from emit(LoopApproved(iteration=n)))
+                    self._convergence.approved()
+                    stalled = None
                 case RequestChanges(content=content):
                     review = yield from self._review_text(content)
                     stalled = yield from self._convergence.reviewed(
@@ -176,7 +184,7 @@ class CodingRun:
             if standstill is not None:
                 return standstill
             if isinstance(work, NoMoreWork) and self._options.commit and self._convergence.changed:
-                yield from self._commit(n, work.content)
+                yield from self._commit(n, work.content, "commit-rest")
             tasks += 1
             finished = not isinstance(work, Progress)
             if not finished and tasks >= self._options.max_tasks_per_plan:
@@ -197,8 +205,9 @@ class CodingRun:
             yield from self._commit(n, work.content)
         return work
 
-    def _commit(self, n: int, message: str) -> Flow[None]:
-        commit = yield from forward((yield from self._committed(n, message)), name="commit")
+    def _commit(self, n: int, message: str, name: str = "commit") -> Flow[None]:
+        base = "head" if name == "commit" else "commit-base"
+        commit = yield from forward((yield from self._committed(n, message, base)), name=name)
         failed = isinstance(commit, CommitFailed)
         left = isinstance(commit, CommitPerformed) and commit.left
         self._uncommitted = message if failed or left else None
@@ -207,14 +216,16 @@ class CodingRun:
     def _commit_the_rest(self, n: int) -> Flow[None]:
         """Commit what the last commit could not; the run does not end well without it."""
         if self._uncommitted is not None:
-            stage = must_commit((yield from self._committed(n, self._uncommitted)))
-            commit = yield from forward(stage, name="commit-rest")
-            yield from self._push(n, commit)
+            commit = yield from self._committed(n, self._uncommitted, "commit-base")
+            stage = must_commit(commit)
+            yield from self._push(n, (yield from forward(stage, name="commit-rest")))
 
-    def _committed(self, n: int, message: str) -> Flow[Observable[CommitPerformed | CommitFailed]]:
+    def _committed(
+        self, n: int, message: str, name: str
+    ) -> Flow[Observable[CommitPerformed | CommitFailed]]:
         repository = self._services.repository
         # Known before: a commit that was made just before a crash is then not missed.
-        base = yield from ask(repository.head(), name="head")
+        base = yield from ask(repository.head(), name=name)
         specs = (Path(self._options.specs_path),)
         return commit_stage(repository, message, iteration=n, base=base, exclude=specs)
 
@@ -233,14 +244,22 @@ class CodingRun:
 
     def _review(self, n: int, *, finished: bool) -> Flow[Approved | RequestChanges | SpecIssue]:
         yield from emit(ReviewingStart(iteration=n))
+        changed = yield from self._gate.review(n)
         yield from ask(act(self._session.clear_review), name="clear-review")
         check = yield from self._commands.check(n)
-        verdict = yield from self._roles.review(check, self._baseline, finished=finished)
+        verdict = yield from self._roles.review(
+            check, self._baseline, finished=finished, news=gate_section(changed)
+        )
         blocked = self._options.gate == "block" and check is not None and check.exit_code != 0
         if blocked and check is not None and isinstance(verdict, Approved):
             yield from emit(ApprovalBlocked(iteration=n, exit_code=check.exit_code))
             yield from ask(act(self._session.clear_review), name="clear-review")
             return RequestChanges(content=gate_review(check))
+        if not isinstance(verdict, SpecIssue) and (void := self._gate.judged(verdict, changed)):
+            code = check.exit_code if check is not None else None
+            yield from emit(ApprovalBlocked(iteration=n, exit_code=code, changed=void))
+            yield from ask(act(self._session.clear_review), name="clear-review")
+            return RequestChanges(content=gate_changed_review(void))
         return verdict
 
     def _review_text(self, content: str) -> Flow[str]:

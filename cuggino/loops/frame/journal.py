@@ -45,6 +45,10 @@ from cuggino.storage import (
 )
 from cuggino.storage.journal import DigestFold
 
+ADDED_STAGES = frozenset(
+    {"commit-base", "commit-rest", "gate-approved", "gate-begin", "gate-review", "gate-specs"}
+)
+"""Stages that version 0.1.0 did not have: the replay of a run of its gives them no outcome."""
 _OF_NO_USE_LATER = (PingEvent, MessageDelta)
 
 
@@ -94,6 +98,9 @@ class RunRecorder:
         if self._ordinal > len(self._finished):
             return None
         finished = self._finished[self._ordinal - 1]
+        if finished.name != name and name in ADDED_STAGES:
+            self._ordinal -= 1
+            return Recorded(None)
         if finished.name != name:
             raise RunNotResumable(
                 f"stage {self._ordinal} of the journal is {finished.name}, but this version of "

@@ -15,11 +15,13 @@ from cuggino.prompts import Prompts
 from cuggino.stages import (
     Commit,
     Commits,
+    Removed,
     Repository,
     Shell,
     commits_since,
     fingerprint_stage,
     folder_changes,
+    removed_since,
     shell_lines,
 )
 from cuggino.storage import Workspace
@@ -64,6 +66,7 @@ class Services:
     fingerprint: Fingerprint = fingerprint_stage
     changes: Changes = folder_changes
     commits: Commits = commits_since
+    removed: Removed = removed_since
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None

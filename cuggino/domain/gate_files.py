@@ -1,0 +1,101 @@
+"""The files on which a check depends, and what has become of them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple, TypeAlias
+
+PathState: TypeAlias = Mapping[str, str]
+"""Paths, relative to the project, with a digest of their content each."""
+
+_READ_BY = {
+    "just": ("justfile", "Justfile", ".justfile"),
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    "npm": ("package.json",),
+    "nox": ("noxfile.py",),
+    "pnpm": ("package.json",),
+    "pytest": ("pytest.ini", ".pytest.ini", "tox.ini"),
+    "rake": ("Rakefile", "rakefile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "tox": ("tox.ini",),
+    "yarn": ("package.json",),
+}
+"""Files that a program of a check command reads without being told."""
+
+_TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
+_TEST_FILE = re.compile(
+    r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
+)
+_OPERATOR = re.compile(r"[;&|()<>]+$")
+
+
+class PathChange(NamedTuple):
+    """What has become of a path between two states."""
+
+    path: str
+    kind: Literal["added", "changed", "removed"]
+
+
+def path_changes(before: PathState, after: PathState) -> tuple[PathChange, ...]:
+    """Return what differs between two states, sorted by path."""
+    changes: list[PathChange] = []
+    for path in sorted({*before, *after}):
+        if path not in before:
+            changes.append(PathChange(path, "added"))
+        elif path not in after:
+            changes.append(PathChange(path, "removed"))
+        elif before[path] != after[path]:
+            changes.append(PathChange(path, "changed"))
+    return tuple(changes)
+
+
+def files_of_command(command: str) -> tuple[str, ...]:
+    """Return the paths that a shell command may read its checks from, whether they exist or not.
+
+    These are its words, within quotes too, below each folder that it enters with `cd`, and the
+    files that programs such as `make` or `npm` read by themselves.
+    """
+    return tuple(dict.fromkeys(_files_of(command, depth=3)))
+
+
+def _files_of(command: str, depth: int) -> Iterator[str]:
+    folder = PurePosixPath()
+    previous = ""
+    for word in _words(command):
+        if previous == "cd" and not _OPERATOR.match(word):
+            folder /= word
+            previous = word
+            continue
+        if " " in word and depth:
+            yield from (str(folder / path) for path in _files_of(word, depth - 1))
+        if not _OPERATOR.match(word) and not word.startswith("-"):
+            yield from dict.fromkeys((str(folder / word), str(PurePosixPath(word))))
+            for name in _READ_BY.get(PurePosixPath(word).name, ()):
+                yield from dict.fromkeys((str(folder / name), name))
+        previous = word
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        return list(lexer)
+    except ValueError:  # an unclosed quote, which the shell rejects as well
+        return command.split()
+
+
+def is_test_file(path: str) -> bool:
+    """Return whether a path looks like a test, by the usual names of folders and files."""
+    parts = PurePosixPath(path).parts
+    return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_FILE.match(parts[-1]))
+
+
+def is_named(path: str, text: str) -> bool:
+    """Return whether a text names the path, or its file name as a word of its own."""
+    name = re.escape(PurePosixPath(path).name)
+    return path in text or re.search(rf"(?<![\w.-]){name}(?![\w-])", text) is not None

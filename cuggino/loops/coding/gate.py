@@ -1,0 +1,184 @@
+"""What the approval rests on: the check's own files, the tests, the specifications.
+
+Agents may change all three, with reason or to be approved. So their state at the start of a run is
+compared with the one before each review, and what differs is told to the reviewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable
+
+from cuggino.domain import PathState, files_of_command, is_named, is_test_file, path_changes
+from cuggino.events import Approved, GateChanged, RequestChanges, SpecsChanged
+from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.frame.services import Services
+from cuggino.operators import Flow, ask, emit, flow
+from cuggino.sources import state_of_paths
+from cuggino.stages import act
+
+_State = dict[str, Any]
+"""`check` and `specs` with a `PathState` each, and the commit `head`."""
+
+
+class Gate:
+    """Compares what approvals rest on; one object per run.
+
+    A fold over the outcomes of stages. Those of a run that an earlier version began are missing:
+    nothing is compared then.
+    """
+
+    def __init__(self, services: Services, options: LoopRunOptions) -> None:
+        self._services = services
+        self._options = options
+        self._start: _State | None = None
+        self._specs: PathState | None = None
+        """The specifications as they were before the latest plan."""
+        self._told: tuple[str, ...] = ()
+
+    def begin(self) -> Flow[None]:
+        """Note the state before the first agent."""
+        self._start = yield from ask(flow(self._read), name="gate-begin")
+
+    def plan(self, n: int) -> Flow[str]:
+        """Return what the planning agent is told about specifications that have changed."""
+        before = self._specs
+        if before is None:
+            before = self._start["specs"] if self._start is not None else None
+        self._specs = yield from ask(self._specifications(), name="gate-specs")
+        changed = _paths(before, self._specs)
+        if changed:
+            yield from emit(SpecsChanged(iteration=n, paths=changed))
+        return _REPLANNED.format(paths=_listed(changed)) if changed else ""
+
+    def review(self, n: int) -> Flow[GateChanged | None]:
+        """Emit and return what differs from the start of the run; None without a difference."""
+        if self._start is None:
+            return None
+        now = yield from ask(flow(lambda: self._compared(self._start or {})), name="gate-review")
+        if now is None:
+            return None
+        check = _paths(self._start["check"], now["check"])
+        specs = _paths(self._start["specs"], now["specs"])
+        paths = tuple(sorted({*check, *specs, *now["removed"]}))
+        if not paths:
+            return None
+        explained = tuple(path for path in check if path in now["named"])
+        changed = GateChanged(
+            iteration=n, paths=paths, check=tuple(p for p in check if p not in explained)
+        )
+        if paths != self._told:
+            self._told = paths
+            yield from emit(changed)
+        return changed
+
+    def judged(
+        self, verdict: Approved | RequestChanges, changed: GateChanged | None
+    ) -> tuple[str, ...]:
+        """Return the files of the check that make an approval void, with `gate: block`.
+
+        They have changed, and neither the focus, a specification nor the reviewer names them.
+        """
+        if changed is None or self._options.gate != "block" or not isinstance(verdict, Approved):
+            return ()
+        return tuple(path for path in changed.check if not is_named(path, verdict.content))
+
+    def approved(self, n: int) -> Flow[str | None]:
+        """Return why there must be another plan although the work was approved; None if not."""
+        if self._specs is None:
+            return None
+        now = yield from ask(self._specifications(), name="gate-approved")
+        changed = _paths(self._specs, now)
+        if not changed:
+            return None
+        self._specs = now
+        yield from emit(SpecsChanged(iteration=n, paths=changed))
+        return _APPROVED_BEFORE.format(paths=_listed(changed))
+
+    def _specifications(self) -> Observable[dict[str, str] | None]:
+        options = self._options
+        return act(lambda: dict(state_of_paths(options.cwd, [options.specs_path])))
+
+    def _patterns(self) -> tuple[str, ...]:
+        return (*files_of_command(self._options.check_command or ""), *self._options.gate_paths)
+
+    def _read(self) -> Flow[None]:
+        options = self._options
+        head = yield from ask(self._services.repository.head())
+        yield from emit(
+            {
+                "head": head,
+                "check": state_of_paths(options.cwd, self._patterns()),
+                "specs": state_of_paths(options.cwd, [options.specs_path]),
+            }
+        )
+
+    def _compared(self, start: _State) -> Flow[None]:
+        options = self._options
+        removed = yield from ask(self._services.removed(options.cwd, start["head"]))
+        check = state_of_paths(options.cwd, self._patterns())
+        changed = _paths(start["check"], check)
+        text = _text(options.focus, options.cwd / options.specs_path) if changed else ""
+        yield from emit(
+            {
+                "check": check,
+                "specs": state_of_paths(options.cwd, [options.specs_path]),
+                "removed": [path for path in removed or () if is_test_file(path)],
+                "named": [path for path in changed if is_named(path, text)],
+            }
+        )
+
+
+def gate_section(changed: GateChanged | None) -> str:
+    """Return what the reviewer is told about the change."""
+    if changed is None:
+        return ""
+    told = (
+        "\n\nSince the start of this run, these files that your approval rests on were changed or "
+        f"removed (check command, tests, specifications): {_listed(changed.paths)}. Look at each "
+        "with care: tests that were deleted or skipped and a check that was weakened are findings."
+    )
+    if changed.check:
+        told += (
+            f" An approval must name each of {_listed(changed.check)} and say why its change is "
+            "right."
+        )
+    return told
+
+
+def gate_changed_review(paths: tuple[str, ...]) -> str:
+    """Return the review for the planning agent when the check itself was changed unexplained."""
+    return (
+        f"The reviewer approved, but {_listed(paths)}, which the check command runs, was changed "
+        "during this run and nobody asked for it, so the approval does not count. Restore it as it "
+        "was, and make that check pass."
+    )
+
+
+def _paths(before: PathState | None, after: PathState | None) -> tuple[str, ...]:
+    if before is None or after is None:
+        return ()
+    return tuple(change.path for change in path_changes(before, after))
+
+
+def _listed(paths: Iterable[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def _text(focus: str, specs: Path) -> str:
+    """Return the words of the person who wants the work: the focus and the specifications."""
+    files = sorted(path for path in specs.rglob("*") if path.is_file())
+    return "\n".join([focus, *(path.read_text("utf-8", "replace") for path in files)])
+
+
+_REPLANNED = (
+    "The specifications have changed since the last plan: {paths}. Read them again, and plan what "
+    "they ask for now."
+)
+_APPROVED_BEFORE = (
+    "The work was approved, but the specifications changed after it was planned: {paths}. Read "
+    "them again, and plan what they ask for now; if nothing is left to do, the plan says so."
+)

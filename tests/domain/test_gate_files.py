@@ -1,0 +1,71 @@
+"""Which files a check command rests on, which are tests, and what differs between two states."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.domain import files_of_command, is_named, is_test_file, path_changes
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("./check.sh", {"check.sh"}),
+        ("sh ci/check.sh --fast", {"ci/check.sh"}),
+        ("make test", {"Makefile", "GNUmakefile"}),
+        ("npm ci && npm test", {"package.json"}),
+        ("cd app && ./run.sh", {"app/run.sh", "run.sh"}),
+        ("bash -c 'ruff check . && scripts/test.sh'", {"scripts/test.sh"}),
+        ('FAST=1 "./my check.sh"', {"my check.sh"}),
+        ("(cd a; make)&&b.sh>out", {"a/Makefile", "b.sh"}),
+        ("unclosed 'quote check.sh", {"check.sh"}),
+    ],
+)
+def test_files_of_a_command(command: str, files: set[str]) -> None:
+    """Words, also within quotes and after `cd`, and what programs read by themselves."""
+    assert files <= set(files_of_command(command))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/a.py",
+        "src/test_a.py",
+        "pkg/a_test.go",
+        "web/a.test.ts",
+        "web/a.spec.tsx",
+        "spec/a_spec.rb",
+        "src/test/java/AppTest.java",
+        "a/__tests__/b.js",
+        "conftest.py",
+    ],
+)
+def test_names_of_tests(path: str) -> None:
+    """The usual names of test files and folders are known."""
+    assert is_test_file(path)
+
+
+@pytest.mark.parametrize("path", ["src/app.py", "src/latest.py", "contest.py", "testing.md"])
+def test_names_of_others(path: str) -> None:
+    """Words that merely contain `test` are not."""
+    assert not is_test_file(path)
+
+
+def test_changes() -> None:
+    """Added, changed and removed paths, sorted."""
+    before, after = {"b": "1", "c": "1", "d": "1"}, {"a": "1", "b": "2", "d": "1"}
+    assert [("a", "added"), ("b", "changed"), ("c", "removed")] == list(path_changes(before, after))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("check.sh is new", True),
+        ("ci/check.sh", True),
+        ("recheck.sh", False),
+        ("check.shell", False),
+    ],
+)
+def test_named(text: str, named: bool) -> None:
+    """A text names a file by its path or its name, as a whole word."""
+    assert named == is_named("ci/check.sh", text)
