@@ -60,7 +60,9 @@ class TestTheCheckItself:
         expected = GateChanged(iteration=1, paths=("check.sh",), check=("check.sh",))
         assert [expected] == [event for event in events if isinstance(event, GateChanged)]
         assert "`check.sh`" in played.prompts("reviewing")[0]
-        assert names.endswith("ReviewingStart GateChanged CheckCommandOutput Approved LoopApproved")
+        assert names.endswith(
+            "ReviewingStart GateChanged CheckCommandStarted CheckCommandOutput Approved LoopApproved"
+        )
 
     def test_unexplained(self, tmp_path: Path) -> None:
         """With `gate: block` nobody is approved by a check that was changed without a word."""
@@ -93,7 +95,9 @@ class TestTheCheckItself:
             (tmp_path / ".specs" / "a.md").write_text(text, encoding="utf-8")
         focus = {"focus": text} if where == "focus" else {}
         names, _ = story(played, gate="block", **focus)
-        assert names.endswith("GateChanged CheckCommandOutput Approved LoopApproved")
+        assert names.endswith(
+            "GateChanged CheckCommandStarted CheckCommandOutput Approved LoopApproved"
+        )
 
     def test_listed_paths(self, tmp_path: Path) -> None:
         """`gatePaths` adds files, by a glob too; a new file counts."""
