@@ -1,6 +1,6 @@
 """Stages: one action each, as an Observable whose last event is its outcome.
 
-What a loop observes of the operating system (folders, orphaned processes) is exported here too.
+What a loop observes of the operating system (folders, files, orphaned processes) is exported here too.
 """
 
 from cuggino._lazy import lazy
@@ -16,7 +16,9 @@ NAMES = {
     ),
     "sessions": "Sessions",
     "supervision": "Supervision",
-    "cuggino.sources": ("PollingStarted count_files folder_changes orphans_gone watch_file_count"),
+    "cuggino.sources": (
+        "PollingStarted count_files folder_changes orphans_gone state_of_paths watch_file_count"
+    ),
 }
 """Public names by module."""
 

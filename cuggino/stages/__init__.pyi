@@ -5,6 +5,7 @@ from cuggino.sources import (
     count_files,
     folder_changes,
     orphans_gone,
+    state_of_paths,
     watch_file_count,
 )
 from cuggino.stages.acts import (
@@ -75,5 +76,6 @@ __all__ = [
     "push_stage",
     "removed_since",
     "shell_lines",
+    "state_of_paths",
     "watch_file_count",
 ]

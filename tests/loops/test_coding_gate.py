@@ -60,9 +60,8 @@ class TestTheCheckItself:
         expected = GateChanged(iteration=1, paths=("check.sh",), check=("check.sh",))
         assert [expected] == [event for event in events if isinstance(event, GateChanged)]
         assert "`check.sh`" in played.prompts("reviewing")[0]
-        assert names.endswith(
-            "ReviewingStart GateChanged CheckCommandStarted CheckCommandOutput Approved LoopApproved"
-        )
+        assert "ReviewingStart GateChanged CheckCommandStarted" in names
+        assert names.endswith("Approved LoopApproved")
 
     def test_unexplained(self, tmp_path: Path) -> None:
         """With `gate: block` nobody is approved by a check that was changed without a word."""

@@ -17,8 +17,7 @@ from cuggino.events import Approved, GateChanged, RequestChanges, SpecsChanged
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.sources import state_of_paths
-from cuggino.stages import act
+from cuggino.stages import act, state_of_paths
 
 _State = dict[str, Any]
 """`check` and `specs` with a `PathState` each, and the commit `head`."""
