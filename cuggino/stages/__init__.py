@@ -1,6 +1,6 @@
 """Stages: one action each, as an Observable whose last event is its outcome.
 
-What a loop observes of the operating system (folders, files, orphaned processes) is exported here too.
+What a loop observes of the operating system (folders, files, orphans) is exported here too.
 """
 
 from cuggino._lazy import lazy
