@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pydantic import JsonValue
 
 from cuggino.events import (
@@ -119,24 +122,14 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
     kind = type(event)
     if kind in _NEVER or (verbosity < Verbosity.VERBOSE and kind in _VERBOSE_ONLY):
         return None
+    if (show := _FREQUENT.get(kind)) is not None:
+        return show(event)
     match event:
         # The agent
-        case SystemMessage(text=text):
-            return verbose("prose", f"[System] {text}")
-        case UserMessage(text=text):
-            return verbose("prose", f"[User] {text}")
-        case Thinking(text=text):
-            return verbose("prose", f"[Thinking] {text}")
-        case AgentMessage(text=text):
-            return verbose("prose", text)
-        case ToolCall(name=name, input=tool_input):
-            return normal("tool", tool_line(name, tool_input))
         case GuardDenied(tool=tool, part=part, reason=reason):
             return always("warning", denied_line(tool, part, reason))
         case McpServerFailed(server=server):
             return always("warning", f"[Agent] MCP server {server} did not start")
-        case ToolResult(output=output):
-            return verbose("prose", numbered_lines(output))
         case RateLimited():
             return always("warning", _rate_limit(event))
         case SessionEnded():
@@ -216,6 +209,17 @@ def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
             return plan_build_shown(event)
         case _:
             return None
+
+
+_FREQUENT: dict[type[Event], Callable[[Any], Shown]] = {
+    SystemMessage: lambda event: verbose("prose", f"[System] {event.text}"),
+    UserMessage: lambda event: verbose("prose", f"[User] {event.text}"),
+    Thinking: lambda event: verbose("prose", f"[Thinking] {event.text}"),
+    AgentMessage: lambda event: verbose("prose", event.text),
+    ToolCall: lambda event: normal("tool", tool_line(event.name, event.input)),
+    ToolResult: lambda event: verbose("prose", numbered_lines(event.output)),
+}
+"""What an agent emits most, found without trying one class after the other."""
 
 
 def _marker(event: LlmMarkerEvent) -> list[Fragment]:
@@ -314,10 +318,13 @@ def tool_line(name: str, tool_input: JsonValue) -> str:
 
 def numbered_lines(output: str) -> str:
     """Number the first five lines, and count the lines if there are more."""
-    lines = inert(output).split("\n")
-    shown = [f"{number:5}→{line}" for number, line in enumerate(lines[:_RESULT_LINES], start=1)]
+    lines = output.split("\n", _RESULT_LINES)
     if len(lines) > _RESULT_LINES:
-        shown += ["  ...", f"  (showing {_RESULT_LINES} of {len(lines)} lines)"]
+        lines[-1] = ""  # the rest is only counted
+    lines = inert("\n".join(lines)).split("\n")[:_RESULT_LINES]
+    shown = [f"{number:5}→{line}" for number, line in enumerate(lines, start=1)]
+    if (count := output.count("\n") + 1) > _RESULT_LINES:
+        shown += ["  ...", f"  (showing {_RESULT_LINES} of {count} lines)"]
     return "\n".join(shown)
 
 
