@@ -119,6 +119,23 @@ def test_events_around_a_breach(tmp_path: Path) -> None:
     assert isinstance(error, GuardNotLive)
 
 
+def test_a_defect_comes_after_the_events_of_earlier_lines(tmp_path: Path) -> None:
+    """An exception of the reader loses nothing that the program printed before that line."""
+
+    class Defective(Letters):
+        @override
+        def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+            if line == b"z":
+                raise LookupError("no such letter")
+            return super().feed(line, now=now)
+
+    seen: list[LlmAgentEvent] = []
+    stream = letters(tmp_path, "printf", "m1\\na2\\na3\\nz\\nm4\\n", session=Defective)
+    with pytest.raises(LookupError):
+        cuggino.run(stream, seen.append)
+    assert [AgentMessage(text="1"), MessageDelta(text="23", message_id="1")] == seen
+
+
 def test_a_breach_is_emitted_after_the_program_ended(tmp_path: Path) -> None:
     """The final event follows the end of every process of the session."""
     pids: list[int] = []

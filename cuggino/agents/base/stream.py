@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
-from cuggino.operators import Batched, batched, serial
+from cuggino.operators import Batched, Managed, attach, batched, serial
 from cuggino.sources import process_batches
 
 
@@ -153,8 +153,8 @@ class SessionReader(Protocol):
 class BatchReader(Protocol):
     """A `SessionReader` with a faster way to read lines that came at once."""
 
-    def feed_all(self, lines: Sequence[bytes], *, now: float) -> list[LlmAgentEvent]:
-        """Return the same events as `feed_each`."""
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
+        """Yield the same events as `feed_each`."""
 
 
 def stream_json(
@@ -189,9 +189,12 @@ def stream_json(
         read = reader.feed_all if isinstance(reader, BatchReader) else partial(feed_each, reader)
         started = lane.now
 
+        def is_cut() -> bool:
+            return subscription.is_disposed
+
         def on_next(batch: list[bytes]) -> None:
             events = read(batch, now=lane.now.timestamp())
-            for event in batched(events, lambda: subscription.is_disposed):
+            for event in batched(events, is_cut):
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)
@@ -227,28 +230,37 @@ def stream_json(
         # Lone surrogates (from a command line that is not UTF-8) cannot be encoded.
         words = stdin.encode("utf-8", "replace")
         subscription = SingleAssignmentDisposable()
-        subscription.disposable = process_batches(argv, cwd=cwd, env=env, stdin=words).subscribe(
-            on_next, on_error, lambda: end(0, ""), scheduler=lane
+        subscription.disposable = attach(
+            process_batches(argv, cwd=cwd, env=env, stdin=words),
+            on_next,
+            on_error,
+            lambda: end(0, ""),
+            scheduler=lane,
         )
         return subscription
 
-    return Batched(Observable(subscribe))
+    return Batched(Managed(subscribe))
 
 
-def feed_each(reader: SessionReader, lines: Iterable[bytes], *, now: float) -> list[LlmAgentEvent]:
-    """Feed the lines to the reader one by one and return their events together.
+def feed_each(
+    reader: SessionReader, lines: Iterable[bytes], *, now: float
+) -> Iterator[LlmAgentEvent]:
+    """Feed the lines to the reader one by one and yield their events together.
 
     Deltas of a message in a row are joined, and there is a ping only when nothing else was said:
     they are two thirds of what a fast program prints, and each event passes all operators. Stops
-    at a breach.
+    at a breach. An exception of the reader, which is a defect, is raised after the events of
+    earlier lines.
     """
     told = Told()
-    for line in lines:
-        for event in reader.feed(line, now=now):
-            told.add(event)
-        if reader.breach is not None:
-            break
-    return told.events()
+    try:
+        for line in lines:
+            for event in reader.feed(line, now=now):
+                told.add(event)
+            if reader.breach is not None:
+                break
+    finally:
+        yield from told.events()
 
 
 class Told:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -512,8 +512,8 @@ class ClaudeSession:
                 pass
         return [*events, *self._counted(raw)]
 
-    def feed_all(self, lines: Sequence[bytes], *, now: float) -> list[LlmAgentEvent]:
-        """Return the events of lines that came at once, as `feed_each` does, but faster.
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
+        """Yield the events of lines that came at once, as `feed_each` does, but faster.
 
         Deltas of the model's own text, as the program usually writes them, are not parsed: their
         texts are joined as they are, and decoded once. All other lines are parsed.
@@ -528,24 +528,26 @@ class ClaudeSession:
             deltas.clear()
             texts.clear()
 
-        for line in lines:
-            if line.startswith(_STREAM_EVENT):
-                if (delta := _TEXT_DELTA(line)) is not None:
-                    deltas.append(line)
-                    texts.append(delta[1])
-                    continue
-                if _NOTHING_SAID(line) is not None:
-                    told.add(self._alive(now))
-                    continue
+        try:
+            for line in lines:
+                if line.startswith(_STREAM_EVENT):
+                    if (delta := _TEXT_DELTA(line)) is not None:
+                        deltas.append(line)
+                        texts.append(delta[1])
+                        continue
+                    if _NOTHING_SAID(line) is not None:
+                        told.add(self._alive(now))
+                        continue
+                if deltas:
+                    flush()
+                for event in self.feed(line, now=now):
+                    told.add(event)
+                if self.breach is not None:
+                    break
             if deltas:
                 flush()
-            for event in self.feed(line, now=now):
-                told.add(event)
-            if self.breach is not None:
-                break
-        if deltas:
-            flush()
-        return told.events()
+        finally:
+            yield from told.events()
 
     def _joined(
         self, deltas: Sequence[bytes], texts: Sequence[bytes], now: float

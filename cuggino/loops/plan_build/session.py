@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,20 @@ from cuggino.loops.frame.session import run_session
 from cuggino.loops.frame.spawning import spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
-from cuggino.operators import Flow, alongside, ask, each, emit, flow, forward, mapcat
+from cuggino.operators import (
+    EventBatch,
+    Flow,
+    alongside,
+    ask,
+    batched,
+    each,
+    emit,
+    events_in,
+    flow,
+    forward,
+    mapcat,
+    unopened,
+)
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act
 from cuggino.storage import REQUIREMENTS_FOLDER, Session
@@ -165,7 +178,13 @@ class PlanBuildSession:
         commits: Observable[Event] = self._committed.pipe(
             ops.flat_map(lambda _tick: self._new_commits())
         )
-        return events.pipe(mapcat(self._notices.notice), each(self._look), alongside(commits))
+        noticed = unopened(mapcat(self._notice))
+        return events.pipe(noticed, each(self._look), alongside(commits))
+
+    def _notice(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
+        """Yield the event or batch with what is noticed in it."""
+        notices = (one for event in events_in(value) for one in self._notices.notice(event))
+        return batched(notices, value.is_cut) if isinstance(value, EventBatch) else notices
 
     def _look(self, _event: Event) -> None:
         if self._notices.has_committed:

@@ -134,7 +134,7 @@ def test_half_an_escape() -> None:
     """What is no JSON is no text, whatever follows it."""
     session = ClaudeSession()
     session.feed(START, now=NOW)
-    told = session.feed_all([delta("\\u12"), delta("34")], now=NOW)
+    told = list(session.feed_all([delta("\\u12"), delta("34")], now=NOW))
     assert [MessageDelta(text="34", message_id="m1")] == told
 
 
@@ -142,7 +142,7 @@ def test_a_ping_only_when_nothing_else_was_said() -> None:
     """Signs of life are one ping, and none beside another event."""
     session = ClaudeSession()
     session.feed(START, now=NOW)
-    assert [PingEvent(timestamp=NOW)] == session.feed_all([TOOL_BLOCK, TOOL_BLOCK], now=NOW)
-    told = session.feed_all([TOOL_BLOCK, delta("a"), TOOL_BLOCK], now=NOW)
+    assert [PingEvent(timestamp=NOW)] == list(session.feed_all([TOOL_BLOCK, TOOL_BLOCK], now=NOW))
+    told = list(session.feed_all([TOOL_BLOCK, delta("a"), TOOL_BLOCK], now=NOW))
     assert [MessageDelta(text="a", message_id="m1")] == told
-    assert [] == session.feed_all([], now=NOW)
+    assert [] == list(session.feed_all([], now=NOW))
