@@ -14,7 +14,7 @@ from reactivex import Observable
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError
-from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.stages import act
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -152,6 +152,6 @@ def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Ob
     def story() -> Flow[None]:
         prepared = yield from ask(act(prepare))
         assert prepared is not None
-        yield from forward(start(prepared))
+        yield from forward(within_loop(start(prepared)))
 
     return on_loop(flow(story))

@@ -35,7 +35,7 @@ from cuggino.operators.batches import (
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
-from cuggino.operators.managed import managed
+from cuggino.operators.managed import Managed, Subscription, attach, managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_now import merge_now
@@ -65,6 +65,7 @@ __all__ = [
     "Flow",
     "Ledger",
     "LoopScheduler",
+    "Managed",
     "MarkerTags",
     "QuotaGate",
     "QuotaWaits",
@@ -74,9 +75,11 @@ __all__ = [
     "Retries",
     "Schedule",
     "Scope",
+    "Subscription",
     "acquire_release",
     "alongside",
     "ask",
+    "attach",
     "batched",
     "carrier",
     "catch_tag",

@@ -113,6 +113,4 @@ def acquire_release(
             self.resource = resource
 
     stream = using(lambda: _Held(acquire()), subscribe_with)
-    return Batched(
-        managed(lambda observer, scheduler: stream.subscribe(observer, scheduler=scheduler))
-    )
+    return Batched(managed(lambda observer, scheduler: observer.follow(stream, scheduler)))

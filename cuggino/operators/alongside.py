@@ -9,7 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
 from cuggino.operators.batches import unopened
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 
 T = TypeVar("T")
 
@@ -36,10 +36,16 @@ def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]
                 if observer.closed:
                     break
                 subscriptions.add(
-                    other.subscribe(observer.on_next, observer.on_error, scheduler=scheduler)
+                    attach(
+                        other,
+                        observer.on_next,
+                        observer.on_error,
+                        lambda: None,
+                        scheduler=scheduler,
+                    )
                 )
             if not observer.closed:
-                subscriptions.add(source.subscribe(observer, scheduler=scheduler))
+                subscriptions.add(observer.follow(source, scheduler))
             return subscriptions
 
         return managed(subscribe)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from reactivex import Observable, abc, operators as ops, throw
+from reactivex import Observable, abc, throw
 
 from cuggino.events import (
     AgentMessage,
@@ -28,7 +28,7 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 
 T = TypeVar("T")
 Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
@@ -76,12 +76,12 @@ class Batched(Observable[T]):
             else:
                 deliver(value)
 
-        return self.carrier.subscribe(
-            on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+        return attach(
+            self.carrier, on_next, observer.on_error, observer.on_completed, scheduler=scheduler
         )
 
 
-_PLAIN = frozenset(
+PLAIN = frozenset(
     {
         AgentMessage,
         GuardDenied,
@@ -95,20 +95,28 @@ _PLAIN = frozenset(
         UserMessage,
     }
 )
-"""The kinds of events that may be in a batch."""
+"""The kinds of events that may be in a batch; no operator ends, waits for or announces one."""
 
 
 def batched(events: Iterable[Any], is_cut: Callable[[], bool] = lambda: False) -> Iterator[Any]:
-    """Yield the events in order, several plain ones in a row as a batch."""
+    """Yield the events in order, several plain ones in a row as a batch.
+
+    An exception of `events` is raised after the events that precede it.
+    """
     plain: list[Any] = []
-    for event in events:
-        if type(event) in _PLAIN:
-            plain.append(event)
-            continue
+    try:
+        for event in events:
+            if type(event) in PLAIN:
+                plain.append(event)
+                continue
+            if plain:
+                before, plain = plain, []
+                yield _as_one(before, is_cut)
+            yield event
+    except Exception:  # of `events`: those before it come first
         if plain:
             yield _as_one(plain, is_cut)
-            plain = []
-        yield event
+        raise
     if plain:
         yield _as_one(plain, is_cut)
 
@@ -140,7 +148,7 @@ def deferred(make: Callable[[], Observable[T]]) -> Observable[T]:
             stream = carrier(make())
         except Exception as error:
             stream = throw(error)
-        return stream.subscribe(observer, scheduler=scheduler)
+        return observer.follow(stream, scheduler)
 
     return Batched(managed(subscribe))
 
@@ -171,17 +179,35 @@ def each(look: Callable[[Any], object]) -> Operator:
         else:
             look(value)
 
-    return unopened(ops.do_action(look_at))
+    return _peek(look_at)
 
 
 def each_alone(look: Callable[[Any], object]) -> Operator:
     """Do the same with every event that is not plain, and so never in a batch."""
+    return _peek(look, skipped=PLAIN | {EventBatch})
 
-    def look_at(value: Any) -> None:
-        if type(value) is not EventBatch:
-            look(value)
 
-    return unopened(ops.do_action(look_at))
+def _peek(look: Callable[[Any], object], *, skipped: frozenset[type] = frozenset()) -> Operator:
+    def operator(source: Observable[Any]) -> Observable[Any]:
+        def subscribe(
+            observer: Subscription[Any], scheduler: abc.SchedulerBase | None
+        ) -> abc.DisposableBase:
+            def on_next(value: Any) -> None:
+                if type(value) not in skipped:
+                    try:
+                        look(value)
+                    except Exception as error:
+                        observer.on_error(error)
+                        return
+                observer.on_next(value)
+
+            return attach(
+                source, on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+            )
+
+        return managed(subscribe)
+
+    return unopened(operator)
 
 
 def in_batches(source: Observable[T]) -> Observable[Sequence[T]]:
@@ -194,7 +220,8 @@ def in_batches(source: Observable[T]) -> Observable[Sequence[T]]:
     def subscribe(
         observer: Subscription[Sequence[T]], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
-        return carrier(source).subscribe(
+        return attach(
+            carrier(source),
             lambda value: observer.on_next(events_in(value)),
             observer.on_error,
             observer.on_completed,

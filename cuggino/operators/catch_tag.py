@@ -9,7 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
 from cuggino.operators.batches import carrier, unopened
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -60,11 +60,11 @@ def catch_tag(
                 except Exception as error:
                     observer.on_error(error)
                 else:
-                    running.disposable = carrier(successor).subscribe(observer, scheduler=scheduler)
+                    running.disposable = observer.follow(carrier(successor), scheduler)
 
             subscribed = False
-            running.disposable = source.subscribe(
-                observer.on_next, fail, observer.on_completed, scheduler=scheduler
+            running.disposable = attach(
+                source, observer.on_next, fail, observer.on_completed, scheduler=scheduler
             )
             subscribed = True
             if failure and not observer.closed:

@@ -12,6 +12,7 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.domain import Duration, parse_duration
 from cuggino.operators.batches import Batched, EventBatch, carrier
+from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -146,7 +147,7 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
         driver.resume(None, None)
         return Disposable(driver.dispose)
 
-    return Batched(Observable(subscribe))
+    return Batched(Managed(subscribe))
 
 
 class _Driver:
@@ -200,8 +201,9 @@ class _Driver:
                 return self._generator.throw(error)
             return self._generator.send(value)
         except StopIteration:
-            self._disposed = True
-            self._observer.on_completed()
+            if not self._disposed:
+                self._disposed = True
+                self._observer.on_completed()
         except Exception as failure:
             if self._disposed:
                 raise
@@ -230,8 +232,15 @@ class _Driver:
         def on_next(value: Any) -> None:
             nonlocal last
             last = value.events[-1] if type(value) is EventBatch else value
-            if forwarded and self._stage is stage:
+            if not forwarded or self._stage is not stage:
+                return
+            if self._recorder is not None:
                 self._send(value, staged=True)
+                return
+            try:  # as `_send`, without its call: an agent's event passes many flows
+                self._observer.on_next(value)
+            except Exception as error:
+                self._fail(error)
 
         def ended(error: Exception | None) -> None:
             if self._stage is stage:
@@ -240,8 +249,8 @@ class _Driver:
                 if self._recorded(last, error):
                     self.resume(last, error)
 
-        stage.disposable = carrier(stream).subscribe(
-            on_next, ended, lambda: ended(None), scheduler=self._scheduler
+        stage.disposable = attach(
+            carrier(stream), on_next, ended, lambda: ended(None), scheduler=self._scheduler
         )
 
     def _recorded(self, outcome: Any, error: Exception | None) -> bool:
@@ -276,8 +285,9 @@ class _Driver:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        self.dispose()
-        self._observer.on_error(error)
+        if not self._disposed:
+            self.dispose()
+            self._observer.on_error(error)
 
     def _now(self) -> datetime:
         if self._lane is None:

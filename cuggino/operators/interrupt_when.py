@@ -46,7 +46,7 @@ def interrupt_when(
 
             watching = notifier.subscribe(interrupt, observer.on_error, scheduler=scheduler)
             if not observer.closed:
-                running.disposable = source.subscribe(observer, scheduler=scheduler)
+                running.disposable = observer.follow(source, scheduler)
             return CompositeDisposable(watching, running)
 
         return managed(subscribe)

@@ -10,6 +10,7 @@ from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
 from cuggino.operators.batches import Batched, carrier
+from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def crossing(
 
 class _OnLoop(Batched[T]):
     def __init__(self, source: Observable[T]) -> None:
-        super().__init__(Observable(self._cross))
+        super().__init__(Managed(self._cross))
         self.uncrossed = source
 
     def _cross(
@@ -84,7 +85,9 @@ class Crossing(abc.ObserverBase[T]):
             if self._closed:
                 return
             self._thread = threading.get_ident()
-        self._upstream.disposable = self._source.subscribe(self, scheduler=self._lane)
+        self._upstream.disposable = attach(
+            self._source, self.on_next, self.on_error, self.on_completed, scheduler=self._lane
+        )
 
     def on_next(self, value: T) -> None:
         if self._elsewhere():

@@ -27,6 +27,7 @@ from reactivex.scheduler import (
     ThreadPoolScheduler,
     TimeoutScheduler,
 )
+from reactivex.scheduler.scheduleditem import ScheduledItem
 from reactivex.typing import AbsoluteTime
 
 _State = TypeVar("_State")
@@ -74,6 +75,19 @@ class LoopScheduler(EventLoopScheduler):
 
     def _name_thread(self, target: Any) -> threading.Thread:
         return threading.Thread(target=target, name="cuggino-loop", daemon=True)
+
+    def schedule(
+        self, action: abc.ScheduledAction[_State], state: _State | None = None
+    ) -> abc.DisposableBase:
+        # RxPY's looks at the clock thrice; this runs for every line of an agent.
+        item = ScheduledItem(self, state, action, self.now)
+        with self._condition:
+            if self._is_disposed:
+                raise DisposedException
+            self._ready_list.append(item)
+            self._condition.notify()
+            self._ensure_thread()
+        return Disposable(item.cancel)
 
     def schedule_absolute(
         self,

@@ -9,7 +9,7 @@ from reactivex import Observable, abc, timer
 from reactivex.disposable import CompositeDisposable, SerialDisposable
 
 from cuggino.operators.batches import EventBatch, unopened
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 
 T = TypeVar("T")
 
@@ -20,6 +20,7 @@ def until_terminal(
     linger: float,
     settle: Callable[[T], bool] = lambda _event: False,
     choose: Callable[[Sequence[T]], T] = lambda terminals: terminals[0],
+    on_terminal: Callable[[T], object] = lambda _event: None,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Pass events on up to the first terminal one, which comes last.
 
@@ -31,12 +32,13 @@ def until_terminal(
         source:             a--T---------           linger=5
         until_terminal:     a-------(T|)            the source is released first
 
-    After the terminal event the source has `linger` seconds to end by itself, in which only
-    events that `settle` accepts are passed on (an agent's `SessionEnded`, with its cost). Then it
-    is released, and the terminal event is emitted last: it is the outcome of the stage. `choose`
-    decides between several terminal events that came by then, the first by default. Errors
-    after the terminal event are ignored (CUG-018). A source without a terminal event ends the
-    stream as it ends. (RxPY's `take_while` cannot wait for what follows the terminal event.)
+    `on_terminal` is called with each terminal event when it arrives. After the first the source has
+    `linger` seconds to end by itself, in which only events that `settle` accepts are passed on (an
+    agent's `SessionEnded`, with its cost). Then it is released, and the terminal event is emitted
+    last: it is the outcome of the stage. `choose` decides between several terminal events that came
+    by then, the first by default. Errors after the terminal event are ignored (CUG-018). A source
+    without a terminal event ends the stream as it ends. (RxPY's `take_while` cannot wait for what
+    follows the terminal event.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -56,10 +58,12 @@ def until_terminal(
                             on_next(one)
                 elif terminal:
                     if is_terminal(event):
+                        on_terminal(event)
                         terminal.append(event)
                     elif settle(event):
                         observer.on_next(event)
                 elif is_terminal(event):
+                    on_terminal(event)
                     terminal.append(event)
                     lingering.disposable = timer(linger).subscribe(
                         lambda _: finish(), scheduler=scheduler
@@ -80,7 +84,7 @@ def until_terminal(
                 else:
                     observer.on_error(error)
 
-            running.disposable = source.subscribe(on_next, on_error, finish, scheduler=scheduler)
+            running.disposable = attach(source, on_next, on_error, finish, scheduler=scheduler)
             return CompositeDisposable(lingering, running)
 
         return managed(subscribe)

@@ -18,7 +18,7 @@ from typing import IO, Any
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.operators import lane_of
+from cuggino.operators import Managed, lane_of
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.process_reader import ProcessReader
@@ -138,7 +138,7 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
         subscription.start()
         return Disposable(subscription.dispose)
 
-    return Observable(subscribe)
+    return Managed(subscribe)
 
 
 class InputPipe:

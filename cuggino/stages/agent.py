@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from reactivex import Observable, operators as ops
+from reactivex import Observable
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Spending, most_cautious
@@ -26,7 +26,6 @@ from cuggino.operators import (
     EventBatch,
     Flow,
     MarkerTags,
-    each_alone,
     emit,
     extract_markers,
     flow,
@@ -43,6 +42,8 @@ from cuggino.stages.endings import (
 )
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
+
+_OF_NO_ACCOUNT = frozenset({PingEvent, MessageDelta})
 
 LINGER = 10.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
@@ -122,9 +123,7 @@ class _AgentStage:
 
     def _around(self, session: Observable[Event]) -> Observable[Event]:
         supervised = self._supervision.around(self._sessions, session)
-        return supervised.pipe(
-            unopened(ops.do_action(self._seen)), unopened(mapcat(self._with_cost))
-        )
+        return supervised.pipe(unopened(mapcat(self._seen)))
 
     def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
@@ -132,6 +131,7 @@ class _AgentStage:
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
             choose=most_cautious,
+            on_terminal=self._note,
         )
         # A terminal marker counts when its message is complete, as a message may be discarded and
         # written again.
@@ -140,32 +140,30 @@ class _AgentStage:
             at_line_start=terminal_tags(self._tags),
             at_end=is_llm_terminal_marker_event,
         )
-        return session.pipe(markers, unmarked_after_failure, each_alone(self._note), ending)
+        return session.pipe(markers, unmarked_after_failure, ending)
 
     def _note(self, event: Event) -> None:
-        if is_llm_terminal_marker_event(event):
-            self._sessions.endings.append(event)
+        self._sessions.endings.append(event)
 
-    def _seen(self, value: Event | EventBatch) -> None:
+    def _seen(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
+        """Keep account of the events, and emit the cost before the terminal marker."""
         if isinstance(value, EventBatch):
             for event in value.events:
                 if type(event) is UsageUpdate:
                     self._spent = self._spent.add(event)
-                elif type(event) not in (PingEvent, MessageDelta):
+                elif type(event) not in _OF_NO_ACCOUNT:
                     self._last = event
-        else:
-            self._seen_alone(value)
+            return (value,)
+        return (value,) if type(value) in _OF_NO_ACCOUNT else self._seen_alone(value)
 
-    def _seen_alone(self, event: Event) -> None:
+    def _seen_alone(self, event: Event) -> Iterable[Event]:
         self._spent = self._spent.add(event)
         if is_llm_marker_event(event):
             self._on_marker(event)
         if isinstance(event, SessionEnded):
             self._duration += event.duration or 0.0
-        elif not isinstance(event, PingEvent | MessageDelta | UsageUpdate | SupervisionEvent):
+        elif not isinstance(event, UsageUpdate | SupervisionEvent):
             self._last = event
-
-    def _with_cost(self, event: Event) -> Iterable[Event]:
         if is_llm_terminal_marker_event(event):
             return (*self._cost(), *contradictions(self._phase, self._sessions.endings), event)
         return (event,)

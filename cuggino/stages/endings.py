@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reactivex import Observable, operators as ops
+from reactivex import Observable
 
 from cuggino.domain import begins_session, most_cautious
 from cuggino.events import (
@@ -15,7 +15,7 @@ from cuggino.events import (
     SessionEnded,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import EventBatch, MarkerTags, unopened
+from cuggino.operators import EventBatch, MarkerTags, mapcat, unopened
 
 
 def terminal_tags(tags: MarkerTags) -> list[str]:
@@ -61,4 +61,4 @@ def unmarked_after_failure(session: Observable[Event]) -> Observable[Event]:
             has_failed = False
         return event
 
-    return unopened(ops.map(unmark))(session)
+    return unopened(mapcat(lambda event: (unmark(event),)))(session)

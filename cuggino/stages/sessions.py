@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, cast
 
-from reactivex import Observable, just, operators as ops
+from reactivex import Observable, abc, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
-from cuggino.operators import carrier, deferred, unopened
+from cuggino.operators import Subscription, attach, catch_tag, deferred, managed, unopened
 from cuggino.operators.supervision import QuotaWaits
 
 _LONGEST_REASON = 300
@@ -91,7 +91,7 @@ class Sessions:
             f"Your session was cut off ({reason}). See how far you had come, then go on with your "
             "task from there and end it as you were told."
         )
-        return resumed.pipe(unopened(ops.catch(self._refused)))
+        return resumed.pipe(catch_tag(AgentFailed, self._refused))
 
     def resumed(self, prompt: str) -> Observable[Event]:
         self._begun = False
@@ -102,10 +102,10 @@ class Sessions:
         """Emit `AgentFellBack` if another agent takes over after this failure, else fail."""
         return self._agent.fall_back(self._options.role, error)
 
-    def _refused(self, error: Exception, _source: Observable[Event]) -> Observable[Event]:
+    def _refused(self, error: AgentFailed) -> Observable[Event]:
         """Start a fresh session when the agent has forgotten the old one."""
-        if isinstance(error, AgentFailed) and error.reason == "bad_request" and not self._begun:
-            return carrier(self.fresh())
+        if error.reason == "bad_request" and not self._begun:
+            return self.fresh()
         raise error
 
     def _spawn(self, options: SpawnOptions) -> Observable[Event]:
@@ -114,16 +114,28 @@ class Sessions:
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))
-            # After the terminal marker of one agent no other takes over.
-            only: Any = ops.take_while(
-                lambda e: self.outcome is None or not isinstance(e, AgentFellBack)
-            )
-            return events.pipe(unopened(only), unopened(ops.do_action(self._seen)), self._read)
+            return events.pipe(unopened(self._watched), self._read)
 
         return deferred(start)
 
-    def _seen(self, event: Event) -> None:
-        if isinstance(event, SessionEnded):
-            self._id = event.session_id or self._id
-        else:
-            self._begun = True
+    def _watched(self, session: Observable[Any]) -> Observable[Any]:
+        """Remember how to resume the session; end it where another agent would take over."""
+
+        def subscribe(
+            observer: Subscription[Any], scheduler: abc.SchedulerBase | None
+        ) -> abc.DisposableBase:
+            def on_next(value: Any) -> None:
+                if type(value) is SessionEnded:
+                    self._id = value.session_id or self._id
+                elif type(value) is AgentFellBack and self.outcome is not None:
+                    observer.on_completed()  # after its terminal marker
+                    return
+                else:
+                    self._begun = True
+                observer.on_next(value)
+
+            return attach(
+                session, on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+            )
+
+        return managed(subscribe)

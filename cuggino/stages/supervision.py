@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactivex import Observable, operators as ops
+from reactivex import Observable
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
-from cuggino.operators import Flow, carrier, flow, forward, unopened
+from cuggino.operators import Flow, catch_tag, flow, forward
 from cuggino.operators.supervision import (
     Ledger,
     QuotaGate,
@@ -108,7 +108,7 @@ class Supervision:
                 retries=retries,
             )
             return retry(in_time(agent)).pipe(
-                unopened(ops.catch(lambda error, _source: carrier(flow(lambda: elsewhere(error)))))
+                catch_tag(Exception, lambda error: flow(lambda: elsewhere(error)))
             )
 
         def elsewhere(error: Exception) -> Flow[None]:

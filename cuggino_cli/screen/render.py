@@ -17,7 +17,7 @@ from cuggino.events import (
     PingEvent,
     QuotaWaiting,
 )
-from cuggino.operators import events_in, unopened
+from cuggino.operators import Managed, attach, events_in, unopened
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.spinner import Spinner
@@ -186,10 +186,10 @@ def shown_on(
                 upstream.dispose()
 
             screen = make_screen(scheduler, fail)
-            upstream.disposable = source.subscribe(on_next, fail, on_completed, scheduler=scheduler)
+            upstream.disposable = attach(source, on_next, fail, on_completed, scheduler=scheduler)
             return Disposable(dispose)
 
-        return Observable(subscribe)
+        return Managed(subscribe)
 
     return unopened(operator)
 

@@ -291,6 +291,21 @@ def test_the_other_accounts_of_a_ledger() -> None:
     assert [BudgetExceeded] == [type(error) for error in errors]
 
 
+@pytest.mark.parametrize("before", [[], PLAIN[:1], PLAIN, [ENDED], [ENDED, *PLAIN]])
+def test_events_that_end_with_an_exception(before: Sequence[Event]) -> None:
+    """Those that precede it come first."""
+
+    def events() -> Iterable[Event]:
+        yield from before
+        raise LookupError("no more")
+
+    seen: list[Event] = []
+    with pytest.raises(LookupError):
+        for value in batched(events()):
+            seen.extend(events_in(value))
+    assert before == seen
+
+
 def test_a_tag_that_fails_in_mid_batch() -> None:
     """What comes before the marker is emitted, then the error."""
 

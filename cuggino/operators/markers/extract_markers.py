@@ -17,7 +17,7 @@ from cuggino.events import (
     Thinking,
 )
 from cuggino.operators.batches import EventBatch, batched, unopened
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import Tag
@@ -107,7 +107,8 @@ def extract_markers(
                     observer.on_next(item)
                 then()
 
-            return source.subscribe(
+            return attach(
+                source,
                 on_next,
                 lambda error: end(lambda: observer.on_error(error)),
                 lambda: end(observer.on_completed),

@@ -20,7 +20,8 @@ from cuggino.events import (
     SessionEnded,
     UsageUpdate,
 )
-from cuggino.operators.batches import EventBatch, unopened
+from cuggino.operators.batches import PLAIN, EventBatch, unopened
+from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
@@ -120,10 +121,18 @@ def within_budget(
         ) -> abc.DisposableBase:
             shared = Ledger() if ledger is None else ledger
             account = _Account(observer, serial(scheduler), budget, shared, warn_at)
-            account.begin(lambda: source.subscribe(account, scheduler=scheduler))
+            account.begin(
+                lambda: attach(
+                    source,
+                    account.on_next,
+                    account.on_error,
+                    account.on_completed,
+                    scheduler=scheduler,
+                )
+            )
             return Disposable(account.dispose)
 
-        return Observable(subscribe)
+        return Managed(subscribe)
 
     return unopened(operator)
 
@@ -187,9 +196,15 @@ class _Account(abc.ObserverBase[Any]):
     def on_next(self, value: Any) -> None:
         if self._closed:
             return
-        if type(value) is EventBatch:
+        kind = type(value)
+        if kind is EventBatch:
             self._on_batch(value)
-            return
+        elif self._in_flight and kind in PLAIN and kind is not UsageUpdate:
+            self._send(value)
+        else:
+            self._on_single(value)
+
+    def _on_single(self, value: Any) -> None:
         begins = self._begins(value)
         before = self.spent
         if isinstance(value, Event) and not isinstance(value, RunResumed):

@@ -25,7 +25,8 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
-from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
+from cuggino.operators.batches import EventBatch, carrier, unopened
+from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -155,7 +156,7 @@ def _limited(
         ) -> abc.DisposableBase:
             return ladder(source, observer, serial(scheduler), limit).begin()
 
-        return Observable(subscribe)
+        return Managed(subscribe)
 
     return unopened(operator)
 
@@ -217,18 +218,23 @@ class _Ladder(ABC, Generic[T]):
         self._began = self._heard = self._lane.now
         self._arm()
         # One that ends within `subscribe` has closed the slot, which then disposes what it gets.
-        self._agent.disposable = carrier(agent).subscribe(
-            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
+        self._agent.disposable = attach(
+            carrier(agent),
+            self._on_next,
+            self._on_error,
+            self._on_completed,
+            scheduler=self._lane,
         )
 
     def _on_next(self, event: T) -> None:
         if self._closed:
             return
         self._heard = self._lane.now
-        if self._tools.see_all(events_in(event)):
+        batch = event if isinstance(event, EventBatch) else None
+        if self._tools.see(event) if batch is None else self._tools.see_all(batch.events):
             self._arm()
         self._send(event)
-        if type(event) is EventBatch:  # a slow subscriber took its time with it
+        if batch is not None:  # a slow subscriber took its time with it
             self._heard = self._lane.now
 
     def _send(self, event: T | SupervisionEvent) -> None:

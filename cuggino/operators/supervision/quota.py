@@ -21,6 +21,7 @@ from cuggino.events import (
 )
 from cuggino.operators.batches import Batched, carrier, each_alone
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -244,9 +245,15 @@ def wait_for_quota(
                     yield from waiting(failure)
                     stream = again(limit) if again is not None else source
 
-            return carrier(flow(story)).subscribe(observer, scheduler=lane)
+            return attach(
+                carrier(flow(story)),
+                lambda event: observer.on_next(event),
+                observer.on_error,
+                observer.on_completed,
+                scheduler=lane,
+            )
 
-        return Batched(Observable(subscribe))
+        return Batched(Managed(subscribe))
 
     return operator
 
