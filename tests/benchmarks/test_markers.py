@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Collection
 
 import pytest
 import reactivex as rx
@@ -16,8 +17,11 @@ GROWTH = 8
 QUADRATIC = GROWTH * GROWTH
 
 
-def seconds(text: str, *, runs: int = 5, size: int = 0) -> float:
+def seconds(
+    text: str, *, runs: int = 5, size: int = 0, at_line_start: Collection[str] = ()
+) -> float:
     """Return the best CPU time of some runs, without garbage collection; `size` makes deltas."""
+    operator = extract_markers(TAGS, at_line_start=at_line_start)
     deltas: list[Event] = []
     if size:
         pieces = (text[at : at + size] for at in range(0, len(text), size))
@@ -28,7 +32,7 @@ def seconds(text: str, *, runs: int = 5, size: int = 0) -> float:
     try:
         for _ in range(runs):
             began = time.thread_time()
-            message.pipe(extract_markers(TAGS)).subscribe()
+            message.pipe(operator).subscribe()
             best = min(best, time.thread_time() - began)
     finally:
         gc.enable()
@@ -71,4 +75,26 @@ def test_time_grows_linearly_with_one_character_deltas(unit: str) -> None:
     short = unit * (3_000 // len(unit)) + "<DONE>x</DONE>"
     long = unit * (GROWTH * 3_000 // len(unit)) + "<DONE>x</DONE>"
     ratio = seconds(long, runs=3, size=1) / seconds(short, runs=8, size=1)
+    assert ratio < QUADRATIC / 2
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("x", "x\n", " ", "> ", "> x\n", "- ", "- x\n", "1. x\n  y\n", "\n```\n", "` `` \n"),
+        *("\n<DONE>", "</DONE>", "\n\n<DONE>a</DONE>", "\n<DON", "`<DONE>a\n</DONE>"),
+        *("<!--", "<a b='", '<a b="\n', "<a b c ", "\n<div>"),
+    ],
+)
+def test_time_grows_linearly_with_tags_at_line_starts(unit: str, size: int) -> None:
+    """Reading the lines of a text is linear too, in one message and in one-character deltas."""
+    length = 1_500 if size else 10_000
+    begin, end = "<DONE>a</DONE>\n\n", "\n\n<DONE>x</DONE>"
+    short = begin + unit * (length // len(unit)) + end
+    long = begin + unit * (GROWTH * length // len(unit)) + end
+    lines = ("DONE",)
+    ratio = seconds(long, runs=3, size=size, at_line_start=lines) / seconds(
+        short, runs=6, size=size, at_line_start=lines
+    )
     assert ratio < QUADRATIC / 2

@@ -206,6 +206,7 @@ class TestContradictions:
         ("diagram", "expected"),
         [
             ("y-s|", "--s($CP|)"),
+            ("x-s|", "--s($CP|)"),
             ("d-e-s|", "----s($CP|)"),
             ("d-a-e--", "-----(CP|)"),
             ("d-s-e|", "--s--($CP|)"),
@@ -216,6 +217,7 @@ class TestContradictions:
         """In one message or two, in the linger time, and if the session then fails."""
         t = drawn(
             y=AgentMessage(text="<DONE>all</DONE>\n\n<PROGRESS>more</PROGRESS>"),
+            x=AgentMessage(text="<DONE>all</DONE> <PROGRESS>more</PROGRESS>"),
             C=BOTH,
             P=MORE,
             error=AgentFailed("crashed", reason="crash"),

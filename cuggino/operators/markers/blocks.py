@@ -50,6 +50,8 @@ _NOTHING = Line(Kind.NOTHING, begins=True, is_quoted=False, is_lazy=False)
 _RAW = _NOTHING._replace(kind=Kind.RAW)
 _HTML = _NOTHING._replace(kind=Kind.HTML)
 
+_DEEPEST = 100
+"""Most containers within one another; what would be deeper is text. Keeps the work linear."""
 _SPACES = re.compile(" *")
 _HEADING = re.compile(r"#{1,6}(?: |$)")
 _UNDERLINE = re.compile(r"(?:=+|-+) *$")
@@ -179,12 +181,13 @@ class Blocks:
                 if is_paragraph:
                     break
                 return self._set(containers, _Leaf.CODE, _RAW)
-            if rest[0] == ">":
+            nests = len(containers) < _DEEPEST
+            if nests and rest[0] == ">":
                 containers += (_QUOTE,)
                 at = start + 1 + (rest[1:2] == " ")
             elif leaf := self._leaf_of(rest, is_paragraph=is_paragraph, continues=continues):
                 return self._set(containers, *leaf)
-            elif item := _list_item(rest, continues=continues):
+            elif nests and (item := _list_item(rest, continues=continues)):
                 width, is_empty = item
                 childless = len(containers) if is_empty else None
                 containers += (start - at + width,)

@@ -59,9 +59,9 @@ def extract_markers(
     marker at the end of the message is text. A sub-agent's text is not searched. The work is
     linear in the length of a message.
 
-    A tag in `at_line_start` counts only where it opens a line of Markdown text: after at most three
-    spaces, and outside code (indented code too), block quotes and HTML. `cuggino help markers` has
-    the whole rule.
+    A tag in `at_line_start` counts only where it opens a line of Markdown text, or follows such a
+    marker: after at most three spaces, and outside code (indented code too), block quotes and HTML.
+    `cuggino help markers` has the whole rule.
 
     For a message that also arrives in deltas (`MessageDelta`), a marker and the text before it are
     emitted as soon as the closing tag is complete, and the rest with the `AgentMessage`. The pieces
@@ -243,7 +243,7 @@ class _Reader:
             return held
         base = self._lines.length - len(self._held)
         self._line_tags += [*self._lines.feed(text), *self._lines.finish()]
-        return _shifted(self._line_tags, base)
+        return [tag.shifted(-base) for tag in self._line_tags]
 
     def _held_tags(self) -> list[Tag]:
         """Return the line tags in `_held`, as offsets into it."""
@@ -251,7 +251,7 @@ class _Reader:
             return []
         base = self._lines.length - len(self._held)
         self._line_tags = [tag for tag in self._line_tags if tag.start >= base]
-        return _shifted(self._line_tags, base)
+        return [tag.shifted(-base) for tag in self._line_tags]
 
     def _left(self, shown: str, pieces: Sequence[Piece]) -> list[Event]:
         """Return the rest of the first piece, whose beginning was emitted as a delta."""
@@ -283,10 +283,6 @@ class _Reader:
             elif self._message is not None:
                 found.append(self._message.model_copy(update={"text": piece.text}))
         return found
-
-
-def _shifted(tags: Iterable[Tag], base: int) -> list[Tag]:
-    return [tag._replace(start=tag.start - base, end=tag.end - base) for tag in tags]
 
 
 def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:

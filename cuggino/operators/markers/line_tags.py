@@ -29,7 +29,8 @@ class LineTags:
     """A reader of a growing text that returns those of these tags that count, in order.
 
     An opening tag counts if it opens a line of a paragraph, after at most three spaces, and is not
-    in a block quote. A closing tag counts in any line that is not marked as quoted. None counts in
+    in a block quote; or if it directly follows a closing tag, which must then have closed a marker
+    (`Tag.after`). A closing tag counts in any line that is not marked as quoted. None counts in
     code, in a comment, or in another tag of HTML. Paragraphs are those of CommonMark, with two
     exceptions: these tags are words, and only HTML's own names begin a block of HTML.
 
@@ -42,6 +43,7 @@ class LineTags:
         any_name = "|".join(map(re.escape, names)) or "(?!)"
         openings = tuple(f"<{name}>" for name in names)
         self._closing = re.compile(f"</({any_name})>")
+        self._next = re.compile(f"</(?:{any_name})>[ \t]*+(?=<({any_name})>)")
         self._opening = re.compile(f" {{0,{_DEEPEST}}}<({any_name})>")
         self._trigger = re.compile(f"[\r\n] {{0,{_DEEPEST}}}<(?:{any_name})>")
         self._half = re.compile(f"[\r\n] {{0,{_DEEPEST}}}(<[^\\s<>]*)$")
@@ -58,6 +60,8 @@ class LineTags:
         self._blocks = Blocks()
         self._paragraph: list[_Written] = []
         """The lines of the open paragraph."""
+        self._pending: int | None = None
+        """The start of the first tag in it."""
         self._last = -1
         """The start of the last returned tag."""
 
@@ -77,7 +81,7 @@ class LineTags:
     def sure_until(self) -> int:
         """Up to here no further text adds a tag."""
         if self._is_reading:
-            return next((line.tags[0].start for line in self._paragraph if line.tags), self._start)
+            return self._start if self._pending is None else self._pending
         half = self._half.search(self._recent) if "<" in self._recent else None
         if half is not None and half.group(1) in self._halves:
             return self._length - len(half.group(1))
@@ -133,6 +137,8 @@ class LineTags:
             content = masked.lstrip(" \t>") if line.is_quoted else masked
             start = self._start + len(text) - len(content)
             self._paragraph.append(_Written(start, content, tags))
+            if tags and self._pending is None:
+                self._pending = tags[0].start
         return ended
 
     def _tags(self, text: str, *, opens: bool, closes: bool) -> Iterator[Tag]:
@@ -143,11 +149,15 @@ class LineTags:
             for tag in self._closing.finditer(text):
                 start, end = self._start + tag.start(), self._start + tag.end()
                 yield Tag(start, end, tag.group(1), closes=True)
+                if opens and (following := self._next.match(text, tag.start())):
+                    name, start = following.group(1), self._start + following.end()
+                    yield Tag(start, start + len(name) + 2, name, closes=False, after=end)
 
     def _end_paragraph(self) -> list[Tag]:
         lines, self._paragraph = self._paragraph, []
-        if not any(line.tags for line in lines):
+        if self._pending is None:
             return []
+        self._pending = None
         regions = _regions("\n".join(line.text for line in lines))
         region = next(regions, None)
         found: list[Tag] = []

@@ -20,6 +20,13 @@ class Tag(NamedTuple):
     end: int
     name: str
     closes: bool
+    after: int | None = None
+    """The end of a closing tag: this one counts only if that has closed a marker."""
+
+    def shifted(self, by: int) -> Tag:
+        """Return the tag as an offset into a text that begins so much earlier."""
+        after = None if self.after is None else self.after + by
+        return self._replace(start=self.start + by, end=self.end + by, after=after)
 
 
 class _Run(NamedTuple):

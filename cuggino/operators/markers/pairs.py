@@ -39,11 +39,14 @@ def find_markers(
     """
     opened: dict[str, Tag] = {}
     candidates: list[MarkerPair] = []
+    closed: int | None = None
     for tag in heapq.merge(_tags_outside_code(text, pattern), line_tags):
         if not tag.closes:
-            opened[tag.name] = tag
+            if tag.after in (None, closed):
+                opened[tag.name] = tag
         elif opening := opened.pop(tag.name, None):
             candidates.append(_pair(opening, tag))
+            closed = tag.end
     candidates.sort()
     pairs: list[MarkerPair] = []
     for pair in candidates:
@@ -123,6 +126,8 @@ class OpenMarkers:
         self._opened: dict[str, Tag] = {}
         self._waiting: list[MarkerPair] = []
         """A heap of the pairs that an earlier opening tag may still enclose."""
+        self._closed: int | None = None
+        """End of the last closing tag of a pair."""
         self._end = 0
         """End of the last returned pair."""
 
@@ -141,9 +146,11 @@ class OpenMarkers:
         pairs: list[MarkerPair] = []
         for tag in self._in_order(piece):
             if not tag.closes:
-                self._opened[tag.name] = tag
+                if tag.after in (None, self._closed):
+                    self._opened[tag.name] = tag
             elif opening := self._opened.pop(tag.name, None):
                 heapq.heappush(self._waiting, _pair(opening, tag))
+                self._closed = tag.end
             pairs += self._decided()
         return pairs
 
@@ -155,8 +162,7 @@ class OpenMarkers:
             heapq.heappush(self._unordered, tag)
         read, self._read = self._read, 0
         for tag in self._lines.feed(piece[read:]):
-            start, end = tag.start - self._base, tag.end - self._base
-            heapq.heappush(self._unordered, tag._replace(start=start, end=end))
+            heapq.heappush(self._unordered, tag.shifted(-self._base))
         sure = self._sure_until
         while self._unordered and self._unordered[0].start < sure:
             yield heapq.heappop(self._unordered)
