@@ -1,0 +1,55 @@
+"""`cuggino run` with a reviewer that quotes its marker and then contradicts itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino.events import ContradictoryMarkers, LoopApproved
+from cuggino.storage.journal import iter_entries
+from cuggino_cli.main import main
+from tests.git_project import isolate_git
+
+SCENARIO = """\
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
+[[implementing]]
+[[implementing.steps]]
+say = "<DONE>Say hello</DONE>"
+[[reviewing]]
+[[reviewing.steps]]
+say = "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain"
+[[reviewing.reminder]]
+say = "<APPROVED>well</APPROVED>"
+[[reviewing.reminder]]
+say = "<REQUEST_CHANGES>9 tasks remain</REQUEST_CHANGES>"
+"""
+
+
+def test_a_reviewer_that_is_of_two_minds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run is not approved; what the reviewer said is printed and in the journal."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    (tmp_path / ".specs").mkdir()
+    (tmp_path / ".specs" / "hello.md").write_text("# Hello\n")
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    save_config(tmp_path, Config(agent="scripted:scenario.toml", max_iterations=1))
+    monkeypatch.chdir(tmp_path)
+    assert 11 == main(["run", "--focus", "hello"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "[Agent] Contradictory markers, REQUEST_CHANGES counts "
+        "(APPROVED: well; REQUEST_CHANGES: 9 tasks remain)"
+    ) in printed
+    (journal,) = (tmp_path / ".cuggino" / "journal").glob("*.jsonl")
+    entries = [*iter_entries(journal)]
+    (told,) = (e.event for e in entries if isinstance(e.event, ContradictoryMarkers))
+    assert (("APPROVED", "well"), ("REQUEST_CHANGES", "9 tasks remain")) == told.markers
+    assert not any(isinstance(e.event, LoopApproved) for e in entries)

@@ -1,0 +1,100 @@
+"""Quoted and contradictory markers in the coding loop, in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from cuggino.errors import AgentFailed
+from cuggino.events import AgentMessage, ContradictoryMarkers, SessionEnded
+from cuggino.testing import Marbles
+from tests.loops.coding_loop import CodingLoop, marbles, tags
+
+QUOTED = (
+    "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain",
+    "The answer would be\n\n    <APPROVED>ok</APPROVED>",
+    "> <APPROVED>ok</APPROVED>",
+    "> The plan says\n<APPROVED>ok</APPROVED>",
+    '{"verdict": "<APPROVED>ok</APPROVED>"}',
+    '<p\ntitle="\n<APPROVED>ok</APPROVED>\n">',
+    "<!--\n<APPROVED>ok</APPROVED>\n-->",
+    "1. Say\n   ```\n   <APPROVED>ok</APPROVED>\n   ```",
+    "~~~~\n~~~\n<APPROVED>ok</APPROVED>",
+)
+
+
+def loop_with(folder: Path, t: Marbles, *reviews: str) -> CodingLoop:
+    """A loop with one task whose reviewer says this; a second iteration ends it."""
+    return CodingLoop(
+        folder,
+        planning=[t.cold("c|"), t.cold("i|")],
+        implementing=[t.cold("d|")],
+        reviewing=[*map(t.cold, reviews)],
+        can_resume=True,
+    )
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_quoted_approval(text: str, tmp_path: Path) -> None:
+    """It approves nothing: the reviewer is asked, and its answer counts."""
+    t = marbles(q=AgentMessage(text=text))
+    loop = loop_with(tmp_path, t, "q-s|", "r-s|")
+    seen = tags(t.record(loop.run()))
+    assert "LoopApproved" not in seen
+    assert "RequestChanges IterationStart" in seen
+    assert 2 == len(loop.prompts("reviewing"))
+
+
+@pytest.mark.parametrize(
+    ("review", "counted"),
+    [
+        (["b-s|"], "REQUEST_CHANGES"),
+        (["y-r-s|"], "REQUEST_CHANGES"),
+        (["r-y-s|"], "REQUEST_CHANGES"),
+        (["y-s-r|"], "REQUEST_CHANGES"),
+        (["y-a-i----------"], "SPEC_ISSUE"),
+        (["r-i-y-s|"], "SPEC_ISSUE"),
+    ],
+)
+def test_a_contradictory_review(review: list[str], counted: str, tmp_path: Path) -> None:
+    """The most cautious marker counts, and an event has all of them."""
+    t = marbles(
+        b=AgentMessage(text="<APPROVED>yes</APPROVED>\n<REQUEST_CHANGES>redo</REQUEST_CHANGES>")
+    )
+    loop = loop_with(tmp_path, t, *review)
+    seen = t.record(loop.run())
+    told = [value for _, _, value in seen if isinstance(value, ContradictoryMarkers)]
+    assert [("reviewing", counted)] == [(event.phase, event.counted) for event in told]
+    assert ("APPROVED", "yes") in told[0].markers
+    assert "LoopApproved" not in tags(seen)
+
+
+def test_an_implementer_that_is_not_sure(tmp_path: Path) -> None:
+    """Of done and progress, progress counts: the next task follows, and no review."""
+    t = marbles()
+    loop = CodingLoop(
+        tmp_path,
+        planning=[t.cold("c|")],
+        implementing=[t.cold("d-g-s|"), t.cold("d-i-s|")],
+    )
+    seen = tags(t.record(loop.run()))
+    assert 2 == seen.count("ContradictoryMarkers")
+    assert "Progress ImplementingStart" in seen
+    assert seen.endswith("SpecIssue LoopSpecIssue")
+
+
+def test_an_approval_after_a_failure(tmp_path: Path) -> None:
+    """An approval behind a result that is an error approves nothing."""
+    t = marbles(
+        f=SessionEnded(outcome="failed"), error=AgentFailed("crashed", reason="bad_request")
+    )
+    review: Observable[Any] = t.cold("a-f-y#")
+    loop = CodingLoop(
+        tmp_path, planning=[t.cold("c|")], implementing=[t.cold("d|")], reviewing=[review]
+    )
+    *_, (_, kind, error) = seen = t.record(loop.run())
+    assert "LoopApproved" not in tags(seen)
+    assert ("error", True) == (kind, "crashed" in str(error))
