@@ -142,8 +142,8 @@ def save_config(folder: Path, config: Config) -> None:
     kept = {
         field.alias or name: values[name]
         for name, field in Config.model_fields.items()
-        if values[name] is not None
-        and (name in always or getattr(config, name) != getattr(default, name))
+        if (name in always and values[name] is not None)
+        or getattr(config, name) != getattr(default, name)
     }
     write_object(config_path(folder), {**_schema_of(folder), **kept})
 

@@ -41,11 +41,13 @@ class SupervisionSettings(_Settings):
     """How often in a row an agent is retried after a transient failure (overload, lost
     connection)."""
     idle_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that an agent may be silent while no tool runs; default: no limit."""
+    """Seconds that an agent may be silent while no tool runs."""
     tool_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that an agent may be silent while a tool runs; default: no limit."""
+    """Seconds that an agent may be silent while a tool runs."""
     stage_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that one agent's whole stage may take; default: no limit."""
+    """Seconds that one agent's whole stage may take."""
+    repetition_limit: int | None = Field(default=None, ge=2)
+    """Equal tool calls with equal results in a row before an agent is nudged, then replaced."""
     progress_patience: int | None = Field(default=None, ge=1)
     """Implementing agents in a row without a change before planning again, then before stopping."""
 
@@ -61,7 +63,7 @@ class CommandSettings(_Settings):
     """The limit on the commands that a loop runs."""
 
     command_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that a setup, check or verification command may take; default: no limit."""
+    """Seconds that a setup, check or verification command may take."""
 
 
 class JournalSettings(_Settings):
@@ -212,6 +214,9 @@ class Config(WatchSettings, LoopSettings):
     max_retries: int = Field(default=3, ge=0)
     idle_timeout: float | None = Field(default=900.0, gt=0, le=_LONGEST)
     tool_timeout: float | None = Field(default=7200.0, gt=0, le=_LONGEST)
+    stage_timeout: float | None = Field(default=10_800.0, gt=0, le=_LONGEST)
+    repetition_limit: int | None = Field(default=20, ge=2)
+    command_timeout: float | None = Field(default=1800.0, gt=0, le=_LONGEST)
     progress_patience: int | None = Field(default=3, ge=1)
     review_patience: int | None = Field(default=3, ge=1)
     journal: bool = True

@@ -24,6 +24,7 @@ NAMES = {
     "jobs": "BLOCKED IN_PROGRESS Jobs jobs_of",
     "progress": "ProgressWatch",
     "quota": "QUOTA_SCHEDULE is_quota_answer is_quota_text parse_reset",
+    "repetition": "RepetitionWatch",
     "run_summary": "RunSummary",
     "schedule": "Duration Schedule parse_duration",
     "spending": "Budget BudgetLevel SESSION_BEGINS Spending begins_session budget_exceeded",

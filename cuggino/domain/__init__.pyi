@@ -75,6 +75,9 @@ from cuggino.domain.quota import (
     is_quota_text,
     parse_reset,
 )
+from cuggino.domain.repetition import (
+    RepetitionWatch,
+)
 from cuggino.domain.run_summary import (
     RunSummary,
 )
@@ -127,6 +130,7 @@ __all__ = [
     "PathChange",
     "PathState",
     "ProgressWatch",
+    "RepetitionWatch",
     "ReviewLedger",
     "Roster",
     "RunSummary",

@@ -73,20 +73,23 @@ class StageCost(SupervisionEvent):
 
 
 class AgentNudged(SupervisionEvent):
-    """An agent was silent or took too long; it is terminated and its session resumed."""
+    """An agent was silent, took too long or repeated itself; its session is resumed."""
 
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
     tool: str | None = None
-    """The running tool, if any."""
+    """The running tool, if any, or the one that was called again and again."""
+    repeated: int | None = None
+    """The number of equal calls of the tool in a row; None for another reason."""
 
 
 class AgentReplaced(SupervisionEvent):
-    """An agent was silent again or timed out; a new agent starts the stage again."""
+    """An agent was nudged in vain, or timed out; a new agent starts the stage again."""
 
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
     tool: str | None = None
+    repeated: int | None = None
 
 
 class AgentFellBack(SupervisionEvent):

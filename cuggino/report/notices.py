@@ -128,10 +128,10 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case BudgetWarning(budget=kind, spent=spent, limit=limit):
             words = f"{_amount(kind, spent)} of {_amount(kind, limit)}"
             return "Budget nearly spent", "warning", f"{kind}: {words}"
-        case AgentNudged(idle=idle, tool=tool):
-            return "Agent nudged", "warning", _stall(idle, tool)
-        case AgentReplaced(idle=idle, tool=tool):
-            return "Agent replaced", "warning", _stall(idle, tool)
+        case AgentNudged() as nudged:
+            return "Agent nudged", "warning", _stall(nudged)
+        case AgentReplaced() as replaced:
+            return "Agent replaced", "warning", _stall(replaced)
         case AgentFellBack() as fallen:
             took_over = f"{fallen.to_agent} took over from {fallen.from_agent}"
             why = f"{fallen.reason.replace('_', ' ')}: {fallen.message}"
@@ -228,11 +228,13 @@ def _end(ended: DeliverEnded) -> tuple[str, Tone, str] | None:
             assert_never(never)
 
 
-def _stall(idle: float | None, tool: str | None) -> str:
-    if idle is None:
+def _stall(event: AgentNudged | AgentReplaced) -> str:
+    if event.repeated is not None:
+        return f"called {event.tool} {counted(event.repeated, 'time')} with the same result"
+    if event.idle is None:
         return "its time ran out"
-    during = f" in the tool {tool}" if tool else ""
-    return f"silent for {duration(idle)}{during}"
+    during = f" in the tool {event.tool}" if event.tool else ""
+    return f"silent for {duration(event.idle)}{during}"
 
 
 def _amount(kind: str, value: float) -> str:

@@ -20,6 +20,7 @@ from cuggino.operators.supervision import (
     Retries,
     idle_timeout,
     is_transient,
+    repetition_limit,
     retry_session,
     stage_timeout,
     wait_for_quota,
@@ -52,6 +53,7 @@ class Supervision:
     idle_timeout: float | None = None
     tool_timeout: float | None = None
     stage_timeout: float | None = None
+    repetition_limit: int | None = None
     budget: Budget = field(default_factory=Budget)
     ledger: Ledger = field(default_factory=Ledger)
     gate: QuotaGate = field(default_factory=QuotaGate)
@@ -78,7 +80,7 @@ class Supervision:
         remedies, retries = Remedies(), Retries()
         again, fresh = sessions.again, sessions.fresh
 
-        def heard(agent: Observable[Event]) -> Observable[Event]:
+        def quiet(agent: Observable[Event]) -> Observable[Event]:
             answered: _Operator = idle_timeout(
                 idle=self.idle_timeout,
                 tool=self.tool_timeout,
@@ -87,6 +89,15 @@ class Supervision:
                 remedies=remedies,
             )
             return answered(agent)
+
+        def heard(agent: Observable[Event]) -> Observable[Event]:
+            answered: _Operator = repetition_limit(
+                self.repetition_limit,
+                nudge=(lambda error: quiet(again(error))) if sessions.can_resume else None,
+                replace=lambda error: quiet(fresh(error)),
+                remedies=remedies,
+            )
+            return answered(quiet(agent))
 
         def in_time(agent: Observable[Event]) -> Observable[Event]:
             answered: _Operator = stage_timeout(

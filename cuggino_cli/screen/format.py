@@ -356,11 +356,15 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
         case StageCost():
             return normal("prose", _cost(event))
+        case AgentNudged(repeated=int(times), tool=str(tool)):
+            return always("warning", f"[Agent] {_repeated(tool, times)}: resuming its session")
         case AgentNudged(idle=None):
             return always("warning", "[Agent] Stage timeout: resuming its session")
         case AgentNudged(idle=float(idle), tool=tool):
             silent = f"silent for {format_duration(idle)}{_during(tool)}"
             return always("warning", f"[Agent] {silent}: resuming its session")
+        case AgentReplaced(repeated=int(times), tool=str(tool)):
+            return always("warning", f"[Agent] {_repeated(tool, times)}: starting a fresh agent")
         case AgentReplaced(idle=None):
             return always("warning", "[Agent] Stage timeout: starting a fresh agent")
         case AgentReplaced(idle=float(idle), tool=tool):
@@ -413,6 +417,10 @@ def _amount(budget: str, value: float) -> str:
             return f"{value:.0f} tokens"
         case _:
             return format_duration(value)
+
+
+def _repeated(tool: str, times: int) -> str:
+    return f"called {tool} {times} times with the same result"
 
 
 def _during(tool: str | None) -> str:

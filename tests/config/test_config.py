@@ -65,11 +65,13 @@ def test_the_defaults() -> None:
         config.max_iterations,
         config.max_tasks_per_plan,
     )
-    assert (None, None, None) == (
-        config.setup_command,
-        config.check_command,
+    assert (None, None) == (config.setup_command, config.check_command)
+    assert (1800.0, 10_800.0, 20) == (
         config.command_timeout,
+        config.stage_timeout,
+        config.repetition_limit,
     )
+    assert (20, 86_400.0) == (config.max_quota_waits, config.max_quota_wait)
     assert (False, False, False, "context", "claude", 600.0) == (
         config.commit,
         config.audit,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.config import Config
 from cuggino.errors import AgentStalled, LoopError
 from cuggino.events import AgentNudged, AgentReplaced, AgentRetry, QuotaLifted
 from cuggino.testing import no_leaks
@@ -130,6 +131,32 @@ class TestStageTimeout:
         seen = t.record(loop.run(stage_timeout=10, idle_timeout=5))
         steps = [(10, "AgentNudged"), (15, "AgentReplaced")]
         assert [*BEFORE, *steps, *approved_at(15)] == course(seen)
+
+
+class TestRepetition:
+    def test_the_ladder(self, tmp_path: Path) -> None:
+        """An agent that repeats a tool call is nudged, replaced, and ends with exit code 14."""
+        t = SupervisedMarbles()
+        agents = [t.agent("a" + "to" * 9) for _ in range(3)]
+        loop = loop_of(tmp_path, t, *agents)
+        with no_leaks():
+            seen = t.record(loop.run(repetition_limit=3, idle_timeout=900, max_retries=3))
+        steps = [(6, "AgentNudged"), (12, "AgentReplaced"), (18, "LoopError 14")]
+        assert [*BEFORE, *steps] == course(seen)
+        begun, nudged, fresh = sessions(loop, "implementing")
+        assert begun.session_id == nudged.resume_session_id
+        assert "called Bash 3 times in a row" in nudged.prompt
+        assert (None, begun.prompt) == (fresh.resume_session_id, fresh.prompt)
+        loop.assert_released()
+
+    def test_the_projects_default(self, tmp_path: Path) -> None:
+        """The settings of a project limit repetition to 20 calls."""
+        t = SupervisedMarbles()
+        loop = loop_of(tmp_path, t, t.agent("to" * 30), t.agent("to" * 19 + "(d|)"))
+        seen = t.record(loop.run(repetition_limit=Config().repetition_limit))
+        ((when, nudged),) = events_of(seen, AgentNudged)
+        assert (39, AgentNudged(tool="Bash", repeated=20)) == (when, nudged)
+        assert "LoopApproved" == course(seen)[-1][1]
 
 
 class TestTogether:

@@ -36,6 +36,7 @@ from cuggino.operators import (
     merge_now,
     on_loop,
     pause,
+    repetition_limit,
     retry_session,
     scoped,
     stage_timeout,
@@ -95,6 +96,7 @@ ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
     {
         "idle_timeout": lambda source: source.pipe(idle_timeout(idle=500)),
         "on_loop": on_loop,
+        "repetition_limit": lambda source: source.pipe(repetition_limit(20)),
         "stage_timeout": lambda source: source.pipe(stage_timeout(500)),
         "wait_for_quota": lambda source: source.pipe(wait_for_quota()),
     }
@@ -274,7 +276,7 @@ def test_operators_give_a_reason() -> None:
     """An operator whose RxPY relative exists names it, and why that one does not serve."""
     without = {
         *("extract_markers", "flow", "in_batches", "managed", "on_loop"),
-        *("wait_for_quota", "within_budget"),
+        *("repetition_limit", "wait_for_quota", "within_budget"),
     }
     for name in {name.partition(",")[0] for name in EVERY} - without:
         assert "RxPY" in (inspect.getdoc(getattr(operators, name)) or ""), name

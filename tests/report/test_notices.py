@@ -44,6 +44,11 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     (BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
     (BudgetWarning(budget="tokens", spent=8e3, limit=1e4), "Budget nearly spent", "8,000 tokens"),
     (BudgetWarning(budget="duration", spent=3600, limit=7200), "Budget nearly spent", "1 h of 2 h"),
+    (
+        AgentNudged(tool="Bash", repeated=20),
+        "Agent nudged",
+        "called Bash 20 times with the same result",
+    ),
     (AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
     (AgentReplaced(), "Agent replaced", "its time ran out"),
     (AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),

@@ -72,6 +72,7 @@ _OF_POLICIES: dict[str, Any] = {
     "markers": [("DONE", "all"), ("PROGRESS", "more")],
     "phase": "planning",
     "remaining": 7500.0,
+    "repeated": 20,
     "retry_in": 5.0,
     "rounds": 2,
     "spent": 8.0,

@@ -296,6 +296,14 @@ def test_retry_shows_its_delay() -> None:
     ("event", "text"),
     [
         (AgentNudged(idle=None, tool=None), "[Agent] Stage timeout: resuming its session"),
+        (
+            AgentNudged(tool="Bash", repeated=20),
+            "[Agent] called Bash 20 times with the same result: resuming its session",
+        ),
+        (
+            AgentReplaced(tool="Bash", repeated=20),
+            "[Agent] called Bash 20 times with the same result: starting a fresh agent",
+        ),
         (AgentReplaced(idle=None, tool=None), "[Agent] Stage timeout: starting a fresh agent"),
         (
             AgentNudged(idle=90.0, tool="Bash"),

@@ -30,6 +30,7 @@ def supervision(
         idle_timeout=options.idle_timeout,
         tool_timeout=options.tool_timeout,
         stage_timeout=options.stage_timeout,
+        repetition_limit=options.repetition_limit,
         budget=Budget(
             cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
         ),

@@ -1,12 +1,18 @@
 """Limits and retries around agent sessions.
 
 Each operator takes the stream of one agent's events and may be used alone. Together they are
-composed from the inside out: `idle_timeout` and `stage_timeout`, `retry_session`,
-`wait_for_quota`, `within_budget`. Pauses of an outer one are then no silence to an inner one.
+composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_timeout`,
+`retry_session`, `wait_for_quota`, `within_budget`. Pauses of an outer one are then no silence to an
+inner one.
 """
 
 from cuggino.operators.supervision.budget import Ledger, within_budget
-from cuggino.operators.supervision.liveness import Remedies, idle_timeout, stage_timeout
+from cuggino.operators.supervision.liveness import (
+    Remedies,
+    idle_timeout,
+    repetition_limit,
+    stage_timeout,
+)
 from cuggino.operators.supervision.quota import QuotaGate, QuotaWaits, wait_for_quota
 from cuggino.operators.supervision.retry import (
     RETRIES,
@@ -26,6 +32,7 @@ __all__ = [
     "idle_timeout",
     "is_outage",
     "is_transient",
+    "repetition_limit",
     "retry_session",
     "stage_timeout",
     "wait_for_quota",

@@ -1,4 +1,4 @@
-"""`idle_timeout` and `stage_timeout`: nudge an agent that hangs, then replace it, then fail."""
+"""`idle_timeout`, `stage_timeout`, `repetition_limit`: nudge an agent, replace it, then fail."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, assert_never
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, assert_never
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
+from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
 from cuggino.events import (
     AgentFellBack,
@@ -25,7 +26,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
-from cuggino.operators.batches import EventBatch, carrier, unopened
+from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
 from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
@@ -140,21 +141,53 @@ def stage_timeout(
     return _limited(seconds, partial(_StageTime, answer=answer))
 
 
+def repetition_limit(
+    times: int | None,
+    *,
+    nudge: Instead | None = None,
+    replace: Instead | None = None,
+    remedies: Remedies | None = None,
+) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
+    """Stop an agent that repeats itself, with the steps of `idle_timeout`.
+
+    ::
+
+        source:             CcCc-CcCc                     times=2; C: a call, c: its result
+        nudge(error):           CcCc
+        replace(error):             Cc-d
+        repetition_limit:   CcCc(N)CcCc(R)Cc-d            N: AgentNudged, R: AgentReplaced
+
+    An agent repeats itself when it has called a tool `times` times in a row with the same input
+    and the same result, or two or three such calls in turn. `AgentNudged` and `nudge(error)` if
+    given; then `AgentReplaced` and `replace(error)`, by default the source again; then the stream
+    fails with `AgentStalled`. Each remedy starts a new count. Operators with the same `remedies`
+    share them.
+
+    With `times=None` the source itself is returned. Raises ValueError for less than 2.
+    """
+    if times is not None and times < 2:
+        raise ValueError(f"times must be at least 2, not {times}")
+    answer = _Answer(nudge, replace, remedies)
+    return _limited(times, partial(_Repetition, answer=answer), as_limit=int)
+
+
 def _limited(
-    seconds: float | None, ladder: Callable[..., _Ladder[T]]
+    limit: float | None,
+    ladder: Callable[..., _Ladder[T]],
+    *,
+    as_limit: Callable[[float], object] = lambda seconds: timedelta(seconds=seconds),
 ) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
     """Return the operator that supervises a source by a new ladder for each subscription."""
 
     def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
-        if seconds is None:
+        if limit is None:
             return source
-        limit = timedelta(seconds=seconds)
 
         def subscribe(
             observer: abc.ObserverBase[T | SupervisionEvent],
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
-            return ladder(source, observer, serial(scheduler), limit).begin()
+            return ladder(source, observer, serial(scheduler), as_limit(limit)).begin()
 
         return Managed(subscribe)
 
@@ -166,6 +199,16 @@ class _Answer:
     nudge: Instead | None
     replace: Instead | None
     remedies: Remedies | None
+
+
+class _Problem(NamedTuple):
+    """What is wrong with an agent."""
+
+    what: str
+    hint: str
+    idle: float | None = None
+    tool: str | None = None
+    repeated: int | None = None
 
 
 class _Ladder(ABC, Generic[T]):
@@ -201,8 +244,8 @@ class _Ladder(ABC, Generic[T]):
         """Return when the agent is given up if nothing changes; None for never."""
 
     @abstractmethod
-    def _describe(self, now: datetime) -> tuple[str, str, float | None]:
-        """Return the problem, the setting behind it, and the `idle` of `AgentReplaced`."""
+    def _problem(self, now: datetime) -> _Problem:
+        """Return why the agent is given up."""
 
     def begin(self) -> abc.DisposableBase:
         self._run(self._source)
@@ -281,26 +324,32 @@ class _Ladder(ABC, Generic[T]):
             self._arm()
 
     def _climb(self, now: datetime) -> None:
-        what, setting, idle = self._describe(now)
-        names = self._tools.names
+        problem = self._problem(now)
+        idle, tool, repeated = problem.idle, problem.tool, problem.repeated
         tried = str(self._remedies)
         error = AgentStalled(
-            f"{what} ({_running(names)})" + (f", again after {tried}" if tried else ""),
-            hint=(
-                f"raise {setting} in .cuggino.json if the work needs longer (the limits, in "
-                "seconds: idleTimeout, toolTimeout while a tool runs, stageTimeout)"
-            ),
+            problem.what + (f", again after {tried}" if tried else ""), hint=problem.hint
         )
-        tool = names[0] if names else None
         if self._nudge is not None and not self._remedies.nudged:
             self._remedies.nudged = True
-            self._instead(AgentNudged(idle=idle, tool=tool), self._nudge, error)
+            nudged = AgentNudged(idle=idle, tool=tool, repeated=repeated)
+            self._instead(nudged, self._nudge, error)
         elif not self._remedies.replaced:
             self._remedies.replaced = True
             again = self._replace or (lambda _error: self._source)
-            self._instead(AgentReplaced(idle=idle, tool=tool), again, error)
+            self._instead(AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error)
         else:
             self._on_error(error)
+
+    def _slow(self, what: str, setting: str, idle: float | None = None) -> _Problem:
+        names = self._tools.names
+        return _Problem(
+            f"{what} ({_running(names)})",
+            f"raise {setting} in .cuggino.json if the work needs longer (the limits, in "
+            "seconds: idleTimeout, toolTimeout while a tool runs, stageTimeout)",
+            idle=idle,
+            tool=names[0] if names else None,
+        )
 
     def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
         """Release the agent, report the step, run the replacement."""
@@ -336,10 +385,10 @@ class _Silence(_Ladder[T]):
         limit = self._tool if self._tools else self._idle
         return None if limit is None else self._heard + limit
 
-    def _describe(self, now: datetime) -> tuple[str, str, float]:
+    def _problem(self, now: datetime) -> _Problem:
         silent = (now - self._heard).total_seconds()
         setting = "toolTimeout" if self._tools else "idleTimeout"
-        return f"the agent was silent for {_in_words(silent)}", setting, silent
+        return self._slow(f"the agent was silent for {_in_words(silent)}", setting, silent)
 
 
 class _StageTime(_Ladder[T]):
@@ -362,9 +411,53 @@ class _StageTime(_Ladder[T]):
         since = self._remedies.since
         return self._began if since is None else max(self._began, since)
 
-    def _describe(self, now: datetime) -> tuple[str, str, None]:
+    def _problem(self, now: datetime) -> _Problem:
         took = (now - self._full_time_since()).total_seconds()
-        return f"the agent was not done after {_in_words(took)}", "stageTimeout", None
+        return self._slow(f"the agent was not done after {_in_words(took)}", "stageTimeout")
+
+
+class _Repetition(_Ladder[T]):
+    def __init__(
+        self,
+        source: Observable[T],
+        observer: abc.ObserverBase[T | SupervisionEvent],
+        lane: abc.SchedulerBase,
+        times: int,
+        answer: _Answer,
+    ) -> None:
+        super().__init__(source, observer, lane, answer)
+        self._times = times
+        self._watch = RepetitionWatch()
+        self._repeated = 0
+
+    def _run(self, agent: Observable[T]) -> None:
+        self._watch, self._repeated = RepetitionWatch(), 0
+        super()._run(agent)
+
+    def _on_next(self, event: T) -> None:
+        for one in events_in(event):
+            self._look_at(one)
+        super()._on_next(event)
+
+    def _look_at(self, event: Any) -> None:
+        kind = _kind_of(event)
+        if kind is _Kind.CALL:
+            self._watch.called(event.name, event.input, id=event.id)
+        elif kind is _Kind.RESULT and not self._repeated:
+            count = self._watch.answered(event.name, event.output)
+            self._repeated = count if count >= self._times else 0
+
+    def _deadline(self) -> datetime | None:
+        return self._heard if self._repeated else None
+
+    def _problem(self, now: datetime) -> _Problem:
+        return _Problem(
+            f"the agent called {self._watch.tool} {self._repeated} times in a row with the same "
+            "input and the same result",
+            "raise repetitionLimit in .cuggino.json if it has to",
+            tool=self._watch.tool,
+            repeated=self._repeated,
+        )
 
 
 _SESSION_OVER = (

@@ -1,0 +1,57 @@
+"""The repetition of tool calls, by which an agent that goes in circles is noticed."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any, NamedTuple
+
+LONGEST_CYCLE = 3
+"""The most different calls that are recognized when they come in turn."""
+
+
+class _Call(NamedTuple):
+    tool: str
+    given: int
+    """The hash of the input, and of the result once it is known."""
+
+
+class RepetitionWatch:
+    """Counts how often in a row a tool was called with the same input and the same result.
+
+    Two or three calls in turn (a, b, a, b, ...) count too, each turn once. Calls that run at once
+    are counted in the order of their results; a call without a result is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.tool = ""
+        """The tool of the latest result."""
+        self._running: dict[str, _Call] = {}
+        self._without_id: deque[_Call] = deque()
+        self._past: deque[_Call] = deque(maxlen=LONGEST_CYCLE)
+        self._equal = [0] * LONGEST_CYCLE
+
+    def called(self, tool: str, given: Any, *, id: str = "") -> None:
+        """Record a call."""
+        call = _Call(tool, hash(json.dumps(given, sort_keys=True, default=str)))
+        if id:
+            self._running[id] = call
+        else:
+            self._without_id.append(call)
+
+    def answered(self, id: str, result: str) -> int:
+        """Record the result of a call; return how often in a row it has come, 1 for the first."""
+        call = self._running.pop(id, None)
+        if call is None:
+            if not self._without_id:
+                return 1
+            call = self._without_id.popleft()
+        done = _Call(call.tool, hash((call.given, result)))
+        turns = 1
+        for length in range(1, LONGEST_CYCLE + 1):
+            is_equal = len(self._past) >= length and self._past[-length] == done
+            self._equal[length - 1] = self._equal[length - 1] + 1 if is_equal else 0
+            turns = max(turns, self._equal[length - 1] // length + 1)
+        self._past.append(done)
+        self.tool = call.tool
+        return turns
