@@ -14,7 +14,6 @@ from cuggino.events.agent import (
     Thinking,
     ToolCall,
     ToolResult,
-    Usage,
     UsageUpdate,
     UserMessage,
     is_llm_agent_event,
@@ -124,6 +123,10 @@ from cuggino.events.result import (
     RunState,
     is_resumable,
 )
+from cuggino.events.resumed import (
+    RunResumed,
+    SupervisionEvent,
+)
 from cuggino.events.supervision import (
     AgentFellBack,
     AgentNudged,
@@ -135,10 +138,11 @@ from cuggino.events.supervision import (
     NoProgress,
     QuotaLifted,
     QuotaWaiting,
-    RunResumed,
     StageCost,
-    SupervisionEvent,
     is_supervision_event,
+)
+from cuggino.events.usage import (
+    Usage,
 )
 from cuggino.events.watch import (
     NotificationFailed,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from cuggino.events.base import Event, category_guard
+from cuggino.events.usage import Usage
 
 SessionOutcome = Literal["completed", "failed", "interrupted", "max_turns", "budget", "quota"]
 
@@ -110,17 +111,6 @@ class RateLimited(LlmAgentEvent):
     resets_at: datetime | None = None
     limit: str | None = None
     """The agent's name of the limit, such as `five_hour`."""
-
-
-class Usage(BaseModel):
-    """Tokens of a session, as counted by the provider. A value, not an event."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_creation_tokens: int = 0
 
 
 class UsageUpdate(LlmAgentEvent):

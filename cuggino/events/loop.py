@@ -10,7 +10,7 @@ from cuggino.events.agent import LlmAgentEvent
 from cuggino.events.base import Event, category_guard
 from cuggino.events.marker import LlmMarkerEvent
 from cuggino.events.result import RunOutcome, RunResult
-from cuggino.events.supervision import SupervisionEvent
+from cuggino.events.resumed import SupervisionEvent
 
 
 class LoopPhaseEvent(Event, category=True):

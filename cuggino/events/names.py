@@ -8,7 +8,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "agent": (
             "AgentMessage GuardDenied LlmAgentEvent McpServerFailed MessageDelta PingEvent "
             "RateLimited SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult "
-            "Usage UsageUpdate UserMessage is_llm_agent_event"
+            "UsageUpdate UserMessage is_llm_agent_event"
         ),
         "base": "Event UnknownEvent",
         "deliver": (
@@ -43,11 +43,13 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "VerificationEnded is_plan_build_event"
         ),
         "result": "KnownState RunOutcome RunResult RunState is_resumable",
+        "resumed": "RunResumed SupervisionEvent",
         "supervision": (
             "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
-            "ContradictoryMarkers NoProgress QuotaLifted QuotaWaiting RunResumed StageCost "
-            "SupervisionEvent is_supervision_event"
+            "ContradictoryMarkers NoProgress QuotaLifted QuotaWaiting StageCost "
+            "is_supervision_event"
         ),
+        "usage": "Usage",
         "watch": (
             "NotificationFailed WatchAuditEnded WatchAuditFailed WatchAuditInterrupted "
             "WatchAuditStarted WatchBacklogWaiting WatchEvent WatchItemCompleted WatchItemParked "

@@ -11,7 +11,7 @@ from cuggino.events.agent import LlmAgentEvent
 from cuggino.events.base import Event, category_guard
 from cuggino.events.deliver import DeliverOutcome
 from cuggino.events.result import RunOutcome, RunResult
-from cuggino.events.supervision import SupervisionEvent
+from cuggino.events.resumed import SupervisionEvent
 
 PlanBuildPhase = Literal["plan", "build", "verify"]
 

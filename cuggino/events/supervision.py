@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from cuggino.events.agent import Usage
-from cuggino.events.base import Event, category_guard
+from cuggino.events.base import category_guard
+from cuggino.events.resumed import SupervisionEvent
+from cuggino.events.usage import Usage
 
 BudgetKind = Literal["cost", "tokens", "duration"]
-
-
-class SupervisionEvent(Event, category=True):
-    """Category: a limit, retry, wait or fallback took effect, or is about to."""
 
 
 class AgentRetry(SupervisionEvent):
@@ -132,23 +129,6 @@ class NoProgress(SupervisionEvent):
     agents: int
     """Implementing agents in a row."""
     action: Literal["replan", "stop"]
-
-
-class RunResumed(SupervisionEvent):
-    """The first event of a resumed run: its totals so far."""
-
-    run_id: str
-    stages: int
-    """Finished stages, which are not repeated."""
-    rounds: int = 0
-    tasks: int = 0
-    agents: int = 0
-    commits: tuple[tuple[str, str], ...] = ()
-    """Abbreviated hash and subject of each commit."""
-    cost_usd: float | None = None
-    usage: Usage | None = None
-    duration: float = 0.0
-    """Seconds that earlier processes worked on it."""
 
 
 is_supervision_event = category_guard(SupervisionEvent)

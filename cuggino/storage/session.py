@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cuggino.errors import SessionError
-from cuggino.events import LlmMarkerEvent
 from cuggino.files import storing, write_atomic
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmMarkerEvent
 
 PROGRESS_LOG = "# Progress Log"
 

@@ -65,11 +65,12 @@ def command() -> None:
 @color_option
 def list_runs(as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line."""
-    from cuggino.runs import UnreadableRun, run_json, unreadable_json
     from cuggino_cli.screen.runs import runs_fragments
 
     runs = _runs().all()
     if as_json:
+        from cuggino.runs import UnreadableRun, run_json, unreadable_json
+
         for run in runs:
             if isinstance(run, UnreadableRun):
                 write_json(unreadable_json(run))

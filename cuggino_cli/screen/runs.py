@@ -6,11 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
-from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
-from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
 from cuggino_cli.screen.text import (
@@ -23,6 +20,12 @@ from cuggino_cli.screen.text import (
     padded,
     width,
 )
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
+    from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),

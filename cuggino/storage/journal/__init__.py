@@ -4,8 +4,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "delivery": (
-        "DELIVERED DeliverableCourse DeliveredSession Delivery DeliveryFold StatusChange "
-        "fold_delivery"
+        "DeliverableCourse DeliveredSession Delivery DeliveryFold StatusChange fold_delivery"
     ),
     "counting": "DIGESTED DigestFold",
     "digest": "JournalDigest",
@@ -15,7 +14,7 @@ NAMES = {
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "
         "read_journal scan_journal"
     ),
-    "totals": "COUNTED Totals fold_totals run_totals",
+    "totals": "COUNTED DELIVERED Totals fold_totals run_totals",
     "writer": "Journal",
 }
 """Public names by module."""

@@ -5,7 +5,6 @@ from cuggino.storage.journal.counting import (
     DigestFold,
 )
 from cuggino.storage.journal.delivery import (
-    DELIVERED,
     DeliverableCourse,
     DeliveredSession,
     Delivery,
@@ -44,6 +43,7 @@ from cuggino.storage.journal.reader import (
 )
 from cuggino.storage.journal.totals import (
     COUNTED,
+    DELIVERED,
     Totals,
     fold_totals,
     run_totals,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cuggino.events import RunContinued, RunEnded, RunResumed, RunStarted
-from cuggino.storage.journal.delivery import DELIVERED, DeliveryFold
 from cuggino.storage.journal.digest import JournalDigest
 from cuggino.storage.journal.reader import Entry, iter_entries
-from cuggino.storage.journal.totals import COUNTED, Totals
+from cuggino.storage.journal.totals import COUNTED, DELIVERED, Totals
+
+if TYPE_CHECKING:
+    from cuggino.storage.journal.delivery import DeliveryFold
 
 DIGESTED = COUNTED | DELIVERED
 """The event tags that a digest needs, as the `only` of a reader."""
@@ -39,6 +41,8 @@ class DigestFold:
         if self._first is None:
             self._first = entry
             if isinstance(entry.event, RunStarted) and entry.event.kind == "deliver":
+                from cuggino.storage.journal.delivery import DeliveryFold
+
                 self._delivery = DeliveryFold()
         kind = type(entry.event)
         if kind is RunStarted or kind is RunContinued:
@@ -88,5 +92,5 @@ class DigestFold:
             last=last.at,
             ended=last.event if isinstance(last.event, RunEnded) else None,
             totals=self.totals,
-            delivery=self._delivery.result() if self._delivery is not None else None,
+            delivered=self._delivery.encoded() if self._delivery is not None else None,
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple, get_args
+
+from pydantic import JsonValue, TypeAdapter
 
 from cuggino.events import (
     DeliverablesListed,
@@ -18,19 +21,6 @@ from cuggino.events import (
     StageStarted,
 )
 from cuggino.storage.journal.reader import Entry
-
-DELIVERED = frozenset(
-    kind.__name__
-    for kind in (
-        DeliverablesListed,
-        DeliverEnded,
-        DeliverSessionEnded,
-        DeliverSessionStarted,
-        RunContinued,
-        StageStarted,
-    )
-)
-"""The event tags that `fold_delivery` needs, as the `only` of a reader."""
 
 _INSTRUCTIONS = frozenset(get_args(DeliverInstruction))
 
@@ -163,6 +153,10 @@ class DeliveryFold:
         gone = {name: replace(old, is_wanted=False) for name, old in self._courses.items()}
         self._courses = {**courses, **gone}
 
+    def encoded(self) -> JsonValue:
+        """Return the state as JSON."""
+        return encode_delivery(self.result())
+
     def result(self) -> Delivery:
         """Return the state."""
         return Delivery(
@@ -171,3 +165,19 @@ class DeliveryFold:
             listed=self._listed,
             ended=self._ended,
         )
+
+
+@cache
+def _adapter() -> TypeAdapter[Delivery]:
+    return TypeAdapter(Delivery)
+
+
+def encode_delivery(delivery: Delivery) -> JsonValue:
+    """Return the state of a run as JSON."""
+    encoded: JsonValue = _adapter().dump_python(delivery, mode="json")
+    return encoded
+
+
+def decode_delivery(raw: JsonValue) -> Delivery:
+    """Return the state of a run from what `encode_delivery` returned."""
+    return _adapter().validate_python(raw)

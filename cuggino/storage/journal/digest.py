@@ -7,16 +7,19 @@ the same size and time. It can be deleted at any time.
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from cuggino.events import KnownState, RunEnded, RunResumed, RunStarted, is_resumable
 from cuggino.files import write_atomic
-from cuggino.storage.journal.delivery import Delivery
+
+if TYPE_CHECKING:
+    from cuggino.storage.journal.delivery import Delivery
 
 
 class JournalDigest(BaseModel):
@@ -24,7 +27,7 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[2] = 2
+    v: Literal[3] = 3
     """The version of the format."""
     size: int
     """Bytes of the journal."""
@@ -40,8 +43,17 @@ class JournalDigest(BaseModel):
     ended: RunEnded | None
     """The end of the last process; None while it works, or if it was killed."""
     totals: RunResumed
-    delivery: Delivery | None
-    """Sessions and deliverables of a run of the deliver loop; None for other runs."""
+    delivered: JsonValue
+    """The sessions and deliverables as JSON, so that most digests need none of their classes."""
+
+    @functools.cached_property
+    def delivery(self) -> Delivery | None:
+        """Sessions and deliverables of a run of the deliver loop; None for other runs."""
+        if self.delivered is None:
+            return None
+        from cuggino.storage.journal.delivery import decode_delivery
+
+        return decode_delivery(self.delivered)
 
     @property
     def state(self) -> KnownState:
@@ -60,6 +72,7 @@ def kept_digest(path: Path, *, size: int, modified: int) -> JournalDigest | None
         return None
     try:
         kept = JournalDigest.model_validate_json(place.read_bytes())
+        _ = kept.delivery  # one that cannot be decoded is not used
     except (OSError, ValidationError):
         return None
     return kept if (kept.size, kept.modified) == (size, modified) else None

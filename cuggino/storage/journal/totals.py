@@ -54,6 +54,18 @@ COUNTED = (
 )
 """The event tags that the totals need, as the `only` of a reader."""
 
+DELIVERED = frozenset(
+    {
+        "DeliverEnded",
+        "DeliverSessionEnded",
+        "DeliverSessionStarted",
+        "DeliverablesListed",
+        "RunContinued",
+        "StageStarted",
+    }
+)
+"""The event tags that `fold_delivery` needs, as the `only` of a reader."""
+
 _TASKS = ("Progress", "Done")
 
 

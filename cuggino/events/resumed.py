@@ -1,0 +1,27 @@
+"""The totals of a run, which a resumed run begins with, and their category."""
+
+from __future__ import annotations
+
+from cuggino.events.base import Event
+from cuggino.events.usage import Usage
+
+
+class SupervisionEvent(Event, category=True):
+    """Category: a limit, retry, wait or fallback took effect, or is about to."""
+
+
+class RunResumed(SupervisionEvent):
+    """The first event of a resumed run: its totals so far."""
+
+    run_id: str
+    stages: int
+    """Finished stages, which are not repeated."""
+    rounds: int = 0
+    tasks: int = 0
+    agents: int = 0
+    commits: tuple[tuple[str, str], ...] = ()
+    """Abbreviated hash and subject of each commit."""
+    cost_usd: float | None = None
+    usage: Usage | None = None
+    duration: float = 0.0
+    """Seconds that earlier processes worked on it."""
