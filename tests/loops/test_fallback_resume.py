@@ -18,6 +18,7 @@ from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wa
 from tests.testing.one_task import DONE, ENDED, runs
 
 FILES = {
+    ".specs/page.md": "A page.",
     "SPEC.md": "A page.",
     "PLAN.PROMPT.md": "Plan.",
     "BUILD.PROMPT.md": "Build.",
