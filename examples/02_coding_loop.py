@@ -33,9 +33,12 @@ print("approved" if is_loop_terminal_event(last) else "not approved")
 # PlanningStart
 #   PlanComplete: One task.
 # ImplementingStart
+# CheckCommandStarted
 # CheckCommandOutput
 #   Done: Greet the world
 # ReviewingStart
+# GateChanged
+# CheckCommandStarted
 # CheckCommandOutput
 #   Approved: As specified.
 # LoopApproved

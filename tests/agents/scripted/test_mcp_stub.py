@@ -115,7 +115,7 @@ def test_environment_of_a_server(tmp_path: Path) -> None:
 
 def test_guarded_calls(tmp_path: Path) -> None:
     """A denied call never reaches the server, an allowed one does."""
-    policy = role_policy("deliver", project=tmp_path, level="full")
+    policy = role_policy("deliver", project=tmp_path, level="full", rules=["mcp__files"])
     denied = {"tool": "write", "input": {"path": ".autonoe/status.json", "text": "{}"}}
     events = play(tmp_path, denied, WRITE, END, servers={"files": stub("write")}, policy=policy)
     (refusal,) = (event for event in events if isinstance(event, GuardDenied))
