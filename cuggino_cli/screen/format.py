@@ -287,6 +287,7 @@ _PARAMETER_LIMIT = 100
 _PART_LIMIT = 100
 _REASON_LIMIT = 500
 _RESULT_LINES = 5
+_NUMBERS = tuple(f"{number:5}→" for number in range(1, _RESULT_LINES + 1))
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "Bash": ("command",),
@@ -322,7 +323,7 @@ def numbered_lines(output: str) -> str:
     if len(lines) > _RESULT_LINES:
         lines[-1] = ""  # the rest is only counted
     lines = inert("\n".join(lines)).split("\n")[:_RESULT_LINES]
-    shown = [f"{number:5}→{line}" for number, line in enumerate(lines, start=1)]
+    shown = [number + line for number, line in zip(_NUMBERS, lines, strict=False)]
     if (count := output.count("\n") + 1) > _RESULT_LINES:
         shown += ["  ...", f"  (showing {_RESULT_LINES} of {count} lines)"]
     return "\n".join(shown)

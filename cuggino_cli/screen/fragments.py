@@ -90,12 +90,14 @@ def paint(fragments: Iterable[Fragment], *, color: bool, bell: bool | None = Non
         bell: let `bell` fragments sound; default: as `color`.
     """
     sound = _BELL if (color if bell is None else bell) else ""
-    return "".join(sound if f.label == "bell" else _paint(f, color=color) for f in fragments)
+    if not color:
+        return "".join([sound if label == "bell" else inert(text) for label, text in fragments])
+    return "".join([sound if f.label == "bell" else _painted(f) for f in fragments])
 
 
-def _paint(fragment: Fragment, *, color: bool) -> str:
+def _painted(fragment: Fragment) -> str:
     text = inert(fragment.text)
-    opening = THEME[fragment.label] if color else ""
+    opening = THEME[fragment.label]
     return f"{opening}{text}{_RESET}" if opening else text
 
 

@@ -221,8 +221,9 @@ class _LoopScreen:
         # A wait is printed once; the spinner counts down.
         waits = type(event) is QuotaWaiting
         if fragments is not None and not (waits and self._waits):
-            silenced = [f for f in fragments if self._bell or f.label != "bell"]
-            self._terminal.print(silenced)
+            if not self._bell:
+                fragments = [f for f in fragments if f.label != "bell"]
+            self._terminal.print(fragments)
         self._waits = waits
         if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
             self._follow(event, self._spinner)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.events import Event
-from cuggino_cli.screen.format import format_event
+from cuggino_cli.screen.format import format_event, numbered_lines
 from cuggino_cli.screen.fragments import THEME, Fragment, Verbosity, paint
 from cuggino_cli.screen.text import inert
 
@@ -103,3 +103,23 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
     for verbosity in Verbosity:
         fragments = format_event(sample(cls, **hostile), verbosity=verbosity) or []
         assert active(paint(fragments, color=False)) == []
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("a\r\n\t\x1b\u202e\ud83d")), max_size=60))
+def test_text_is_inert_however_it_is_found(text: str) -> None:
+    """Text without a control character is recognized as such, and all other text is replaced."""
+    found = inert(text)
+    assert not {"Cc", "Cs"} & {unicodedata.category(char) for char in found if char not in "\n\t"}
+    if all(char in "\n\t" or unicodedata.category(char)[0] != "C" for char in text):
+        assert text == found
+
+
+@given(st.lists(st.sampled_from(["a", "b\x1b", "", "\r", "d\t"]), max_size=9), st.booleans())
+def test_the_first_lines_of_a_result(lines: list[str], is_windows: bool) -> None:
+    """Five lines are numbered as if all of the output had been made inert."""
+    output = ("\r\n" if is_windows else "\n").join(lines)
+    whole = inert(output).split("\n")
+    expected = [f"{number:5}→{line}" for number, line in enumerate(whole[:5], start=1)]
+    if len(whole) > 5:
+        expected += ["  ...", f"  (showing 5 of {len(whole)} lines)"]
+    assert "\n".join(expected) == numbered_lines(output)
