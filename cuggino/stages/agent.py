@@ -34,12 +34,7 @@ from cuggino.operators import (
     unopened,
     until_terminal,
 )
-from cuggino.stages.endings import (
-    contradictions,
-    reminder,
-    terminal_tags,
-    unmarked_after_failure,
-)
+from cuggino.stages.endings import contradictions, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
 
@@ -140,7 +135,7 @@ class _AgentStage:
             at_line_start=terminal_tags(self._tags),
             at_end=is_llm_terminal_marker_event,
         )
-        return session.pipe(markers, unmarked_after_failure, ending)
+        return session.pipe(markers, ending)
 
     def _note(self, event: Event) -> None:
         self._sessions.endings.append(event)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reactivex import Observable
-
-from cuggino.domain import begins_session, most_cautious
+from cuggino.domain import most_cautious
 from cuggino.events import (
-    AgentMessage,
     ContradictoryMarkers,
     Event,
     LlmMarkerEvent,
-    SessionEnded,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import EventBatch, MarkerTags, mapcat, unopened
+from cuggino.operators import MarkerTags
 
 
 def terminal_tags(tags: MarkerTags) -> list[str]:
@@ -42,23 +38,3 @@ def contradictions(phase: str, endings: Sequence[Event]) -> Iterator[Contradicto
             counted=most_cautious(markers).tag_name(),
             markers=tuple((marker.tag_name(), marker.content) for marker in markers),
         )
-
-
-def unmarked_after_failure(session: Observable[Event]) -> Observable[Event]:
-    """Turn markers that follow a result other than a success back into text."""
-    has_failed = False
-
-    def unmark(event: Event | EventBatch) -> Event | EventBatch:
-        nonlocal has_failed
-        if isinstance(event, SessionEnded):
-            has_failed = event.outcome != "completed"
-        elif not has_failed or isinstance(event, EventBatch):
-            pass
-        elif isinstance(event, LlmMarkerEvent):
-            tag = event.tag_name()
-            return AgentMessage(text=f"<{tag}>{event.content}</{tag}>")
-        elif begins_session(event):
-            has_failed = False
-        return event
-
-    return unopened(mapcat(lambda event: (unmark(event),)))(session)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from reactivex import Observable, abc
 
+from cuggino.domain import begins_session
 from cuggino.events import (
     AgentMessage,
     Event,
@@ -56,8 +57,8 @@ def extract_markers(
     are recognized, and never inside Markdown fences and code spans. The first closing tag closes;
     of several opening tags of one name the nearest to it counts; a different tag inside a marker
     is content. Consecutive parts of one message (the same `message_id`) are joined; an unfinished
-    marker at the end of the message is text. A sub-agent's text is not searched. The work is
-    linear in the length of a message.
+    marker at the end of the message is text. A sub-agent's text is not searched, nor what follows a
+    `SessionEnded` that is an error. The work is linear in the length of a message.
 
     A tag in `at_line_start` counts only where it opens a line of Markdown text, or follows such a
     marker: after at most three spaces, and outside code (indented code too), block quotes and HTML.
@@ -134,7 +135,6 @@ class _Reader:
         self._names = [tag for tag in tags if lines is None or tag not in lines.names]
         """The tags that count anywhere outside code."""
         self._pattern = tag_pattern(self._names)
-        self._no_lines = lines
         self._lines = lines.fork() if lines is not None else None
         """Has read the complete parts of the message."""
         self._line_tags: list[Tag] = []
@@ -150,9 +150,14 @@ class _Reader:
         """The emitted markers of discarded messages, until a message is complete."""
         self._is_complete = False
         """The current message has a complete part."""
+        self._has_failed = False
+        """The session has ended with an error."""
 
     def read(self, event: Event) -> list[Event]:
         """Return what to emit for the event."""
+        if self._has_failed:
+            self._has_failed = not (begins_session(event) or _is_success(event))
+            return [event]
         if type(event) in _ASIDE:
             return [event]
         match event:
@@ -163,6 +168,7 @@ class _Reader:
             case MessageDelta():
                 return [event]
             case SessionEnded():
+                self._has_failed = not _is_success(event)
                 return [*self.end(), event]
             case _ if self._draft is not None:
                 return [event]  # of a sub-agent, or the part was discarded: the next event shows
@@ -227,8 +233,8 @@ class _Reader:
         text, shown = self._held, self._held[: self._shown]
         line_tags = self._held_tags()
         self._held, self._shown = "", 0
-        if self._no_lines is not None and self._lines is not None and self._lines.length:
-            self._lines, self._line_tags = self._no_lines.fork(), []
+        if self._lines is not None and self._lines.length:
+            self._lines, self._line_tags = self._lines.restarted(), []
         if not text:
             return []
         pieces = _cut(text, find_markers(text, self._pattern, line_tags)[0])
@@ -283,6 +289,10 @@ class _Reader:
             elif self._message is not None:
                 found.append(self._message.model_copy(update={"text": piece.text}))
         return found
+
+
+def _is_success(event: Event) -> bool:
+    return isinstance(event, SessionEnded) and event.outcome == "completed"
 
 
 def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:

@@ -65,6 +65,14 @@ class LineTags:
         self._last = -1
         """The start of the last returned tag."""
 
+    def restarted(self) -> LineTags:
+        """Return a reader of the same tags for another text; this one is not to be used again."""
+        if self._is_reading:
+            return LineTags(self.names)
+        self._recent, self._length = "\n", 0
+        self._unread.clear()
+        return self
+
     def fork(self) -> LineTags:
         """Return a reader that continues from here."""
         twin = copy.copy(self)
@@ -89,17 +97,15 @@ class LineTags:
 
     def feed(self, piece: str) -> list[Tag]:
         """Return the tags that this piece decides."""
-        returned = self._unread[-1][-1:] == "\r" if self._unread else False
         self._length += len(piece)
         self._unread.append(piece)
-        if not self._is_reading:
-            recent = self._recent + piece
-            self._recent = recent[-self._longest :]
-            if ">" not in piece or not self._trigger.search(recent):
-                return []
-            self._is_reading = True
-        elif not returned and "\n" not in piece and "\r" not in piece:
+        if self._is_reading:
+            return self._read_lines() if self._ends_line(piece) else []
+        recent = self._recent + piece
+        self._recent = recent[-self._longest :]
+        if ">" not in piece or not self._trigger.search(recent):
             return []
+        self._is_reading = True
         return self._read_lines()
 
     def finish(self) -> list[Tag]:
@@ -114,6 +120,10 @@ class LineTags:
         found = [*self._read_line("".join(self._unread)), *self._end_paragraph()]
         self._blocks = blocks
         return found
+
+    def _ends_line(self, piece: str) -> bool:
+        before = self._unread[-2][-1:] if len(self._unread) > 1 else ""
+        return before == "\r" or "\n" in piece or "\r" in piece
 
     def _read_lines(self) -> list[Tag]:
         text, at = "".join(self._unread), 0

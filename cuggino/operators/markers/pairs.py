@@ -144,7 +144,10 @@ class OpenMarkers:
     def feed(self, piece: str) -> list[MarkerPair]:
         """Return the pairs that this piece decides, in order."""
         pairs: list[MarkerPair] = []
-        for tag in self._in_order(piece):
+        tags = self._tags.feed(piece)
+        if self._lines is not None:
+            tags = self._in_order(tags, self._lines, piece)
+        for tag in tags:
             if not tag.closes:
                 if tag.after in (None, self._closed):
                     self._opened[tag.name] = tag
@@ -154,18 +157,21 @@ class OpenMarkers:
             pairs += self._decided()
         return pairs
 
-    def _in_order(self, piece: str) -> Iterator[Tag]:
-        if self._lines is None:
-            yield from self._tags.feed(piece)
-            return
-        for tag in self._tags.feed(piece):
-            heapq.heappush(self._unordered, tag)
+    def _in_order(self, tags: list[Tag], lines: LineTags, piece: str) -> list[Tag]:
+        """Return these tags and those of the lines, as far as no other precedes them."""
         read, self._read = self._read, 0
-        for tag in self._lines.feed(piece[read:]):
+        line_tags = lines.feed(piece[read:] if read else piece)
+        if not tags and not line_tags and not self._unordered:
+            return tags
+        for tag in tags:
+            heapq.heappush(self._unordered, tag)
+        for tag in line_tags:
             heapq.heappush(self._unordered, tag.shifted(-self._base))
         sure = self._sure_until
+        ordered: list[Tag] = []
         while self._unordered and self._unordered[0].start < sure:
-            yield heapq.heappop(self._unordered)
+            ordered.append(heapq.heappop(self._unordered))
+        return ordered
 
     def _decided(self) -> Iterator[MarkerPair]:
         while self._waiting and self._waiting[0].start < self._first_open():
