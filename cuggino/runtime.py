@@ -16,7 +16,6 @@ from reactivex import Observable
 from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
-from cuggino.domain import TOOLS_OF, agent_tool
 from cuggino.events import Event, LoopEvent
 from cuggino.guard import Level
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
@@ -223,6 +222,8 @@ class Runtime:
 
     def deliver_instruction(self, name: events.DeliverInstruction) -> str:
         """Return the prompt of a deliver session: the project's own text, or the built-in one."""
+        from cuggino.domain import TOOLS_OF, agent_tool
+
         tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
         return load_instruction(name, self.cwd, tools=tools).text
 
