@@ -34,7 +34,7 @@ from cuggino.operators import (
     unopened,
     until_terminal,
 )
-from cuggino.stages.endings import contradictions, reminder, terminal_tags
+from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
 
@@ -125,7 +125,7 @@ class _AgentStage:
             is_llm_terminal_marker_event,
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
-            choose=most_cautious,
+            choose=lambda _endings: most_cautious(self._sessions.endings),
             on_terminal=self._note,
         )
         # A terminal marker counts when its message is complete, as a message may be discarded and
@@ -138,7 +138,7 @@ class _AgentStage:
         return session.pipe(markers, ending)
 
     def _note(self, event: Event) -> None:
-        self._sessions.endings.append(event)
+        self._sessions.endings += endings_of(event, self._tags)
 
     def _seen(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
         """Keep account of the events, and emit the cost before the terminal marker."""

@@ -12,6 +12,7 @@ from cuggino.events import (
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import MarkerTags
+from cuggino.operators.markers import LineTags
 
 
 def terminal_tags(tags: MarkerTags) -> list[str]:
@@ -27,6 +28,19 @@ def reminder(tags: MarkerTags) -> str:
         "stands. A marker counts only at the very beginning of a line, outside of code, quotes, "
         f"lists and HTML. Answer now with exactly one of these, and nothing before it: {wanted}."
     )
+
+
+def endings_of(marker: Event, tags: MarkerTags) -> Iterator[Event]:
+    """Yield the terminal marker, and those more cautious ones that open a line of its content."""
+    yield marker
+    if not isinstance(marker, LlmMarkerEvent) or "<" not in marker.content:
+        return
+    text, lines = marker.content, LineTags(terminal_tags(tags))
+    for tag in [*lines.feed(text), *lines.finish()]:
+        if not tag.closes and tag.after is None:
+            inner = tags[tag.name](text[tag.end :].partition(f"</{tag.name}>")[0].strip())
+            if most_cautious([marker, inner]) is inner:
+                yield inner
 
 
 def contradictions(phase: str, endings: Sequence[Event]) -> Iterator[ContradictoryMarkers]:

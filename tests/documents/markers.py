@@ -58,9 +58,10 @@ the agent's role may not use is text, and so is any tag in the text of a sub-age
 ## Several markers
 
 When an agent ends its stage in different ways, in one message or in several until it has ended, the
-most cautious one counts: `SPEC_ISSUE`, `REQUEST_CHANGES`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`,
-`NO_MORE_WORK`, `APPROVED`, in this order. The event `ContradictoryMarkers` reports all of them. Of
-equal ones the first counts. After a result that is an error, no marker counts.\
+most cautious one counts, also if it opens a line of another's content: `SPEC_ISSUE`,
+`REQUEST_CHANGES`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`, `NO_MORE_WORK`, `APPROVED`, in this order.
+The event `ContradictoryMarkers` reports all of them. Of equal ones the first counts. After a result
+that is an error, no marker counts.\
 """
 
 

@@ -199,6 +199,9 @@ BOTH = ContradictoryMarkers(
 )
 
 
+INNER = "<PROGRESS>more</PROGRESS>"
+
+
 class TestContradictions:
     """The most cautious of different terminal markers counts, and an event has all of them."""
 
@@ -207,6 +210,8 @@ class TestContradictions:
         [
             ("y-s|", "--s($CP|)"),
             ("x-s|", "--s($CP|)"),
+            ("n-s|", "--s($EP|)"),
+            ("u-s|", "--s($EP|)"),
             ("d-e-s|", "----s($CP|)"),
             ("d-a-e--", "-----(CP|)"),
             ("d-s-e|", "--s--($CP|)"),
@@ -218,7 +223,10 @@ class TestContradictions:
         t = drawn(
             y=AgentMessage(text="<DONE>all</DONE>\n\n<PROGRESS>more</PROGRESS>"),
             x=AgentMessage(text="<DONE>all</DONE> <PROGRESS>more</PROGRESS>"),
+            n=AgentMessage(text=f"<DONE>\n{INNER}\n</DONE>"),
+            u=AgentMessage(text=f"<DONE>\n{INNER}</DONE>"),
             C=BOTH,
+            E=BOTH.model_copy(update={"markers": (("DONE", INNER), ("PROGRESS", "more"))}),
             P=MORE,
             error=AgentFailed("crashed", reason="crash"),
         )

@@ -6,5 +6,6 @@ the tags that count only at the start of a line, by the `blocks` of Markdown.
 """
 
 from cuggino.operators.markers.extract_markers import MarkerTags, extract_markers, marker_tags
+from cuggino.operators.markers.line_tags import LineTags
 
-__all__ = ["MarkerTags", "extract_markers", "marker_tags"]
+__all__ = ["LineTags", "MarkerTags", "extract_markers", "marker_tags"]
