@@ -88,16 +88,12 @@ class ProcessTree:
 
     def members(self) -> set[psutil.Process]:
         """Return the living members. A member that loses its parent stays one."""
-        for pid in _search(_candidates(self._birth), self.groups, self.cookie):
+        found = _candidates(self._birth)
+        for pid in _search(found, self.groups, self.cookie):
             with suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
         living = _living(self._known)
-        covered: set[psutil.Process] = set()
-        for member in sorted(living, key=psutil.Process.create_time):  # ancestors first
-            if member not in covered:
-                with suppress(psutil.Error):
-                    covered.update(member.children(recursive=True))
-        living |= _living(covered - living)
+        living |= _living(_descendants(living, found))
         living = {process for process in living if process.pid != os.getpid()}
         self._known = set(living)
         return living - self._untouchable
@@ -180,14 +176,14 @@ def _living(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     return living
 
 
-def _candidates(birth: Birth | None) -> Iterable[int]:
-    """Return the ids of all processes since the birth, among them perhaps some of none."""
+def _candidates(birth: Birth | None) -> Sequence[int]:
+    """Return the ids of all processes since the birth; a range has ids of none among them."""
     if birth is None or (latest := birth.latest()) is None:
         return psutil.pids()
     if latest - birth.pid < _FEW:
         return range(birth.pid, latest + 1)
     found = psutil.pids()  # before it is asked whether ids have started over
-    return found if birth.latest() is None else (pid for pid in found if pid >= birth.pid)
+    return found if birth.latest() is None else [pid for pid in found if pid >= birth.pid]
 
 
 def _search(found: Iterable[int], groups: frozenset[int], cookie: str | None) -> Iterator[int]:
@@ -207,6 +203,34 @@ def _search(found: Iterable[int], groups: frozenset[int], cookie: str | None) ->
             and _is_alive(pid)
         ):
             yield pid
+
+
+def _descendants(members: set[psutil.Process], found: Sequence[int]) -> set[psutil.Process]:
+    """Return all descendants of the members, which started after them."""
+    descendants: set[psutil.Process] = set()
+    if isinstance(found, range):
+        parents = {pid: _parent(pid) for pid in found} if members else {}
+        known = latest = {member.pid for member in members}
+        while latest := {pid for pid, parent in parents.items() if parent in latest} - known:
+            known = known | latest
+            for pid in filter(_is_alive, latest):
+                with suppress(psutil.Error):
+                    descendants.add(psutil.Process(pid))
+        return descendants
+    for member in sorted(members, key=psutil.Process.create_time):  # ancestors first
+        if member not in descendants:
+            with suppress(psutil.Error):
+                descendants.update(member.children(recursive=True))
+    return descendants
+
+
+def _parent(pid: int) -> int | None:
+    """Return the id of the parent from /proc, None for an id of no process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123
+            return int(status.read().rpartition(b") ")[2].split(None, 2)[1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _is_alive(pid: int) -> bool:

@@ -23,9 +23,18 @@ MARK = "process-tree-test."
 def marked() -> Iterator[subprocess.Popen[bytes]]:
     """A process outside the groups, found by its cookie alone."""
     with subprocess.Popen(
-        ["sleep", "60"], env={**os.environ, COOKIE: f"{MARK}1/"}, start_new_session=True
+        ["cat"],
+        env={**os.environ, COOKIE: f"{MARK}1/"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     ) as process:
         try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            process.stdout.readline()  # while a program is being loaded its environment is empty
             yield process
         finally:
             process.kill()
@@ -61,6 +70,27 @@ def test_all_are_listed_only_after_many(
     monkeypatch.setattr(process_tree, "_FEW", 0)
     assert [marked.pid] == list(_candidates(birth))
     assert [1, marked.pid] == list(_candidates(None))
+
+
+@linux
+@pytest.mark.parametrize("few", [1000, 0], ids=["by id", "listed"])
+def test_descendants_without_the_cookie(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """A grandchild in a session of its own belongs to the tree, also without a cookie."""
+    monkeypatch.setattr(process_tree, "_FEW", few)
+    forks = fork_count()
+    script = "setsid sh -c 'setsid sleep 60 & echo $!; wait' & wait"
+    with subprocess.Popen(
+        ["sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        grandchild = int(process.stdout.readline())
+        tree = ProcessTree([process.pid], f"{MARK}2/", birth=Birth(process.pid, forks))
+        assert {process.pid, grandchild} < {member.pid for member in tree.members()}
+        tree.end(())
+        assert not tree.members()
 
 
 @linux
