@@ -21,7 +21,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "library": "cuggino from Python: streams, loops and policies of your own",
         "operators": "the operators of the library, with marble diagrams",
         "testing": "tests of your own loops, policies and agents",
-        "performance": "what cuggino costs in time and memory, measured",
+        "speed": "what cuggino costs in time and memory, and beside what it is measured",
         "comparison": "cuggino and other tools that run agents in a loop",
         "contributing": "how to change cuggino: set-up, tests, conventions",
     }
