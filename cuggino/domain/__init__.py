@@ -15,7 +15,7 @@ NAMES = {
     "fallback": (
         "AgentCooldown Roster cooldown_end fallback_reason recorded_cooldowns when_to_fall_back"
     ),
-    "findings": "Finding ReviewLedger finding_as_markdown",
+    "findings": "Finding ReviewLedger files_named finding_as_markdown parse_findings",
     "gate_files": "PathChange PathState files_of_command is_named is_test_file path_changes",
     "job_verification": (
         "CommandCheck CommandRun FailureCounts JobFacts VerificationResult failure_note "

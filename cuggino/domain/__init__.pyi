@@ -38,7 +38,9 @@ from cuggino.domain.fallback import (
 from cuggino.domain.findings import (
     Finding,
     ReviewLedger,
+    files_named,
     finding_as_markdown,
+    parse_findings,
 )
 from cuggino.domain.gate_files import (
     PathChange,
@@ -148,6 +150,7 @@ __all__ = [
     "decide_delivery",
     "failure_note",
     "fallback_reason",
+    "files_named",
     "files_of_command",
     "finding_as_markdown",
     "hits_every_item",
@@ -159,6 +162,7 @@ __all__ = [
     "most_cautious",
     "parse_check_answer",
     "parse_duration",
+    "parse_findings",
     "parse_job_answer",
     "parse_reset",
     "path_changes",

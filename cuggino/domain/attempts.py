@@ -33,6 +33,7 @@ class Attempts:
     retry_seconds: float
     _failed: dict[str, int] = field(default_factory=dict)
     _due: dict[str, datetime] = field(default_factory=dict)
+    _stalled: dict[str, str] = field(default_factory=dict)
     _limits: int = 0
     _quota_failures: int = 0
     _quota_until: datetime | None = None
@@ -72,6 +73,16 @@ class Attempts:
         self._quota_until = now + timedelta(seconds=pause)
         return pause
 
+    def stalled(self, name: str, review: str) -> bool:
+        """Record a stalled run; return whether to repeat it with the review: once per item."""
+        is_first = name not in self._stalled
+        self._stalled[name] = review
+        return is_first
+
+    def review(self, name: str) -> str | None:
+        """Return the review of the stalled run of the item, if there was one."""
+        return self._stalled.get(name)
+
     def restore(self, name: str, count: int, due: datetime) -> None:
         """Restore the count and due time of an earlier process."""
         self._failed[name], self._due[name] = count, due
@@ -88,6 +99,7 @@ class Attempts:
         """Forget an item that has left the backlog."""
         self._failed.pop(name, None)
         self._due.pop(name, None)
+        self._stalled.pop(name, None)
 
     def ready(self, names: list[str], now: datetime) -> list[str]:
         """Return the items that are due, in the same order."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+from typing import TypeAlias
 
 from cuggino._lazy import pattern
+from cuggino.domain.gate_files import PathState, is_test_file
 
 SAME_WORDS = 0.6
 """Share of common words (Dice) from which two findings are the same."""
@@ -24,6 +26,10 @@ MAX_FINDINGS = 200
 
 _COMPARED = 2000
 """Characters of a finding that are compared."""
+
+
+NamedFiles: TypeAlias = Mapping[str, PathState]
+"""The files that each name in a review stands for, with a digest each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,11 @@ def parse_findings(review: str) -> tuple[Finding, ...]:
 
 def _finding(entry: ReviewEntry) -> Finding:
     return Finding("\n".join(entry.lines), place_in(*entry.lines) or place_in(entry.heading))
+
+
+def files_named(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return the files and folders that the findings name, without line numbers, sorted."""
+    return tuple(sorted({name for finding in findings for name in _names(finding)}))
 
 
 def same(a: Finding, b: Finding) -> bool:
@@ -120,12 +131,17 @@ class Stalled:
 class ReviewLedger:
     """The findings of the latest review, each with the number of reviews in a row that repeated it.
 
-    It depends only on the reviews since the last approval, so that replaying a run's reviews gives
-    the same ledger.
+    A finding is repeated when it is the same (`same`), the files that it names have not changed
+    since, and no count in it has fallen. One that names no file, or only tests, is repeated when
+    its whole text is. So work that gets somewhere is no stall, however alike its reviews are.
+
+    It depends only on the reviews since the last approval and the files that they named, so that
+    replaying a run's reviews gives the same ledger.
     """
 
     patience: int
     _open: tuple[tuple[Finding, int], ...] = field(default=(), init=False)
+    _files: PathState | None = field(default=None, init=False)
     _still: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -137,14 +153,27 @@ class ReviewLedger:
         """The findings of the latest review, each with its number of reviews in a row."""
         return self._open
 
-    def add(self, review: str) -> Stalled | None:
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The files that the latest review names."""
+        return files_named(finding for finding, _count in self._open)
+
+    def add(self, review: str, files: NamedFiles | None = None) -> Stalled | None:
         """Add a review that requests changes.
 
-        Returns `Stalled` if the last `patience` reviews had the same findings, none resolved and
-        none new.
+        `files` are those that it names, as they are now; when they are unknown, as in a run of
+        version 0.1.0, the texts alone are compared. Returns `Stalled` if the last `patience`
+        reviews had the same findings, none resolved and none new.
         """
         findings = parse_findings(review)
-        before = _matches(findings, tuple(finding for finding, _count in self._open))
+        before = _matches(
+            findings,
+            tuple(finding for finding, _count in self._open),
+            lambda new, old: _is_repeated(new, old, files, self._files),
+        )
+        self._files = None
+        if files is not None:
+            self._files = {path: of for state in files.values() for path, of in state.items()}
         settled, new = len(before) < len(self._open), len(before) < len(findings)
         self._still = 1 if settled or new or not self._open else self._still + 1
         self._open = tuple(
@@ -157,16 +186,56 @@ class ReviewLedger:
 
     def approved(self) -> None:
         """Forget all findings after an approval."""
-        self._open, self._still = (), 0
+        self._open, self._still, self._files = (), 0, None
 
 
-def _matches(findings: tuple[Finding, ...], earlier: tuple[Finding, ...]) -> dict[int, int]:
+def _is_repeated(
+    new: Finding, old: Finding, files: NamedFiles | None, before: PathState | None
+) -> bool:
+    """Return whether nothing has come of a finding since the review before."""
+    if files is None or before is None:
+        return files is None and before is None
+    names = [name for name in _names(new) if name in files]
+    if all(map(is_test_file, names)) and _plain(new) != _plain(old):
+        return False
+    now = {path: digest for name in names for path, digest in files[name].items()}
+    known = now.keys() & before.keys()
+    is_unchanged = bool(known or not now) and all(now[path] == before[path] for path in known)
+    return is_unchanged and not _has_fallen(_counts(old), _counts(new))
+
+
+@lru_cache(maxsize=2 * MAX_FINDINGS)
+def _names(finding: Finding) -> tuple[str, ...]:
+    places = [place for line in finding.what.splitlines() for place in _places(line)]
+    named = (*places, *([finding.where] if finding.where else []))
+    return tuple(_LINE_NUMBER.sub("", place).removeprefix("./").rstrip("/") for place in named)
+
+
+def _plain(finding: Finding) -> str:
+    return " ".join(finding.what.split())
+
+
+def _counts(finding: Finding) -> tuple[int, ...]:
+    """Return the numbers in the text that may be counts: no line numbers, no parts of names."""
+    text = _ORDINAL.sub("", finding.what[:_COMPARED])
+    return tuple(int(found) for found in _COUNT.findall(text))
+
+
+def _has_fallen(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    return any(later < earlier for earlier, later in zip(before, now, strict=False))
+
+
+def _matches(
+    findings: tuple[Finding, ...],
+    earlier: tuple[Finding, ...],
+    is_repeated: Callable[[Finding, Finding], bool],
+) -> dict[int, int]:
     """Match each finding to an earlier one, the most similar first, each used once."""
     pairs = [
         (share, finding == other, -abs(new - old), -new, -old)
         for new, finding in enumerate(findings)
         for old, other in enumerate(earlier)
-        if (share := likeness(finding, other)) > 0
+        if (share := likeness(finding, other)) > 0 and is_repeated(finding, other)
     ]
     found: dict[int, int] = {}
     taken: set[int] = set()
@@ -190,7 +259,7 @@ class _Profile:
 @lru_cache(maxsize=2 * MAX_FINDINGS)
 def _profile(finding: Finding) -> _Profile:
     text = finding.what[:_COMPARED]
-    path = re.sub(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$", "", finding.where or "")
+    path = _LINE_NUMBER.sub("", finding.where or "")
     plain = re.sub(r"[\W\d_]+", " ", text.lower()).strip()
     return _Profile(
         path=path.removeprefix("./").rstrip("/"),
@@ -217,6 +286,9 @@ def _stems(text: str) -> Iterator[str]:
         yield stem[:6]
 
 
+_LINE_NUMBER = pattern(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$")
+_ORDINAL = pattern(r"^\W{0,3}\d{1,3}[.):]\s")
+_COUNT = pattern(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\.\d)")
 _WORD = pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 _LITTLE = frozenset(
     re.findall(

@@ -187,6 +187,8 @@ class LoopStalled(LoopTerminalEvent):
     message: str
     filenames: tuple[str, ...] = ()
     """Names of the files in `.cuggino/tbd/` with the findings that no agent resolved."""
+    findings: tuple[str, ...] = ()
+    """The findings that no agent resolved."""
 
     @property
     def outcome(self) -> RunOutcome:

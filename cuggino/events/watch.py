@@ -50,6 +50,8 @@ class WatchItemRetry(WatchLoopEvent):
     """Seconds until the next attempt."""
     counted: bool = True
     """False after a usage limit, which does not count as an attempt."""
+    review: str = ""
+    """After a stalled run, which is repeated once: the findings, for the next one."""
 
 
 class WatchItemParked(WatchLoopEvent):

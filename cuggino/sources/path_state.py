@@ -12,18 +12,18 @@ from pathlib import Path
 _DIGITS = 16
 
 
-def state_of_paths(root: Path, patterns: Iterable[str]) -> dict[str, str]:
+def state_of_paths(root: Path, patterns: Iterable[str], *, whole: bool = False) -> dict[str, str]:
     """Return a digest of each file that a pattern matches, by its path relative to `root`.
 
     A pattern is a path or a glob (`tests/**/*.py`) relative to `root`; a folder stands for all
     files below it. Content and the executable bit count; of a link its target counts; a file that
     cannot be read has the digest of its error. What does not exist is left out, and so is
     everything outside `root`. The `scripts` alone count of a `package.json`, as the rest changes
-    with each dependency.
+    with each dependency, unless it counts as a `whole`.
     """
     found: dict[str, str] = {}
     for path in sorted(set(_matches(root, patterns))):
-        digest = _digest(path)
+        digest = _digest(path, whole=whole)
         if digest is not None:
             found[path.relative_to(root).as_posix()] = digest
     return found
@@ -44,7 +44,7 @@ def _matches(root: Path, patterns: Iterable[str]) -> Iterator[Path]:
                 yield path
 
 
-def _digest(path: Path) -> str | None:
+def _digest(path: Path, *, whole: bool) -> str | None:
     content = hashlib.sha256()
     try:
         mode = path.lstat().st_mode
@@ -55,7 +55,7 @@ def _digest(path: Path) -> str | None:
         elif not stat.S_ISREG(mode):
             return None
         content.update(b"x" if path.stat().st_mode & stat.S_IXUSR else b"-")
-        if path.name == "package.json":
+        if path.name == "package.json" and not whole:
             content.update(_scripts(path))
         else:
             with path.open("rb") as file:

@@ -63,6 +63,8 @@ def watch_shown(event: WatchLoopEvent) -> Shown | None:
 
 
 def _retry(event: WatchItemRetry) -> str:
+    if event.review:
+        return f"[Watch] Stalled: {event.filename}, once more with its findings: {event.message}"
     attempt = f"attempt {event.attempt} of {event.max_attempts}"
     again = f"again in {format_pause(event.retry_in)}"
     return f"[Watch] Failed: {event.filename} ({attempt}, {again}): {event.message}"

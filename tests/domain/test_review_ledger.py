@@ -18,6 +18,13 @@ def add_all(reviews: list[str], *, patience: int = 3) -> list[int]:
     return [n for n, review in enumerate(reviews, start=1) if ledger.add(review) is not None]
 
 
+def stalls(reviews: list[str], files: list[dict[str, dict[str, str]]]) -> list[int]:
+    """Return the same for reviews with the files that they name."""
+    ledger = ReviewLedger(3)
+    told = enumerate(zip(reviews, files, strict=True), start=1)
+    return [n for n, (review, named) in told if ledger.add(review, named) is not None]
+
+
 A = "- The email is not validated anywhere, `src/app.py:3`"
 A2 = "- Emails: validated nowhere still (`src/app.py:17`), anywhere in the code"
 B = "- The list of users is not sorted by name, `src/list.py`"
@@ -92,6 +99,75 @@ class TestLedger:
         ledger.approved()
         assert ReviewLedger(3) == ledger
         assert ledger.add(A) is None
+
+    def test_falling_counts_are_progress(self) -> None:
+        """Reviews that count fewer and fewer failures are no stall, however alike."""
+        for line in (
+            "{n} tests fail",
+            "- {n} tests fail in the suite",
+            "- `tests/test_app.py`: {n} tests fail",
+            "- `src/app.py`: {n} of the calls are not checked",
+            "## Failures\n\n{n} tests fail, see the output of the check",
+            "1. The suite reports {n}/40 failures (`src/app.py:{n}`)",
+        ):
+            reviews = [line.format(n=n) for n in (12, 8, 5, 4, 3, 2, 1)]
+            assert [] == stalls(reviews, [{}] * 7)
+
+    @each(
+        "reviews, files, expected",
+        [
+            # The file that they name changes, or it does not.
+            ([A, A2, A], ["1", "1", "1"], [3]),
+            ([A, A2, A], ["1", "2", "3"], []),
+            ([A, A2, A], ["1", "1", "2"], []),
+            ([A, A, A, A], ["1", "2", "2", "2"], [4]),
+            # A file that is missing, and one that was written.
+            ([A, A, A], ["", "", ""], [3]),
+            ([A, A, A], ["", "1", "1"], []),
+            # Without names the whole text counts.
+            ([C, C, C], [""] * 3, [3]),
+            ([C, f"{C} at all", C], [""] * 3, []),
+            # Lines and the numbers of items are no counts.
+            ([f"{A}:{n}" for n in (9, 5, 1)], ["1"] * 3, [3]),
+            (
+                [f"{n}. No email is checked in line {n}, `src/app.py`" for n in (3, 2, 1)],
+                ["1"] * 3,
+                [3],
+            ),
+            # A count that rises is no progress.
+            ([f"- {n} emails are wrong, `src/app.py`" for n in (1, 2, 3)], ["1"] * 3, [3]),
+        ],
+    )
+    def test_files_that_are_named(
+        self, reviews: list[str], files: list[str], expected: list[int]
+    ) -> None:
+        """A finding is repeated as long as the files that it names are unchanged."""
+        states = [{"src/app.py": {"src/app.py": digest}} for digest in files]
+        assert expected == stalls(reviews, states)
+
+    def test_another_name_of_the_same_file(self) -> None:
+        """A file that is named without its folder is the same file."""
+        short = A.replace("src/", "")
+        states = [{name: {"src/app.py": "1"}} for name in ("src/app.py", "app.py", "src/app.py")]
+        assert [3] == stalls([A, short, A], states)
+
+    def test_tests_that_fail(self) -> None:
+        """A test that is named is where work is seen, not where it is done: other words count."""
+        reviews = [
+            f"- `tests/test_app.py`: test_{name} fails" for name in ("login", "logout", "add")
+        ]
+        states = [{"tests/test_app.py": {"tests/test_app.py": "1"}}] * 3
+        assert [] == stalls(reviews, states)
+        assert [3] == stalls(reviews[:1] * 3, states)
+
+    def test_a_run_of_an_earlier_version(self) -> None:
+        """Reviews without files are compared by text; the first with files repeats none."""
+        ledger = ReviewLedger(2)
+        assert ledger.add(A) is None
+        assert ledger.add(A) is not None
+        files = {"src/app.py": {"src/app.py": "1"}}
+        assert ledger.add(A, files) is None
+        assert ledger.add(A, files) is not None
 
     def test_patience_is_positive(self) -> None:
         """A patience below one review is rejected."""

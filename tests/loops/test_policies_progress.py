@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
+from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.convergence import REPLAN
@@ -148,9 +148,8 @@ class TestReviews:
         assert [] == events_of(seen, LoopStalled)
         assert "LoopMaxIterations" == course(seen)[-1][1]
 
-    @pytest.mark.parametrize("patience", [2, 3])
-    def test_a_gate_that_never_opens(self, tmp_path: Path, patience: int) -> None:
-        """Blocked approvals count as reviews with the same finding."""
+    def test_the_gate_has_no_findings(self, tmp_path: Path) -> None:
+        """The output of the gate is never taken for a repeated finding."""
         t = SupervisedMarbles()
         loop = CodingLoop(
             tmp_path,
@@ -159,8 +158,50 @@ class TestReviews:
             reviewing=[t.agent("(y|)") for _ in range(4)],
             commands={"check": [fails(1) for _ in range(8)]},
         )
-        seen = t.record(loop.run(check_command="check", gate="block", review_patience=patience))
+        options = {"check_command": "check", "gate": "block", "review_patience": 2}
+        seen = t.record(loop.run(max_iterations=4, **options))
+        assert [] == events_of(seen, LoopStalled)
+        assert 4 == [tag for _, tag in course(seen)].count("ApprovalBlocked")
+        assert "LoopMaxIterations" == course(seen)[-1][1]
+
+    def test_fewer_failures_are_progress(self, tmp_path: Path) -> None:
+        """Reviews that count 12, 8, 5, 2 failing tests are no stall."""
+        t = SupervisedMarbles()
+        reviews = [f"- {n} tests fail in the suite of the project" for n in (12, 8, 5, 2)]
+        loop = CodingLoop(tmp_path, **rounds(t, *reviews))
+        seen = t.record(loop.run(review_patience=3, max_iterations=4))
+        assert [] == events_of(seen, LoopStalled)
+        assert "LoopMaxIterations" == course(seen)[-1][1]
+
+    @pytest.mark.parametrize("named", ["src/page.py", "page.py", "src/"])
+    def test_work_on_the_file_is_progress(self, tmp_path: Path, named: str) -> None:
+        """The same finding is repeated only while the file that it names stays the same."""
+        t = SupervisedMarbles()
+        page = tmp_path / "src" / "page.py"
+        page.parent.mkdir()
+        texts = iter("1233345")
+
+        def reviewed() -> AgentRun:
+            page_of = defer(lambda _: just(page.write_text(next(texts))))
+            work = page_of.pipe(ops.flat_map(lambda _: t.agent("(r|)")))
+            return AgentRun(work, review=f"- `{named}`: the title is missing")
+
+        loop = CodingLoop(
+            tmp_path,
+            planning=[t.agent("(c|)") for _ in range(7)],
+            implementing=[t.agent("(d|)") for _ in range(7)],
+            reviewing=[reviewed() for _ in range(7)],
+        )
+        seen = t.record(loop.run(review_patience=3, max_iterations=7))
         ((_, stalled),) = events_of(seen, LoopStalled)
-        assert (patience, "same_findings") == (stalled.iteration, stalled.reason)
-        assert patience == [tag for _, tag in course(seen)].count("ApprovalBlocked")
-        assert 1 == len(stalled.filenames)
+        assert (5, "same_findings") == (stalled.iteration, stalled.reason)
+        assert (f"`{named}`: the title is missing",) == stalled.findings
+
+    def test_another_run_takes_the_findings(self, tmp_path: Path) -> None:
+        """Without `store_findings` the event alone has them."""
+        t = SupervisedMarbles()
+        loop = CodingLoop(tmp_path, **rounds(t, REVIEW, REVIEW))
+        seen = t.record(loop.run(review_patience=2, store_findings=False))
+        ((_, stalled),) = events_of(seen, LoopStalled)
+        assert ((), 2) == (stalled.filenames, len(stalled.findings))
+        assert [] == list(loop.workspace.tbd.iterdir())

@@ -167,13 +167,35 @@ class TestEndings:
         ]
         assert ["001.md"] == list(map(str, _names(watching.workspace.parked)))
 
-    def test_an_item_without_progress_is_parked(self, tmp_path: Path) -> None:
-        """A stalled run is not repeated: the item waits for a person."""
-        watching = Watching(tmp_path, loops=[(1, "stalled")])
+    def test_a_stalled_item_is_tried_once_more(self, tmp_path: Path) -> None:
+        """A stalled run is repeated once, with what it found; then the item waits for a person."""
+        watching = Watching(tmp_path, loops=[(1, "stalled"), (1, "stalled")])
         watching.write(0, "001.md")
-        parked = values(watching, 100, WatchItemParked)
-        assert [("001.md", "no progress")] == [(event.filename, event.reason) for event in parked]
-        assert 1 == len(watching.loop.options)
+        story = [entry[:2] for entry in watching.story(100) if entry[1].startswith("Watch")]
+        assert [
+            (0, "WatchProcessingItem"),
+            (1, "WatchItemRetry"),
+            (1, "WatchProcessingItem"),
+            (2, "WatchItemParked"),
+        ] == story[:4]
+        first, second = watching.loop.options
+        assert (None, False) == (first.review, first.store_findings)
+        assert "made no progress: no progress." in (second.review or "")
+        assert "- the title is missing" in (second.review or "")
+        assert second.store_findings
+
+    def test_a_stalled_item_that_is_done_at_last(self, tmp_path: Path) -> None:
+        """The second run may be approved; a later item of that name begins anew."""
+        loops: list[tuple[float, Any]] = [(1, "stalled"), (1, "approved"), (1, "stalled")]
+        watching = Watching(tmp_path, loops=loops)
+        watching.write(0, "001.md")
+        watching.write(10, "001.md")
+        tags = [entry[1] for entry in watching.story(100)]
+        assert 1 == tags.count("WatchItemCompleted")
+        assert 2 == tags.count("WatchItemRetry")
+        assert [None, True, None] == [
+            options.review and True for options in watching.loop.options[:3]
+        ]
 
     def test_an_item_edited_again_and_again_is_parked(self, tmp_path: Path) -> None:
         """An item that changes during each of three runs is parked."""

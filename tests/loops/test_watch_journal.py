@@ -113,6 +113,18 @@ def test_an_end_that_was_not_recorded(
     assert run == read_journal(path)
 
 
+def test_stalled_runs_are_restored(tmp_path: Path) -> None:
+    """A killed watch's repetition of a stalled run is not repeated again."""
+    stalled = RETRY.model_copy(update={"counted": False, "review": "why", "retry_in": 0.0})
+    other = stalled.model_copy(update={"filename": "2.md"})
+    done = WatchItemCompleted(filename="2.md")
+    attempts = Attempts(max_attempts=3, retry_seconds=60.0)
+    restore_attempts(attempts, watch_of(tmp_path, stalled, other, done))
+    assert ["why", None] == [attempts.review(name) for name in ("1.md", "2.md")]
+    assert not attempts.stalled("1.md", "again")
+    assert ["1.md", "2.md"] == attempts.ready(["1.md", "2.md"], AT)
+
+
 def test_counted_failures_are_restored(tmp_path: Path) -> None:
     """A killed watch's failures count until the item is put away; limits never do."""
     limited = RETRY.model_copy(update={"filename": "2.md", "counted": False})

@@ -64,7 +64,12 @@ class ScriptedLoop:
             case "max_iterations":
                 return LoopMaxIterations(iteration=3, max_iterations=3)
             case "stalled":
-                return LoopStalled(iteration=3, reason="no_progress", message="no progress")
+                return LoopStalled(
+                    iteration=3,
+                    reason="no_progress",
+                    message="no progress",
+                    findings=("the title is missing",),
+                )
             case "spec_issue":
                 name = self._workspace.write_spec_issue("unclear")
                 return LoopSpecIssue(iteration=1, content="unclear", filename=name)

@@ -111,7 +111,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     JobBlocked: {"failures": 3},
     JobVerified: {"passed": False, "issues": ["no test"]},
     JobsCounted: {"open": 2, "done": 1, "blocked": 1},
-    LoopStalled: {"reason": "same_findings", "filenames": ["x.md"]},
+    LoopStalled: {"reason": "same_findings", "filenames": ["x.md"], "findings": ["x"]},
     NoProgress: {"kind": "unchanged", "action": "replan"},
     PlanBuildEnded: {
         "reason": "complete",
@@ -130,7 +130,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     RunStarted: {"kind": "run", "options": {}},
     SpecsChanged: {"paths": [".specs/a.md"]},
     VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
-    WatchItemRetry: {"counted": True},
+    WatchItemRetry: {"counted": True, "review": ""},
 }
 
 

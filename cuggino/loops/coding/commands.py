@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from reactivex import of, operators as ops
 
@@ -82,9 +82,15 @@ class Commands:
         return outcome
 
 
-def gate_review(check: CheckCommandOutput) -> str:
+class OwnReview(NamedTuple):
+    """A review of the loop itself, after an approval that does not count."""
+
+    content: str
+
+
+def gate_review(check: CheckCommandOutput) -> OwnReview:
     """Return the review for the planning agent when an approval does not count."""
-    return (
+    return OwnReview(
         "The reviewer approved, but the check command failed "
         f"(exit code {check.exit_code}), so the approval does not count. "
         f"Make the check pass. Its output was:\n\n{check.output}"

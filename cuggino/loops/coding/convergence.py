@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 from reactivex import Observable
 
-from cuggino.config import LoopSettings
-from cuggino.domain import Finding, ProgressWatch, ReviewLedger, finding_as_markdown
+from cuggino.domain import (
+    Finding,
+    ProgressWatch,
+    ReviewLedger,
+    files_named,
+    finding_as_markdown,
+    parse_findings,
+)
 from cuggino.events import LoopStalled, NoProgress
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit
-from cuggino.stages import act
+from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
 
 REPLAN = (
@@ -28,7 +37,8 @@ class Convergence:
     A fold over the outcomes of stages, so that a resumed run comes to the same verdicts.
     """
 
-    def __init__(self, settings: LoopSettings) -> None:
+    def __init__(self, settings: LoopRunOptions) -> None:
+        self._options = settings
         patience = settings.progress_patience
         self._progress = ProgressWatch(patience) if patience else None
         self._findings = (
@@ -77,15 +87,18 @@ class Convergence:
     def reviewed(self, n: int, review: str, workspace: Workspace) -> Flow[LoopStalled | None]:
         """A review asked for changes; when they are the same again and again, they are stored.
 
-        Gives how the loop ends, None when it goes on.
+        Gives how the loop ends, None when it goes on. The findings are not stored for a person if
+        another run begins with them (`store_findings`).
         """
         if self._findings is None:
             return None
-        stalled = self._findings.add(review)
+        names = [*files_named(parse_findings(review)), *self._findings.named]
+        read = act(partial(_states, self._options.cwd, self._options.specs_path, names))
+        stalled = self._findings.add(review, (yield from ask(read, name="finding-files")))
         if stalled is None:
             return None
         filenames: list[str] = []
-        for finding in stalled.findings:
+        for finding in stalled.findings if self._options.store_findings else ():
             name = yield from ask(act(workspace.new_name), name="finding-name")
             store = partial(_store, workspace.write_tbd_item, finding, name)
             filenames.append((yield from ask(act(store), name="finding")) or "")
@@ -94,12 +107,44 @@ class Convergence:
             reason="same_findings",
             message=f"{stalled.reviews} reviews in a row found the same",
             filenames=tuple(filenames),
+            findings=tuple(finding.what for finding in stalled.findings),
         )
 
     def approved(self) -> None:
         """Settle all findings after an approving review."""
         if self._findings is not None:
             self._findings.approved()
+
+
+def _states(root: Path, specs: str, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the files for which each name stands, with their digests; "" for a missing one.
+
+    A name that is no path in the project stands for all files whose path ends with it. What is
+    demanded is no place of the work: the specifications are left out.
+    """
+    wanted = [name for name in dict.fromkeys(names) if name and not _is_below(name, specs)]
+    missing = [name for name in wanted if not (root / name).exists()]
+    paths: dict[str, list[str]] = {name: [] if name in missing else [name] for name in wanted}
+    for path in _files(root) if missing else ():
+        for name in missing:
+            if path.endswith(f"/{name}"):
+                paths[name].append(path[1:])
+    states = {name: state_of_paths(root, found, whole=True) for name, found in paths.items()}
+    return {name: state or {name: ""} for name, state in states.items()}
+
+
+def _is_below(name: str, folder: str) -> bool:
+    return f"{os.path.normpath(name)}/".startswith(f"{os.path.normpath(folder)}/")
+
+
+def _files(root: Path) -> Iterator[str]:
+    """Yield the paths of all files, with a leading slash, but not those in hidden folders."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name[0] != "." and name not in _LARGE]
+        yield from (f"/{Path(folder, name).relative_to(root).as_posix()}" for name in names)
+
+
+_LARGE = frozenset({"node_modules", "target", "vendor", "venv"})
 
 
 def _store(write: Callable[..., str], finding: Finding, name: str | None) -> str:

@@ -38,6 +38,7 @@ class LoopRunOptions(CodingOptions):
         "review_patience",
         "slow",
         "review",
+        "store_findings",
         "journal",
     )
     kept_apart = ("focus", "item")
@@ -46,6 +47,8 @@ class LoopRunOptions(CodingOptions):
     """The task, as the agents get it."""
     review: str | None = None
     """A person's review, for the first planning agent (CUG-005)."""
+    store_findings: bool = True
+    """Store findings that no agent resolved in `.cuggino/tbd/`, for a person."""
     command: str = "cuggino run"
     item: str | None = None
     """The backlog item of the run, with the digest of its content."""

@@ -32,7 +32,7 @@ from cuggino.events import (
     SpecIssue,
     TaskLimitReached,
 )
-from cuggino.loops.coding.commands import Commands, gate_review
+from cuggino.loops.coding.commands import Commands, OwnReview, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
 from cuggino.loops.coding.gate import Gate, gate_changed_review, gate_section
 from cuggino.loops.coding.options import LoopRunOptions
@@ -159,6 +159,10 @@ class CodingRun:
                     stalled = yield from self._convergence.reviewed(
                         n, review, self._services.workspace
                     )
+                case OwnReview(content=content):
+                    review = yield from self._review_text(content)
+                    self._convergence.approved()
+                    stalled = None
                 case NoProgress():
                     review = REPLAN
                     stalled = self._convergence.stuck(n, verdict)
@@ -173,7 +177,7 @@ class CodingRun:
 
     def _work_off_the_plan(
         self, n: int
-    ) -> Flow[Approved | RequestChanges | SpecIssue | NoProgress]:
+    ) -> Flow[Approved | RequestChanges | OwnReview | SpecIssue | NoProgress]:
         """Implement task by task, one agent each; then review. With `slow`, review each task."""
         tasks = 0
         while True:
@@ -242,7 +246,9 @@ class CodingRun:
         plan = self._session.session_file
         return self._services.project_state(options.cwd, exclude=exclude, plan=plan)
 
-    def _review(self, n: int, *, finished: bool) -> Flow[Approved | RequestChanges | SpecIssue]:
+    def _review(
+        self, n: int, *, finished: bool
+    ) -> Flow[Approved | RequestChanges | OwnReview | SpecIssue]:
         yield from emit(ReviewingStart(iteration=n))
         changed = yield from self._gate.review(n)
         yield from ask(act(self._session.clear_review), name="clear-review")
@@ -254,12 +260,12 @@ class CodingRun:
         if blocked and check is not None and isinstance(verdict, Approved):
             yield from emit(ApprovalBlocked(iteration=n, exit_code=check.exit_code))
             yield from ask(act(self._session.clear_review), name="clear-review")
-            return RequestChanges(content=gate_review(check))
+            return gate_review(check)
         if not isinstance(verdict, SpecIssue) and (void := self._gate.judged(verdict, changed)):
             code = check.exit_code if check is not None else None
             yield from emit(ApprovalBlocked(iteration=n, exit_code=code, changed=void))
             yield from ask(act(self._session.clear_review), name="clear-review")
-            return RequestChanges(content=gate_changed_review(void))
+            return OwnReview(gate_changed_review(void))
         return verdict
 
     def _review_text(self, content: str) -> Flow[str]:

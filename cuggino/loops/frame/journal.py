@@ -46,7 +46,15 @@ from cuggino.storage import (
 from cuggino.storage.journal import DigestFold
 
 ADDED_STAGES = frozenset(
-    {"commit-base", "commit-rest", "gate-approved", "gate-begin", "gate-review", "gate-specs"}
+    {
+        "commit-base",
+        "commit-rest",
+        "finding-files",
+        "gate-approved",
+        "gate-begin",
+        "gate-review",
+        "gate-specs",
+    }
 )
 """Stages that version 0.1.0 did not have: the replay of a run of its gives them no outcome."""
 _OF_NO_USE_LATER = (PingEvent, MessageDelta)

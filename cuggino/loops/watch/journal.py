@@ -117,10 +117,13 @@ def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
             case WatchItemRetry(counted=True) as retry:
                 due = entry.at + timedelta(seconds=retry.retry_in)
                 attempts.restore(retry.filename, retry.attempt, due)
+            case WatchItemRetry(filename=name, review=review) if review:
+                attempts.stalled(name, review)
             case WatchItemRetry(counted=False):
                 attempts.restore_limit()
             case WatchItemCompleted(filename=name):
                 attempts.succeeded(name)
+                attempts.forget(name)
             case WatchItemParked(filename=name):
                 attempts.forget(name)
             case _:

@@ -214,12 +214,13 @@ class Watch:
             yield from self._park(name, last.message)
             return
         if isinstance(last, LoopStalled):
-            yield from self._park(name, last.message)
+            yield from self._stalled(name, last)
             return
         outcome = "max-iterations" if isinstance(last, LoopMaxIterations) else "approved"
         moved = yield from ask(act(lambda: self._backlog.archive(name, outcome, digest)))
         if moved:
             self._edited.pop(name, None)
+            self._attempts.forget(name)
             yield from emit(WatchItemCompleted(filename=name))
         elif self._backlog.is_there(name):
             self._edited[name] += 1
@@ -228,6 +229,24 @@ class Watch:
                 yield from self._park(name, f"it was edited during each of {times} runs")
             else:
                 yield from emit(WatchItemRetained(filename=name))
+
+    def _stalled(self, name: str, last: LoopStalled) -> Flow[None]:
+        """Run the item once more with the findings of its stalled run, then park it."""
+        review = _review_of(last)
+        if not self._attempts.stalled(name, review) or not self._backlog.is_there(name):
+            yield from self._park(name, last.message)
+            return
+        yield from emit(
+            WatchItemRetry(
+                filename=name,
+                message=last.message,
+                attempt=1,
+                max_attempts=2,
+                retry_in=0.0,
+                counted=False,
+                review=review,
+            )
+        )
 
     def _failed(self, name: str, error: CugginoError, *, common: bool = False) -> Flow[None]:
         """Schedule a retry of the item, or park it; a `common` failure is not counted."""
@@ -270,7 +289,11 @@ class Watch:
         shared = {key: getattr(options, key) for key in CodingOptions.model_fields}
         path = self._backlog.path(name).relative_to(options.cwd)
         return LoopRunOptions(
-            **shared, focus=read_focus(f"@{path}", options.cwd), item=f"{name} {digest}"
+            **shared,
+            focus=read_focus(f"@{path}", options.cwd),
+            item=f"{name} {digest}",
+            review=self._attempts.review(name),
+            store_findings=self._attempts.review(name) is not None,
         )
 
     def _note_polling(self, started: PollingStarted) -> None:
@@ -298,6 +321,15 @@ class Watch:
         now = yield from ask(clock())
         assert now is not None
         return now
+
+
+def _review_of(stalled: LoopStalled) -> str:
+    """Return what the first planning agent of the next run is told."""
+    findings = "".join(f"\n\n- {finding}" for finding in stalled.findings)
+    return (
+        f"An earlier run of this task made no progress: {stalled.message}. Find out why, and plan "
+        f"another way: smaller tasks, what stands in the way first.{findings}"
+    )
 
 
 def _ends_the_watch(error: CugginoError) -> bool:
