@@ -10,6 +10,10 @@ LONGEST_CYCLE = 3
 """The most different calls that are recognized when they come in turn."""
 
 
+_as_json = json.JSONEncoder(sort_keys=True, default=str).encode
+"""As `json.dumps`, which makes an encoder for each value."""
+
+
 class _Call(NamedTuple):
     tool: str
     given: int
@@ -33,7 +37,7 @@ class RepetitionWatch:
 
     def called(self, tool: str, given: Any, *, id: str = "") -> None:
         """Record a call."""
-        call = _Call(tool, hash(json.dumps(given, sort_keys=True, default=str)))
+        call = _Call(tool, hash(_as_json(given)))
         if id:
             self._running[id] = call
         else:

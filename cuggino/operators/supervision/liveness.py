@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, assert_never
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -509,24 +509,20 @@ class _RunningTools:
 
     def see_all(self, events: Iterable[Any]) -> bool:
         """Record the events; return True if one of them may have changed what runs."""
-        changes = [self.see(event) for event in events]
-        return True in changes
+        changes = [self.see(event) for event in events if _kind_of(event) is not _Kind.OTHER]
+        return bool(changes)
 
     def see(self, event: Any) -> bool:
         """Record an event; return True if it may have changed what runs."""
-        match _kind_of(event):
-            case _Kind.OTHER:
-                return False
-            case _Kind.CALL:
-                self._called(event)
-            case _Kind.RESULT:
-                if self._by_id.pop(event.name, None) is None and self._without_id:
-                    self._without_id.pop(0)
-            case _Kind.SESSION_OVER:
-                self.clear()
-            case _ as never:
-                assert_never(never)
-        return True
+        kind = _kind_of(event)
+        if kind is _Kind.CALL:
+            self._called(event)
+        elif kind is _Kind.RESULT:
+            if self._by_id.pop(event.name, None) is None and self._without_id:
+                self._without_id.pop(0)
+        elif kind is _Kind.SESSION_OVER:
+            self.clear()
+        return kind is not _Kind.OTHER
 
     def _called(self, call: ToolCall) -> None:
         if call.id:
