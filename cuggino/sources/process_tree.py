@@ -33,6 +33,9 @@ KILL_LIMIT = 10.0
 _FEW = 1000
 """Ids that are looked at one by one, in less time than it takes to list all processes."""
 
+_LOADING = 5
+"""How often a process without an environment is looked at, a millisecond apart."""
+
 Ladder = Sequence[tuple[signal.Signals, float]]
 """Signals to send before SIGKILL, each with the seconds to wait for its effect."""
 
@@ -252,6 +255,19 @@ def _group(pid: int) -> int | None:
 
 def _proc_environment(pid: int) -> bytes:
     """Return the initial environment of `pid`, each variable after a NUL; empty if hidden."""
+    for _ in range(_LOADING):
+        said = _read_environment(pid)
+        if said != b"\0":
+            return said
+        try:
+            os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - no Path here
+        except OSError:  # a thread of the kernel
+            break
+        time.sleep(0.001)  # its program is just being loaded
+    return b""
+
+
+def _read_environment(pid: int) -> bytes:
     parts = [b"\0"]
     try:
         descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)

@@ -73,6 +73,20 @@ def test_all_are_listed_only_after_many(
 
 
 @linux
+def test_a_program_that_is_being_loaded() -> None:
+    """A process is found at once, though its environment is empty while its program is loaded."""
+    for _ in range(40):
+        before = fork_count()
+        with subprocess.Popen(
+            ["sleep", "60"], env={COOKIE: f"{MARK}1/"}, start_new_session=True
+        ) as process:
+            try:
+                assert {process.pid} == found(Birth(process.pid, before))
+            finally:
+                process.kill()
+
+
+@linux
 @pytest.mark.parametrize("few", [1000, 0], ids=["by id", "listed"])
 def test_descendants_without_the_cookie(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     """A grandchild in a session of its own belongs to the tree, also without a cookie."""
