@@ -3,7 +3,7 @@
 from cuggino._lazy import lazy
 
 NAMES = {
-    "attempts": "Attempts hits_every_item",
+    "attempts": "Attempts hits_every_item needs_login",
     "caution": "MOST_CAUTIOUS_FIRST most_cautious",
     "deliverable_tools": (
         "DeliverableChange LISTED_BY_DEFAULT TOOLS TOOLS_OF TOOL_SERVER ToolAnswer ToolName "

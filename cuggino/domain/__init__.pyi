@@ -3,6 +3,7 @@
 from cuggino.domain.attempts import (
     Attempts,
     hits_every_item,
+    needs_login,
 )
 from cuggino.domain.caution import (
     MOST_CAUTIOUS_FIRST,
@@ -160,6 +161,7 @@ __all__ = [
     "is_test_file",
     "jobs_of",
     "most_cautious",
+    "needs_login",
     "parse_check_answer",
     "parse_duration",
     "parse_findings",

@@ -24,6 +24,9 @@ _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 _MAX_LIMITS = 20
 """Usage limits in a row, without a finished item, whose reported end is believed."""
 
+_LOOK_AGAIN = 900.0
+"""Seconds between two looks whether a person has logged in."""
+
 
 @dataclass(slots=True)
 class Attempts:
@@ -87,6 +90,11 @@ class Attempts:
         """Restore the count and due time of an earlier process."""
         self._failed[name], self._due[name] = count, due
 
+    def wait(self, now: datetime) -> float:
+        """Pause all items until a person has acted, looking now and then; return the seconds."""
+        self._quota_until = now + timedelta(seconds=_LOOK_AGAIN)
+        return _LOOK_AGAIN
+
     def restore_limit(self) -> None:
         """Count a usage limit of an earlier process."""
         self._limits += 1
@@ -121,6 +129,12 @@ class Attempts:
     def _until(self, name: str) -> datetime | None:
         dues = [due for due in (self._due.get(name), self._quota_until) if due is not None]
         return max(dues, default=None)
+
+
+def needs_login(error: CugginoError) -> bool:
+    """Return whether a person has to log in: the login is missing, expired or refused."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, AgentFailed) and cause.reason == "auth"
 
 
 def hits_every_item(error: CugginoError) -> bool:

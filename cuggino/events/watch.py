@@ -50,6 +50,8 @@ class WatchItemRetry(WatchLoopEvent):
     """Seconds until the next attempt."""
     counted: bool = True
     """False after a usage limit, which does not count as an attempt."""
+    login: bool = False
+    """A person has to log in, and is told so here for the first time; nothing else is tried."""
     review: str = ""
     """After a stalled run, which is repeated once: the findings, for the next one."""
 

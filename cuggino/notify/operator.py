@@ -15,6 +15,7 @@ from cuggino.events import (
     WatchBacklogWaiting,
     WatchEvent,
     WatchItemParked,
+    WatchItemRetry,
     WatchSpecIssueWaiting,
 )
 from cuggino.notify.notifier import Notifier
@@ -169,6 +170,8 @@ def message_for(event: Event) -> tuple[str, str] | None:
             )
         case WatchBacklogWaiting():
             return "The backlog is empty", "The work goes on with the next item in the backlog."
+        case WatchItemRetry(login=True, message=message):
+            return "log in to continue", message
         case WatchItemParked(filename=filename, reason=reason):
             return f"Parked: {filename}", f"{reason}\nIt is in .cuggino/parked/ now."
         case RateLimited(status="rejected", limit=limit, resets_at=resets_at):

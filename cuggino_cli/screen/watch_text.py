@@ -38,6 +38,9 @@ def watch_shown(event: WatchLoopEvent) -> Shown | None:
         case WatchItemRetained(filename=filename):
             retained = f"[Watch] Retained: {filename} (content changed during loop)"
             return always("watch", retained)
+        case WatchItemRetry(login=True, message=message, retry_in=pause):
+            again = f"tried again every {format_pause(pause)}, or when the watch is restarted"
+            return calling(f"[Watch] Log in to continue ({again}): {message}", "problem")
         case WatchItemRetry():
             return always("warning", _retry(event))
         case WatchItemParked(filename=filename, reason=reason):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cuggino.errors import (
+    AgentFailed,
     LoopError,
     QuotaExceeded,
     StorageError,
@@ -134,6 +135,22 @@ class TestRetries:
             (7260, "WatchProcessingItem", "001.md"),
         ] == story[:3]
         assert "WatchItemParked" not in {tag for _, tag, *_ in story}
+
+    def test_an_expired_login_waits_for_a_person(self, tmp_path: Path) -> None:
+        """Nothing is parked, the person is told once, and the work goes on after the login."""
+        expired = AgentFailed("Invalid API key", reason="auth", hint="log in")
+        error = LoopError("planning", "Invalid API key", cause=expired)
+        loops: list[tuple[float, Any]] = [*[(5, error)] * 30, (5, "approved"), (5, "approved")]
+        watching = Watching(tmp_path, max_attempts=1, loops=loops)
+        watching.write(0, "001.md")
+        watching.write(0, "002.md")
+        retries = values(watching, 900 * 40, WatchItemRetry)
+        assert [True] + [False] * 29 == [retry.login for retry in retries]
+        assert {900.0} == {retry.retry_in for retry in retries}
+        assert {"001.md"} == {retry.filename for retry in retries}
+        assert retries[0].message.endswith("Invalid API key; log in")
+        assert [] == list(_names(watching.workspace.parked))
+        assert 32 == len(watching.loop.options)
 
     def test_an_item_that_is_gone_when_its_run_fails(self, tmp_path: Path) -> None:
         """An item deleted during a failing run is neither tried again nor parked."""

@@ -130,7 +130,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     RunStarted: {"kind": "run", "options": {}},
     SpecsChanged: {"paths": [".specs/a.md"]},
     VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
-    WatchItemRetry: {"counted": True, "review": ""},
+    WatchItemRetry: {"counted": True, "login": False, "review": ""},
 }
 
 

@@ -290,6 +290,8 @@ def test_retry_shows_its_delay() -> None:
     item = sample(WatchItemRetry).model_copy(update={"retry_in": 1.5})
     for event in (retry, item):
         assert "again in 1.5s" in (plain(event) or "")
+    login = item.model_copy(update={"login": True})
+    assert "[Watch] Log in to continue (tried again every 1.5s" in (plain(login) or "")
     stalled = item.model_copy(update={"review": "the findings"})
     assert "once more with its findings" in (plain(stalled) or "")
 

@@ -100,6 +100,11 @@ def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessio
     return _of_result(ending.result, ending)
 
 
+def refused_login(program: str) -> AgentFailed:
+    """Return the error of a login that the API refuses."""
+    return failed(f"the API refused the login of {program} (401)", "auth", hints=_HINTS)
+
+
 def _is_failure(result: Json) -> bool:
     status = result.get("api_error_status")
     subtype = text_or_none(result.get("subtype")) or ""

@@ -29,7 +29,7 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
-from cuggino.agents.claude.failure import Ending, failure_of
+from cuggino.agents.claude.failure import Ending, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
@@ -424,6 +424,10 @@ class _Writing:
         return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=agent)]
 
 
+_REFUSALS = 2
+"""Refused logins in a row that end a session."""
+
+
 class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
@@ -451,6 +455,8 @@ class ClaudeSession:
         self._api_error: Json | None = None
         self._limit: RateLimited | None = None
         self._interrupted = False
+        self._refused = 0
+        """Refused logins in a row."""
         self._meter = UsageMeter()
         self._num_turns: int | None = None
         self._writing = _Writing()
@@ -469,7 +475,13 @@ class ClaudeSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately, or None: its guard was breached."""
+        """Why the session must end immediately, or None: a breached guard, a refused login.
+
+        The program would try a refused login again for three minutes. A second try is right, as it
+        may have renewed the login after the first.
+        """
+        if self._refused >= _REFUSALS:
+            return refused_login(self._program)
         return self._guard.breach if self._guard else None
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
@@ -497,7 +509,10 @@ class ClaudeSession:
             case "system" if raw.get("subtype") == "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
                 self.version = text_or_none(raw.get("claude_code_version")) or self.version
+            case "system" if raw.get("subtype") == "api_retry":
+                self._refused = self._refused + 1 if raw.get("error_status") == 401 else 0
             case "assistant":
+                self._refused = 0
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
                 events = [*self._unfinished(events), *events]

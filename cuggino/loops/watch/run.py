@@ -11,7 +11,7 @@ from pathlib import Path
 from reactivex import Observable, combine_latest, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.domain import Attempts, hits_every_item
+from cuggino.domain import Attempts, hits_every_item, needs_login
 from cuggino.errors import (
     BudgetExceeded,
     ConfigError,
@@ -95,6 +95,7 @@ class Watch:
         self._settled = settled
         """An item that the last watch did not come to put away, and how its run had ended."""
         self._ledger = run.supervision.ledger
+        self._told_to_log_in = False
         self._edited: Counter[str] = Counter()
         self._skipped: dict[str, str] = {}
         self._polling: dict[Path, WatchPolling] = {}
@@ -184,6 +185,7 @@ class Watch:
             yield from self._failed(name, error, common=hits_every_item(error))
             return
         self._attempts.succeeded(name)
+        self._told_to_log_in = False
         if isinstance(last, LoopTerminalEvent):
             yield from self._finished(name, digest, last)
 
@@ -257,7 +259,10 @@ class Watch:
         attempt = self._attempts.count(name) + 1
         cause = error.cause if isinstance(error, LoopError) else error
         pause: float | None
-        if common:
+        login = needs_login(error)
+        if login:
+            pause = self._attempts.wait(now)
+        elif common:
             lifted = _lifted_at(cause, self._services.gate, now, self._options.quota_margin)
             pause = self._attempts.limited(now, lifted)
         else:
@@ -268,13 +273,15 @@ class Watch:
         yield from emit(
             WatchItemRetry(
                 filename=name,
-                message=error.message,
+                message=f"{error.message}; {error.hint}" if login and error.hint else error.message,
                 attempt=attempt,
                 max_attempts=self._options.max_attempts,
                 retry_in=pause,
                 counted=not common,
+                login=login and not self._told_to_log_in,
             )
         )
+        self._told_to_log_in = login
 
     def _park(self, name: str, reason: str) -> Flow[None]:
         """Out of the backlog, with the reason beside it; nothing to do when it is gone."""

@@ -38,12 +38,20 @@ def heard(events: Iterable[LlmAgentEvent]) -> list[LlmAgentEvent]:
 
 def one_by_one(lines: Iterable[bytes]) -> list[LlmAgentEvent]:
     session = ClaudeSession()
-    return [event for line in lines for event in session.feed(line, now=NOW)]
+    events: list[LlmAgentEvent] = []
+    for line in lines:
+        if session.breach is None:
+            events += session.feed(line, now=NOW)
+    return events
 
 
 def at_once(parts: Iterable[list[bytes]]) -> list[LlmAgentEvent]:
     session = ClaudeSession()
-    return [event for part in parts for event in session.feed_all(part, now=NOW)]
+    events: list[LlmAgentEvent] = []
+    for part in parts:
+        if session.breach is None:
+            events += session.feed_all(part, now=NOW)
+    return events
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -45,6 +46,22 @@ def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
     """An unsuccessful result is a failure with a reason, whatever its subtype."""
     _, error = end(raw)
     assert reason == kind(error)
+
+
+def test_a_refused_login_is_not_tried_for_minutes() -> None:
+    """The second refusal in a row ends the session; an answer or another failure resets them."""
+    retry: dict[str, Any] = {"type": "system", "subtype": "api_retry", "error_status": 401}
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "hi"}]}}
+    overloaded = {**retry, "error_status": 529}
+    session = ClaudeSession()
+    for line in (retry, said, retry, overloaded, retry):
+        session.feed(json.dumps(line).encode(), now=0.0)
+        assert session.breach is None
+    list(session.feed_all([json.dumps(retry).encode()] * 3, now=0.0))
+    breach = session.breach
+    assert isinstance(breach, AgentFailed)
+    assert ("auth", "the API refused the login of claude (401)") == (breach.reason, str(breach))
+    assert "/login" in (breach.hint or "")
 
 
 @pytest.mark.parametrize(
