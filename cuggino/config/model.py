@@ -161,6 +161,8 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings):
     """A shell command to run before each implementing agent and each review. Blank means none."""
     setup_strict: bool = False
     """End the run when the setup command fails."""
+    setup_keeps_running: bool = False
+    """Leave what the setup command starts in the background running until the run ends."""
     gate: Literal["context", "block"] = "context"
     """`block`: an approval counts only if the check command before that review exited with 0, and
     nobody changed the check itself unexplained."""

@@ -18,6 +18,7 @@ NAMES = {
     "git_locks": "remove_stale_locks",
     "git_obstacles": "CommitObstacle commit_obstacles has_work_tree",
     "guardian_client": "GUARDIAN",
+    "kept": "KeptProcesses",
     "orphans": "orphans_gone",
     "path_state": "state_of_paths",
     "process": "InputPipe process_batches process_duplex process_lines process_output",

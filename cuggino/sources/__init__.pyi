@@ -29,6 +29,9 @@ from cuggino.sources.git_obstacles import (
 from cuggino.sources.guardian_client import (
     GUARDIAN,
 )
+from cuggino.sources.kept import (
+    KeptProcesses,
+)
 from cuggino.sources.orphans import (
     orphans_gone,
 )
@@ -47,6 +50,7 @@ __all__ = [
     "GUARDIAN",
     "CommitObstacle",
     "InputPipe",
+    "KeptProcesses",
     "PollingStarted",
     "RepositoryState",
     "commit_obstacles",

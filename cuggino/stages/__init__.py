@@ -8,7 +8,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "acts": "act clock lane",
     "agent": "LINGER agent_stage",
-    "command": "Shell command_stage must_succeed shell_lines",
+    "command": "Shell command_stage keeping_shell must_succeed shell_lines",
     "fingerprint": "fingerprint_stage",
     "repository": (
         "Commit Commits GitRepository Recovers Removed Repository commit_message commit_stage "
@@ -17,7 +17,8 @@ NAMES = {
     "sessions": "Sessions",
     "supervision": "Supervision",
     "cuggino.sources": (
-        "PollingStarted count_files folder_changes orphans_gone state_of_paths watch_file_count"
+        "KeptProcesses PollingStarted count_files folder_changes orphans_gone state_of_paths "
+        "watch_file_count"
     ),
 }
 """Public names by module."""

@@ -1,6 +1,7 @@
 """Public names of `cuggino.stages`; written by `python -m tests.stubs`."""
 
 from cuggino.sources import (
+    KeptProcesses,
     PollingStarted,
     count_files,
     folder_changes,
@@ -20,6 +21,7 @@ from cuggino.stages.agent import (
 from cuggino.stages.command import (
     Shell,
     command_stage,
+    keeping_shell,
     must_succeed,
     shell_lines,
 )
@@ -52,6 +54,7 @@ __all__ = [
     "Commit",
     "Commits",
     "GitRepository",
+    "KeptProcesses",
     "PollingStarted",
     "Recovers",
     "Removed",
@@ -69,6 +72,7 @@ __all__ = [
     "count_files",
     "fingerprint_stage",
     "folder_changes",
+    "keeping_shell",
     "lane",
     "must_commit",
     "must_succeed",

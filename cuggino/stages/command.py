@@ -7,13 +7,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reactivex import Observable, concat, of, operators as ops, throw, timer
+from reactivex import Observable, concat, defer, of, operators as ops, throw, timer
 
 from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources import process_lines
+from cuggino.sources import KeptProcesses, process_lines
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output lines with their ends, and fails as
@@ -30,10 +30,32 @@ Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
-    """Run the command line in `/bin/sh`; its background processes are left running."""
-    return process_lines(
-        ["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, sweep=False, keep_ends=True
-    )
+    """Run the command line in `/bin/sh`; what it leaves in the background is terminated."""
+    return process_lines(["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, keep_ends=True)
+
+
+def keeping_shell(kept: KeptProcesses) -> Shell:
+    """Return a shell that leaves background processes running, until `kept.end()` or its next use.
+
+    A process that writes to the command's own output fails when the command has ended: redirect it,
+    as in `server >server.log 2>&1 &`.
+    """
+
+    def lines(command: str, cwd: Path) -> Observable[bytes]:
+        def start(_scheduler: object) -> Observable[bytes]:
+            kept.end()
+            return process_lines(
+                ["/bin/sh", "-c", command],
+                cwd=cwd,
+                env=kept.environment(),
+                merge_stderr=True,
+                sweep=False,
+                keep_ends=True,
+            )
+
+        return defer(start)
+
+    return lines
 
 
 def command_stage(

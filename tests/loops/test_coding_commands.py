@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
-from reactivex import of, operators as ops, timer
+from reactivex import Observable, defer, of, operators as ops, throw, timer
 
-from cuggino.errors import (
-    LoopError,
-)
-from cuggino.events import CommandOutputEvent, CommandStartedEvent
+from cuggino import run
+from cuggino.errors import AgentFailed, LoopError
+from cuggino.events import CommandOutputEvent, CommandStartedEvent, LoopApproved
+from cuggino.loops import LoopRunOptions
+from cuggino.storage import list_journals, read_journal
+from cuggino.testing import no_leaks
 from tests.loops.coding_loop import CodingLoop, fails, marbles, outputs, tags
+
+
+def _is_alive(pid: Path) -> bool:
+    try:
+        return psutil.Process(int(pid.read_text())).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class TestCommands:
@@ -37,6 +48,47 @@ class TestCommands:
         assert [0, 1, 2, 0] == [code for _, code in outputs(seen)]
         for code, prompt in zip((1, 2), loop.prompts("implementing"), strict=True):
             assert f"exited with code {code}" in prompt
+
+    def test_a_server_that_setup_keeps_running(self, tmp_path: Path) -> None:
+        """It runs until the run ends, also in the process that resumes it, and no longer."""
+        server = tmp_path / "server"
+        alive: list[bool] = []
+        gone = AgentFailed("gone", reason="auth")
+        t = marbles()
+
+        def worked(ending: Observable[Any]) -> Observable[Any]:
+            def work(_: object) -> Observable[Any]:
+                alive.append(_is_alive(server))
+                return ending
+
+            return defer(work)
+
+        loop = CodingLoop(
+            tmp_path,
+            planning=[of(t.events["c"])],
+            implementing=[
+                worked(throw(gone)),
+                worked(of(t.events["d"])),
+            ],
+            reviewing=[worked(of(t.events["y"]))],
+        )
+        options = LoopRunOptions(
+            focus="the page",
+            cwd=tmp_path,
+            journal=True,
+            setup_command=f"setsid sleep 600 >/dev/null 2>&1 & echo $! >{server}",
+            setup_keeps_running=True,
+        )
+        with no_leaks():
+            with pytest.raises(LoopError):
+                run(loop.service.run(options))
+            assert [True] == alive
+            assert not _is_alive(server)
+            (journal,) = list_journals(loop.workspace.journal)
+            last = run(loop.service.run(options, resume=read_journal(journal)))
+        assert isinstance(last, LoopApproved)
+        assert [True, True, True] == alive
+        assert not _is_alive(server)
 
     def test_commands_are_announced_before_they_run(self, tmp_path: Path) -> None:
         """The start of a command is emitted at once, its output when it has ended."""

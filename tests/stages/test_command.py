@@ -12,9 +12,9 @@ from reactivex import Observable, from_iterable, operators as ops
 from cuggino import run
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
-from cuggino.stages import Shell, command_stage, shell_lines
+from cuggino.sources import KeptProcesses
+from cuggino.stages import Shell, command_stage, keeping_shell, shell_lines
 from cuggino.testing import Marbles, no_leaks
-from tests.limits import LIMIT
 
 Output = CheckCommandOutput | SetupCommandOutput
 
@@ -284,12 +284,36 @@ class TestWithTheRealShell:
             )
         assert output(file, "begun\n", 124) == event
 
-    def test_what_stays_in_the_background_does_not_hold_it_up(self, file: Path) -> None:
-        """A server that the command leaves running does not keep the stage from ending."""
-        command = "sleep 600 >/dev/null 2>&1 & echo $!"
-        event = run(stage(shell_lines, file, command=command))
+    @pytest.mark.parametrize("start", ["", "setsid ", "nohup "])
+    @pytest.mark.parametrize("output", ["", " >/dev/null 2>&1"])
+    def test_what_stays_in_the_background_is_ended(
+        self, file: Path, start: str, output: str
+    ) -> None:
+        """A server that the command leaves running is gone with the command's end."""
+        with no_leaks():
+            event = run(stage(shell_lines, file, command=f"{start}sleep 600{output} & echo $!"))
         assert event is not None
-        server = psutil.Process(int(event.output))
-        assert server.is_running()
-        server.kill()
-        server.wait(LIMIT)
+        assert 0 == event.exit_code
+        assert not _is_alive(int(event.output.split()[-1]))
+
+    def test_what_stays_in_the_background_may_be_kept(self, file: Path) -> None:
+        """A kept server runs until it is ended, or until the command is run again."""
+        kept = KeptProcesses()
+        shell = keeping_shell(kept)
+        command = "setsid sleep 600 >/dev/null 2>&1 & echo $!"
+        servers = []
+        for _ in range(2):
+            event = run(stage(shell, file, command=command))
+            assert event is not None
+            servers.append(int(event.output))
+        assert [False, True] == [_is_alive(server) for server in servers]
+        kept.end()
+        assert [False, False] == [_is_alive(server) for server in servers]
+        kept.end()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from reactivex import of, operators as ops
+from reactivex import Observable, of, operators as ops
 
 from cuggino.events import (
     CheckCommandOutput,
@@ -18,8 +19,9 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.operators import Flow, forward
-from cuggino.stages import command_stage, must_succeed
+from cuggino.operators import Flow, ask, forward
+from cuggino.stages import KeptProcesses, command_stage, keeping_shell, must_succeed
+from cuggino.storage import finished_stages
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
@@ -36,9 +38,33 @@ class Commands:
 
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
         self._shell = run.services.shell
+        self._kept = KeptProcesses()
+        self._resumed = run.resumed
         self._session = run.session
         self._options = options
         self._supervision = run.supervision
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Terminate what the setup command has left running when the block is left."""
+        try:
+            yield
+        finally:
+            self._kept.end()
+
+    def resume(self) -> Flow[None]:
+        """Start again what the setup command keeps running; it ended with the earlier process."""
+        options, resumed = self._options, self._resumed
+        if resumed is None or not options.setup_keeps_running or not options.setup_command:
+            return
+        if all(stage.name != "setup" for stage in finished_stages(resumed)):
+            return
+        stage = self._stage(SetupCommandOutput, options.setup_command, 1, self._session.setup_file)
+        try:
+            yield from ask(stage)
+        except BaseException:
+            self._kept.end()
+            raise
 
     def setup(self, n: int) -> Flow[SetupCommandOutput | None]:
         """Run the setup command; with `setup_strict` its failure ends the run."""
@@ -62,17 +88,7 @@ class Commands:
     ) -> Flow[Output | None]:
         if not command:
             return None
-        stage = self._supervision.in_time(
-            command_stage(
-                kind,
-                command,
-                shell=self._shell,
-                cwd=self._options.cwd,
-                iteration=n,
-                output_file=output_file,
-                timeout=self._options.command_timeout,
-            )
-        )
+        stage = self._stage(kind, command, n, output_file)
         name, started = _STARTED[kind]
         announced = of(started(iteration=n, command=command))
         outcome = yield from forward(
@@ -80,6 +96,22 @@ class Commands:
         )
         assert isinstance(outcome, kind)
         return outcome
+
+    def _stage(
+        self, kind: type[CommandOutputEvent], command: str, n: int, output_file: Path
+    ) -> Observable[Any]:
+        keeps = kind is SetupCommandOutput and self._options.setup_keeps_running
+        return self._supervision.in_time(
+            command_stage(
+                kind,
+                command,
+                shell=keeping_shell(self._kept) if keeps else self._shell,
+                cwd=self._options.cwd,
+                iteration=n,
+                output_file=output_file,
+                timeout=self._options.command_timeout,
+            )
+        )
 
 
 class OwnReview(NamedTuple):

@@ -120,10 +120,12 @@ class CodingRun:
         if resumed is not None and self._options.commit and isinstance(repository, Recovers):
             with suppress(ProcessError):  # the commit will report it
                 yield from ask(repository.recover(resumed.first.at))
+        yield from self._commands.resume()
 
     def tell(self) -> Flow[None]:
         """Plan, implement and review, until the run has a result."""
-        yield from self._iterations()
+        with self._commands.keeping():
+            yield from self._iterations()
         self.is_resumable = False
 
     def _iterations(self) -> Flow[None]:
