@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable
+from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from reactivex import Observable
+from reactivex import Observable, merge, never, operators as ops, throw, timer
 
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
-from cuggino.errors import ConfigError
-from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
-from cuggino.stages import act
+from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
+from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop, within_loop
+from cuggino.stages import act, lane
 from cuggino.storage import (
     WORKSPACE_FOLDER,
     Workspace,
@@ -27,6 +27,8 @@ from cuggino.storage import (
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
+GIT_LIMIT = 10.0
+"""Seconds in which git must tell its version."""
 _CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 """The roles of the coding loop."""
 
@@ -95,8 +97,6 @@ def check_commits(cwd: Path, *, locks: bool = True) -> None:
     from cuggino.sources import commit_obstacles, has_work_tree
 
     off = f'set "commit" to false in {CONFIG_FILE}'
-    if shutil.which("git") is None:
-        raise ConfigError("git is not installed, but commit is on", hint=f"install it, or {off}")
     if not has_work_tree(cwd):
         hint = f"run `git init`, or {off}"
         raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)
@@ -146,10 +146,44 @@ def resumed_agent(
     return find_run(Workspace(Path(cwd)).journal, run_id, kind=kind).started.agent or None
 
 
-def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Observable[Any]:
-    """Run `prepare` at subscription, then the stream that `start` makes of its result."""
+def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
+    """Wait until git has told its version, for at most `GIT_LIMIT` seconds.
+
+    Raises:
+        ConfigError: it has not, or it failed; commits need it.
+        Interrupted: a person did not want to wait.
+    """
+    from cuggino.sources import git_output
+
+    hint = f'install it (again), or set "commit" to false in {CONFIG_FILE}'
+    here = yield from ask(lane())
+    assert here is not None
+    late = ConfigError(f"git did not answer within {GIT_LIMIT:.0f} s, but commit is on", hint=hint)
+    asked = (interrupt or never()).pipe(ops.observe_on(here))
+    end = merge(
+        timer(GIT_LIMIT).pipe(ops.flat_map(lambda _: throw(late))),
+        asked.pipe(ops.flat_map(lambda _: throw(Interrupted("interrupted")))),
+    )
+    try:
+        version = git_output("version", cwd=Path.cwd())
+        yield from ask(version.pipe(interrupt_when(end)))
+    except ProcessError as error:
+        missing = isinstance(error, SpawnFailed) and error.errno == ENOENT
+        told = "git is not installed" if missing else error.message
+        raise ConfigError(f"{told}, but commit is on", hint=hint) from error
+
+
+def after(
+    prepare: Callable[[], T],
+    start: Callable[[T], Observable[Any]],
+    *,
+    first: Callable[[], Flow[None]] | None = None,
+) -> Observable[Any]:
+    """Run `first` and `prepare` at subscription, then the stream that `start` makes of it."""
 
     def story() -> Flow[None]:
+        if first is not None:
+            yield from first()
         prepared = yield from ask(act(prepare))
         assert prepared is not None
         yield from forward(within_loop(start(prepared)))

@@ -20,12 +20,21 @@ from cuggino.events import Event, LoopEvent
 from cuggino.guard import Level
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
-from cuggino.preflight import after, check_agents, check_project, check_writable, configured
+from cuggino.preflight import (
+    after,
+    check_agents,
+    check_project,
+    check_writable,
+    configured,
+    git_answers,
+)
 from cuggino.prompts import Prompts, load_instruction
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cuggino.doctor import CheckResult
     from cuggino.guard_audit import JudgedCall
     from cuggino.project_manager import PlanSession
@@ -164,7 +173,11 @@ class Runtime:
             self.loop.check()
             return options
 
-        return after(prepared, lambda options: self.loop.run(options, interrupt=interrupt))
+        return after(
+            prepared,
+            lambda options: self.loop.run(options, interrupt=interrupt),
+            first=self._git_answers(interrupt),
+        )
 
     def resume(
         self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
@@ -187,6 +200,7 @@ class Runtime:
         return after(
             prepared,
             lambda found: self.loop.run(found[1], interrupt=interrupt, resume=found[0]),
+            first=self._git_answers(interrupt),
         )
 
     def watch(
@@ -201,6 +215,7 @@ class Runtime:
         def story() -> Flow[None]:
             # First: a way to notify that is not installed is known before anything starts.
             notifier = yield from ask(act(lambda: notify.make_notifier(self.config)))
+            yield from self._git_answers(interrupt)()
             options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
             assert options is not None
             assert notifier is not None
@@ -347,6 +362,15 @@ class Runtime:
             AgentNotFound: the agent is missing or too old.
         """
         return project_manager.plan_session(self.cwd, self.config, self.agent)
+
+    def _git_answers(self, interrupt: Observable[object] | None) -> Callable[[], Flow[None]]:
+        """Return the check that commits need before everything else."""
+
+        def first() -> Flow[None]:
+            if self.config.commit:
+                yield from git_answers(interrupt)
+
+        return first
 
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})

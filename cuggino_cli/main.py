@@ -25,6 +25,12 @@ from cuggino_cli import startup
 from cuggino_cli.commands import ALIASES, COMMANDS
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
+from cuggino_cli.screen.standard_output import (
+    discard_output,
+    give_up_soon,
+    output_failure,
+    use_patient_output,
+)
 
 INTERRUPTED = 130
 _REFUSED = 2
@@ -132,16 +138,20 @@ def main(args: list[str]) -> int:
             error.show()
             return error.exit_code
         except (click.Abort, KeyboardInterrupt):
+            give_up_soon()
             return INTERRUPTED
         except Terminated as ended:
             return ended.exit_code
         except BrokenPipeError:
-            # The reader of the output has exited; Python must not flush to it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()  # its reader has exited
             return 1
         except Exception as error:
             from cuggino.errors import CugginoError
 
+            if isinstance(error, OSError) and error is output_failure():
+                discard_output()
+                console.complain(f"standard output cannot be written: {error.strerror}")
+                return 1
             if not isinstance(error, CugginoError):
                 raise
             console.complain(error.message, error.hint)
@@ -153,6 +163,7 @@ def _termination_as_exception() -> Iterator[None]:
     """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread."""
 
     def terminate(signum: int, _frame: FrameType | None) -> NoReturn:
+        give_up_soon()
         raise Terminated(signum)
 
     before = {
@@ -178,8 +189,20 @@ def autonoe() -> NoReturn:
             entry(args)
 
 
+def _use_utf8() -> None:
+    """Start this program again in Python's UTF-8 mode where the locale knows only ASCII.
+
+    File names, arguments and what agents write are UTF-8 there too; invalid bytes are kept.
+    """
+    ascii_only = sys.getfilesystemencoding().lower() not in ("utf-8", "utf8")
+    if ascii_only and not sys.flags.utf8_mode and sys.platform != "win32":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def entry(args: list[str] | None = None) -> NoReturn:
     """Run the console script; refuse on Windows, where much cannot be imported."""
+    _use_utf8()
+    use_patient_output()
     startup.begin()
     args = sys.argv[1:] if args is None else args
     if sys.platform == "win32" and args[:1] not in _ANYWHERE:

@@ -22,6 +22,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     isolate_git(monkeypatch, tmp_path / "home")
     folder = tmp_path / "project"
     (folder / ".specs").mkdir(parents=True)
+    (folder / ".specs" / "a.md").write_text("# A\n")
     return folder
 
 
@@ -85,6 +86,7 @@ class TestBuilding:
             "setup_strict": True,
             "command_timeout": 5.0,
             "gate": "block",
+            "gate_paths": ["ci/**"],
             "commit": True,
             "push": "origin/main",
             "model": "small",
@@ -92,6 +94,9 @@ class TestBuilding:
             "max_tokens": 1000,
             "max_duration": 60.0,
             "wait_for_quota": True,
+            "max_quota_waits": 3,
+            "max_quota_wait": 60.0,
+            "repetition_limit": 4,
             "max_retries": 1,
             "idle_timeout": 2.0,
             "tool_timeout": 3.0,
@@ -150,9 +155,12 @@ class TestRunning:
 
     def test_commit_in_a_repository(self, project: Path) -> None:
         """`commit` works in a repository and in its subfolders."""
-        GitProject(project.parent)
-        stream = Runtime.live(cwd=project, config=Config(commit=True), agent=agent())
-        assert isinstance(run(stream.run(focus="the page")), LoopSpecIssue)
+        GitProject(project)
+        (project / "part" / ".specs").mkdir(parents=True)
+        (project / "part" / ".specs" / "a.md").write_text("# A\n")
+        for folder in (project, project / "part"):
+            stream = Runtime.live(cwd=folder, config=Config(commit=True), agent=agent())
+            assert isinstance(run(stream.run(focus="the page")), LoopSpecIssue)
 
 
 class TestRefusals:

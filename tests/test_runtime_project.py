@@ -21,6 +21,7 @@ from tests.cli.recorded_runs import APPROVED, ONE, SAID, TWO, record
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
     (tmp_path / ".specs").mkdir()
+    (tmp_path / ".specs" / "a.md").write_text("# A\n")
     (tmp_path / "scenario.toml").write_text('[[planning]]\nsteps = [{ say = "hello" }]\n')
     save_config(tmp_path, Config(agent="scripted:scenario.toml"))
     return Runtime.live(cwd=tmp_path)
@@ -65,6 +66,7 @@ def test_ambiguous_id_lists_five_runs(tmp_path: Path) -> None:
 
 def test_doctor(runtime: Runtime) -> None:
     """Every check emits a result with a status."""
+    (runtime.cwd / ".specs" / "a.md").unlink()
     results = run(runtime.doctor().pipe(ops.to_list())) or []
     topics = {result.what.partition(":")[0]: result.status for result in results}
     assert "ok" == topics["configuration"]

@@ -132,10 +132,12 @@ def workspace(folder: Path) -> CheckResult:
 def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     """Check the git repository, and with `commit` that commits can be made."""
     off = f'or set "commit" to false in {CONFIG_FILE}'
-    if shutil.which("git") is None:
-        yield _needed(commit, "git: not installed", f"install git, {off}")
+    from cuggino.sources import commit_obstacles, git_failure, repository_state
+
+    if failure := git_failure():  # before GitPython, which would wait for it, or not load
+        what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"
+        yield _needed(commit, what, f"install git (again), {off}")
         return
-    from cuggino.sources import commit_obstacles, repository_state
 
     try:
         state = repository_state(folder)

@@ -16,7 +16,7 @@ NAMES = {
     "folder": "PollingStarted folder_changes",
     "git": "RepositoryState git_lines git_output has_own_ssh repository_state",
     "git_locks": "remove_stale_locks",
-    "git_obstacles": "CommitObstacle commit_obstacles has_work_tree",
+    "git_obstacles": "CommitObstacle commit_obstacles git_failure has_work_tree",
     "guardian_client": "GUARDIAN",
     "kept": "KeptProcesses",
     "orphans": "orphans_gone",

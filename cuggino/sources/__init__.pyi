@@ -24,6 +24,7 @@ from cuggino.sources.git_locks import (
 from cuggino.sources.git_obstacles import (
     CommitObstacle,
     commit_obstacles,
+    git_failure,
     has_work_tree,
 )
 from cuggino.sources.guardian_client import (
@@ -56,6 +57,7 @@ __all__ = [
     "commit_obstacles",
     "count_files",
     "folder_changes",
+    "git_failure",
     "git_lines",
     "git_output",
     "has_own_ssh",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from cuggino.sources.bounded import run_bounded
 from cuggino.sources.git import git_environment
 
-ANSWER_S = 20.0
+ANSWER_S = 15.0
 """Seconds for git to answer; a smart card may take its time to sign."""
 
 _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
@@ -87,11 +88,26 @@ def _obstacles(folder: Path, *, locks: bool) -> Iterator[CommitObstacle]:
         )
 
 
+def git_failure() -> str | None:
+    """Return why git itself does not work; None if it does."""
+    if shutil.which("git") is None:
+        return "git is not installed"
+    try:
+        code = run_bounded(["git", "version"], seconds=ANSWER_S).returncode
+    except subprocess.TimeoutExpired:
+        return f"git did not answer within {ANSWER_S:.0f} s"
+    except OSError as error:
+        return f"git cannot be started: {error.strerror}"
+    if code < 0:
+        return f"git crashed (signal {-code})"
+    return f"git version exited with code {code}" if code else None
+
+
 def has_work_tree(folder: Path) -> bool:
     """Return whether the folder is in the work tree of a git repository."""
     try:
         asked = _git(folder, "rev-parse", "--is-inside-work-tree")
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.TimeoutExpired):
         return True  # `commit_obstacles` tells what is wrong
     return asked.stdout.strip() == b"true"
 

@@ -212,8 +212,9 @@ class GitRepository:
                 yield from ask(output.pipe(ops.do_action(said.append)))
             except ProcessError as error:
                 errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
-                raise fail(error, f"{_decoded(said, 'replace')}\n{errors}") from error
-            yield from emit(_decoded(said, "surrogateescape"))
+                told = _joined_output(said).decode("utf-8", "replace")
+                raise fail(error, f"{told}\n{errors}") from error
+            yield from emit(os.fsdecode(_joined_output(said)))
 
         return flow(run)
 
@@ -328,8 +329,8 @@ def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
     return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
 
 
-def _decoded(output: list[bytes], errors: str) -> str:
-    return b"".join(output).removesuffix(b"\n").decode("utf-8", errors)
+def _joined_output(output: list[bytes]) -> bytes:
+    return b"".join(output).removesuffix(b"\n")
 
 
 def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:

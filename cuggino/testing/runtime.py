@@ -85,7 +85,9 @@ class VirtualRuntime:
         for path, text in (files or {}).items():
             self.write(path, text)
         config = config or load_config(self.folder)
-        (self.folder / config.specs_path).mkdir(parents=True, exist_ok=True)
+        specs = self.folder / config.specs_path
+        if not specs.exists():
+            self.write(f"{config.specs_path}/specification.md", "# Specification\n")
         if git:
             for words in _GIT:
                 self.git(*words)

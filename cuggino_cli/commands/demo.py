@@ -58,9 +58,10 @@ def command(directory: str | None, output: OutputOptions) -> int:
 def make_project(directory: str | None) -> Path:
     """Create the demo project: files, configuration, and a repository with one commit."""
     from cuggino import Config, ConfigError, save_config
+    from cuggino.sources import git_failure
 
-    if shutil.which("git") is None:
-        raise ConfigError("git is not installed", hint="install git, the demo makes commits")
+    if failure := git_failure():
+        raise ConfigError(failure, hint="install git (again), the demo makes commits")
     import git
 
     if directory is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cuggino_cli import startup
 from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+from cuggino_cli.screen.standard_output import give_up_soon
 
 if TYPE_CHECKING:
     from reactivex import Observable
@@ -192,6 +193,7 @@ def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
         if interrupted:
             os._exit(INTERRUPTED)
         interrupted = True
+        give_up_soon()
         # On another thread: the interrupted code may hold the locks that are needed for it.
         threading.Thread(target=interrupt, name="cuggino-interrupt", daemon=True).start()
 

@@ -6,14 +6,19 @@ import sys
 
 import click
 
+from cuggino_cli.screen.standard_output import discard_output
+
 
 def complain(message: str, hint: str | None = None) -> None:
     """Print an error on standard error: one sentence, and what to do about it."""
     from cuggino_cli.screen.text import inert
 
-    click.echo(f"cuggino: {inert(message)}", err=True)
-    if hint:
-        click.echo(f"  {inert(hint)}", err=True)
+    try:
+        click.echo(f"cuggino: {inert(message)}", err=True)
+        if hint:
+            click.echo(f"  {inert(hint)}", err=True)
+    except OSError:  # nobody can read it, and the exit code says enough
+        discard_output(sys.stderr)
 
 
 def on_terminal() -> bool:

@@ -69,6 +69,7 @@ class Project:
     def make(cls, folder: Path, agent: LlmAgent, config: Config, **more: Any) -> Project:
         """Write its files; `config` leads the command line to the same agent."""
         (folder / ".specs").mkdir(parents=True)
+        (folder / ".specs" / "a.md").write_text("# A\n")
         (folder / "tool.py").write_text(_TOOL)
         save_config(folder, config)
         return cls(folder, agent, **more)

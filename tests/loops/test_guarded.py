@@ -40,6 +40,7 @@ def sessions(
 ) -> dict[str, SpawnOptions]:
     """Return the options of the sessions of an approved run, by role."""
     (folder / ".specs").mkdir(exist_ok=True)
+    (folder / ".specs" / "a.md").write_text("# A\n")
     runs: dict[Role, list[AgentRun]] = {
         "planning": [says(PlanComplete)],
         "implementing": [says(Done)],

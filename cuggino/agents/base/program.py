@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from typing import ClassVar
 from reactivex import Observable
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
-from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, StorageError
+from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
 
@@ -192,48 +191,6 @@ def version_numbers(version: str) -> tuple[int, ...]:
 def encodable(text: str) -> str:
     """Replace lone surrogates, which come from a command line that is not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def private_file(text: str, stack: ExitStack, *, suffix: str = ".md") -> Path:
-    """Write the text to a new temporary file that only its user can read.
-
-    The file is removed when the stack is closed. Command lines are visible to every user of the
-    machine, and may be shorter than a prompt.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(prefix="cuggino-", suffix=suffix)
-        path = Path(name)
-        stack.callback(path.unlink, missing_ok=True)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        raise StorageError(
-            "write private file",
-            f"cannot write a temporary file for the agent: {error.strerror or error}",
-            hint="check the folder for temporary files (TMPDIR)",
-        ) from error
-    return path
-
-
-def private_folder(stack: ExitStack) -> Path:
-    """Create a temporary folder that only its user can read, removed with the stack.
-
-    Raises:
-        StorageError: it cannot be created.
-    """
-    try:
-        path = Path(os.path.realpath(tempfile.mkdtemp(prefix="cuggino-")))
-    except OSError as error:
-        raise StorageError(
-            "create private folder",
-            f"cannot create a temporary folder for the agent: {error.strerror or error}",
-            hint="check the folder for temporary files (TMPDIR)",
-        ) from error
-    stack.callback(shutil.rmtree, path, ignore_errors=True)
-    return path
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:

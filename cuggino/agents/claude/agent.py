@@ -14,7 +14,8 @@ from reactivex import Observable
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard, make_guard
-from cuggino.agents.base.program import ProgramAgent, private_file, version_numbers
+from cuggino.agents.base.private_files import private_file
+from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from cuggino.agents.base.failure import cut, last_lines
 from cuggino.agents.base.guard import NOT_JUDGED, Guard, make_guard, not_live
-from cuggino.agents.base.program import private_file
+from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.wire import (
     Json,
     dict_or_empty,

@@ -13,7 +13,8 @@ from reactivex import Observable
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard, find_bash, make_guard, with_variables
-from cuggino.agents.base.program import ProgramAgent, check_package, encodable, private_folder
+from cuggino.agents.base.private_files import private_folder
+from cuggino.agents.base.program import ProgramAgent, check_package, encodable
 from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order

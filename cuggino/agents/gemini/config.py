@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from cuggino.agents.base.private_files import private_folder
 from cuggino.errors import ConfigError, StorageError
 
 GEMINI = ".gemini"
@@ -41,9 +40,7 @@ class Home:
         """Raises: StorageError, ConfigError (the user's settings cannot be read)."""
         self.user = Path(env.get("GEMINI_CLI_HOME") or env.get("HOME") or Path.home())
         try:
-            self.path = Path(tempfile.mkdtemp(prefix="cuggino-gemini-"))
-            # Linked files stay.
-            stack.callback(shutil.rmtree, self.path, ignore_errors=True)
+            self.path = private_folder(stack)  # removed without what its links point to
             self.gemini = self.path / GEMINI
             self.temp = self.path / "tmp"
             self.own = self.path / f"{self.path.name}-guard"

@@ -11,7 +11,8 @@ from reactivex import Observable
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard
-from cuggino.agents.base.program import ProgramAgent, private_file, private_folder
+from cuggino.agents.base.private_files import private_file, private_folder
+from cuggino.agents.base.program import ProgramAgent
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.opencode.config import (
     ENVIRONMENT,

@@ -12,6 +12,8 @@ from typing import IO, Any
 
 from cuggino.guard.shell.tree import Refused
 
+_NO_BASH = 1
+"""Exit code of shfmt for a text that is not bash."""
 TIMEOUT_SECONDS = 2.0
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -56,8 +58,10 @@ def run_shfmt(path: str, text: str) -> dict[str, Any]:
         raise Refused("It took too long to parse; split it into several commands.") from None
     except OSError as error:
         raise Refused(f"The parser `{path}` cannot be run: {error.strerror or error}.") from None
-    if code != 0:
+    if code == _NO_BASH:
         raise Refused(_why(answer.decode(errors="replace")))
+    if code != 0:
+        raise Refused(_crash(code, answer.decode(errors="replace")))
     try:
         tree = json.loads(answer)
     except (ValueError, RecursionError):
@@ -73,6 +77,15 @@ def _why(message: str) -> str:
     if "without closing quote" in message:
         return f"Unbalanced quotes ({message}): close every quote, or escape it."
     return f"It cannot be parsed as bash ({message}); write it in a plainer way."
+
+
+def _crash(code: int, message: str) -> str:
+    """Turn the end of a shfmt that crashed into a reason, without the dump of its stacks."""
+    how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith("fatal error:")), "".join(lines[:1]))
+    why = f" ({said})" if said else ""
+    return f"The parser {how}{why}; with too little memory it cannot work (`ulimit -v`)."
 
 
 def _exchange(path: str, data: bytes) -> tuple[int, bytes]:

@@ -73,7 +73,11 @@ def test_it_gets_no_environment(tmp_path: Path) -> None:
         ("echo '[1]'", "cannot be read"),
         ('echo \'{"Stmts": [{"Cmd": {"Type": "New"}}]}\'', "not judged"),
         ("echo '{\"Stmts\": [[1]]}'", "cannot be judged"),
-        ("kill -9 $$", "cannot be parsed"),
+        ("kill -9 $$", "was killed by signal 9"),
+        (
+            "printf 'runtime: no\\nfatal error: no memory\\n\\nstack:\\n\\tmain.go' >&2; exit 2",
+            r"exited with code 2 \(fatal error: no memory\); with",
+        ),
     ],
 )
 def test_a_program_that_fails_refuses(tmp_path: Path, body: str, part: str) -> None:
@@ -110,7 +114,7 @@ def test_endless_output_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_program_that_reads_nothing_does_not_block(tmp_path: Path) -> None:
     """Writing a long text to a program that has ended does not block."""
-    with pytest.raises(Refused, match="cannot be parsed"):
+    with pytest.raises(Refused, match="exited with code 3"):
         parse("a " + "b" * 65000, shfmt=program(tmp_path, "exit 3"))
 
 
