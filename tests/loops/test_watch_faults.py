@@ -25,7 +25,7 @@ from tests.loops.watching import Outcome, Watching
     "cause",
     [
         AgentNotFound("the agent program claude was not found"),
-        AgentFailed("not logged in", reason="auth"),
+        AgentFailed("no credit is left", reason="billing"),
         ConfigError("the prompt cannot be read"),
         WorkNotCommitted("hook"),
     ],
