@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, reduce
 from typing import NamedTuple, assert_never
@@ -116,8 +116,8 @@ class Spending:
             return self
         match event:
             case UsageUpdate():
-                before = self.settle() if self._is_of_another_session(event) else self
-                return replace(before, running=event)
+                was = self.settle() if self._is_of_another_session(event) else self
+                return Spending(was.settled_usd, was.settled_usage, was.settled_sessions, event)
             case SessionEnded(cost_usd=cost, usage=usage):
                 seen = self.running
                 return Spending(
@@ -148,10 +148,16 @@ class Spending:
         """Return whether the update is below the last one; a session's totals never fall."""
         if self.running is None:
             return False
-        was, now = self.running, update
-        if any(count < getattr(was.usage, name) for name, count in now.usage):
+        was, now = self.running.usage, update.usage
+        if (
+            now.output_tokens < was.output_tokens
+            or now.input_tokens < was.input_tokens
+            or now.cache_read_tokens < was.cache_read_tokens
+            or now.cache_creation_tokens < was.cache_creation_tokens
+        ):
             return True
-        return was.cost_usd is not None and now.cost_usd is not None and now.cost_usd < was.cost_usd
+        cost = self.running.cost_usd
+        return cost is not None and update.cost_usd is not None and update.cost_usd < cost
 
 
 class BudgetLevel(NamedTuple):

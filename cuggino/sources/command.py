@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import tempfile
@@ -17,6 +18,8 @@ from cuggino.errors import SpawnFailed
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
 
+PIPE_SIZE = 512 * 1024
+"""Bytes that a program can write before it waits for its reader."""
 REAP_LIMIT = 1.0
 """Seconds to wait for the exit status of a child that SIGKILL could not end."""
 
@@ -70,6 +73,7 @@ class Command:
             raise SpawnFailed(self.argv0, error) from error
         except ValueError as error:  # a NUL in an argument or the environment
             raise SpawnFailed(self.argv0, OSError(EINVAL, str(error))) from error
+        _enlarge(process.stdout)
         if self.sweep:
             tree = ProcessTree([process.pid], cookie, birth=Birth(process.pid, forks))
         else:
@@ -130,6 +134,14 @@ class Child:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=REAP_LIMIT)
         return self._process.returncode
+
+
+def _enlarge(pipe: IO[bytes] | None) -> None:
+    """Let the pipe hold more, so that a program that writes much is read in fewer turns (Linux)."""
+    resize = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if pipe is not None and resize is not None:
+        with suppress(OSError):  # this user's pipes hold the most already
+            fcntl.fcntl(pipe, resize, PIPE_SIZE)
 
 
 def _descriptor(stream: IO[bytes] | None) -> int | None:

@@ -16,10 +16,10 @@ import time
 from typing import Protocol
 
 from cuggino.errors import LineTooLong, ProcessFailed
-from cuggino.sources.command import Child, Command
+from cuggino.sources.command import PIPE_SIZE, Child, Command
 
 CHUNK = 1 << 16
-"""Bytes per read: the capacity of a pipe."""
+"""Bytes per read of anything but standard output."""
 
 DRAIN = 1.0
 """Seconds that other processes may hold the pipes open after the process has ended."""
@@ -180,7 +180,7 @@ class _Reading:
 
     def _take(self, fd: int) -> bytes:
         """Read what is available; nothing means the end of the pipe."""
-        chunk = os.read(fd, CHUNK)
+        chunk = os.read(fd, PIPE_SIZE if fd == self._child.stdout else CHUNK)
         self._owed[fd] -= len(chunk)
         if not chunk:
             self._open.discard(fd)

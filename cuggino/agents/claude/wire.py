@@ -347,10 +347,14 @@ _TEXT_DELTA = re.compile(
 """A delta of the model's own text with its text as JSON, in the usual order of keys."""
 
 _NOTHING_SAID = re.compile(
-    rb'\{"type":"stream_event","event":\{"type":"'
-    rb'(?:message_stop"\}|content_block_start","index":\d+,"content_block":\{"type":"tool_use",)'
+    rb'\{"type":"stream_event","event":\{"type":"(?:message_stop"\}|content_block_(?:stop",'
+    rb'|delta","index":\d+,"delta":\{"type":"(?:input_json|thinking|signature)_delta",'
+    rb'|start","index":\d+,"content_block":\{"type":"(?:tool_use|thinking)",))'
 ).match
 """The beginning of a stream event that is only a sign of life."""
+
+_THINKING = b'{"type":"system","subtype":"thinking_tokens",'
+"""The beginning of a line that means nothing here, and comes with every delta of reasoning."""
 
 _INTERRUPTED = "[Request interrupted by user"
 
@@ -553,6 +557,8 @@ class ClaudeSession:
                     if _NOTHING_SAID(line) is not None:
                         told.add(self._alive(now))
                         continue
+                elif line.startswith(_THINKING):
+                    continue
                 if deltas:
                     flush()
                 for event in self.feed(line, now=now):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 
 from reactivex import Observable, abc
 
@@ -125,6 +126,12 @@ _ASIDE = (PingEvent, Thinking)
 """Events that say nothing about a message."""
 
 
+@cache
+def _is_read(cls: type[Event]) -> bool:
+    """Return whether events of this class are read; a check of each event would be slow."""
+    return issubclass(cls, AgentMessage | MessageDelta | SessionEnded)
+
+
 class _Reader:
     """The undecided end of the current message: an opening tag or fence still open."""
 
@@ -160,20 +167,22 @@ class _Reader:
             return [event]
         if type(event) in _ASIDE:
             return [event]
-        match event:
-            case AgentMessage(parent_tool_use_id=None):
-                return self._read_part(event)
-            case MessageDelta(parent_tool_use_id=None):
-                return self._read_delta(event)
-            case MessageDelta():
-                return [event]
-            case SessionEnded():
-                self._has_failed = not _is_success(event)
-                return [*self.end(), event]
-            case _ if self._draft is not None:
-                return [event]  # of a sub-agent, or the part was discarded: the next event shows
-            case _:
-                return [*self._end_message(), event]
+        if _is_read(type(event)):
+            match event:
+                case AgentMessage(parent_tool_use_id=None):
+                    return self._read_part(event)
+                case MessageDelta(parent_tool_use_id=None):
+                    return self._read_delta(event)
+                case MessageDelta():
+                    return [event]
+                case SessionEnded():
+                    self._has_failed = not _is_success(event)
+                    return [*self.end(), event]
+                case _:
+                    pass
+        if self._draft is not None:
+            return [event]  # of a sub-agent, or the part was discarded: the next event shows
+        return [*self._end_message(), event]
 
     def end(self) -> list[Event]:
         """Return what is left at the end of the stream."""

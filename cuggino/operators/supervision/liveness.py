@@ -436,7 +436,8 @@ class _Repetition(_Ladder[T]):
 
     def _on_next(self, event: T) -> None:
         for one in events_in(event):
-            self._look_at(one)
+            if _kind_of(one) is not _Kind.OTHER:
+                self._look_at(one)
         super()._on_next(event)
 
     def _look_at(self, event: Any) -> None:
