@@ -84,6 +84,7 @@ class TestBuilding:
             "setup_command": "make",
             "check_command": "make check",
             "setup_strict": True,
+            "setup_keeps_running": True,
             "command_timeout": 5.0,
             "gate": "block",
             "gate_paths": ["ci/**"],

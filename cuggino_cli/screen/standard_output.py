@@ -30,7 +30,10 @@ def use_patient_output() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             _open_null(number, name)
-    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
+    # Not those that somebody else has put there, such as a test.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _patient(getattr(sys, name)))
 
 
 def give_up_soon() -> None:
