@@ -33,6 +33,8 @@ from cuggino.events import (
     QuotaLifted,
     QuotaWaiting,
     SessionEnded,
+    ToolCall,
+    ToolResult,
     Usage,
     UsageUpdate,
     WatchAuditInterrupted,
@@ -58,6 +60,7 @@ from cuggino.operators import (
     mapcat,
     marker_tags,
     merge_now,
+    repetition_limit,
     retry_session,
     scoped,
     stage_timeout,
@@ -119,6 +122,7 @@ SPENT: dict[str, Any] = {
     "W": BudgetWarning,
     "a": AgentMessage(text="a"),
 }
+LISTING = ToolCall(name="Bash", input="ls", id="1")
 DOLLARS = Budget(cost_usd=10)
 
 
@@ -245,6 +249,13 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(idle_timeout(idle=5, nudge=lambda _: s[1], replace=lambda _: s[2])),
             {"N": AgentNudged, "R": AgentReplaced},
             error=AgentStalled,
+        )
+    ],
+    "operators.supervision.liveness:repetition_limit": [
+        plays(
+            lambda s: s[0].pipe(repetition_limit(2, nudge=lambda _: s[1], replace=lambda _: s[2])),
+            {"C": LISTING, "c": ToolResult(name="1", output="a"), "N": AgentNudged}
+            | {"R": AgentReplaced},
         )
     ],
     "operators.supervision.liveness:stage_timeout": [

@@ -152,10 +152,10 @@ def repetition_limit(
 
     ::
 
-        source:             CcCc-CcCc                     times=2; C: a call, c: its result
-        nudge(error):           CcCc
-        replace(error):             Cc-d
-        repetition_limit:   CcCc(N)CcCc(R)Cc-d            N: AgentNudged, R: AgentReplaced
+        source:             CcCc-CcCc                  times=2; C: a call, c: its result
+        nudge(error):       CcCc-Cc
+        replace(error):     Cc-d|
+        repetition_limit:   CcC(cNC)cC(cRC)c-d|        N: AgentNudged, R: AgentReplaced
 
     An agent repeats itself when it has called a tool `times` times in a row with the same input
     and the same result, or two or three such calls in turn. `AgentNudged` and `nudge(error)` if
