@@ -42,15 +42,17 @@ def command(directory: str | None, output: OutputOptions) -> int:
     setup and check commands and the commits are real.
     """
     from cuggino import Runtime
-    from cuggino.agents.scripted import ScriptedAgent
 
     folder = make_project(directory)
     if not output.json:
         click.echo(f"The demo project is in {folder}")
-    runtime = Runtime.live(cwd=folder, agent=ScriptedAgent(_DEMO / "scenario.toml"))
-    code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), CodingView(output))
+    # By its name, as in a configuration: so that the run can be resumed.
+    runtime = Runtime.live(cwd=folder, agent=f"scripted:{_DEMO / 'scenario.toml'}")
+    where = shlex.quote(str(folder))
+    hint = f"`cd {where} && cuggino run --resume` continues where it stopped"
+    view = CodingView(output, hint=hint)
+    code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), view)
     if not output.json:
-        where = shlex.quote(str(folder))
         click.echo(f"\nLook around: git -C {where} log --stat")
     return code
 

@@ -30,15 +30,24 @@ class CodingView:
         output: the output options of the command.
         bell: whether the terminal's bell rings when a person is needed.
         journaled: whether the run has a journal, so that it can be resumed.
+        hint: how to resume this run, in place of the general sentence.
     """
 
     quietly = False
     acknowledgment = ""
 
-    def __init__(self, output: OutputOptions, *, bell: bool = True, journaled: bool = True) -> None:
+    def __init__(
+        self,
+        output: OutputOptions,
+        *,
+        bell: bool = True,
+        journaled: bool = True,
+        hint: str | None = None,
+    ) -> None:
         self.output = output
         self._bell = bell
         self._journaled = journaled
+        self._hint = hint
 
     @functools.cached_property
     def _summary(self) -> RunSummary:
@@ -65,7 +74,9 @@ class CodingView:
             summary = summary.ended("failed" if failed else "interrupted")
         if summary.rounds:
             seconds = summary.earlier_s + ending.seconds
-            lines = summary_fragments(summary, duration_s=seconds, journaled=self._journaled)
+            lines = summary_fragments(
+                summary, duration_s=seconds, hint=self._hint, journaled=self._journaled
+            )
             terminal.print(lines)
 
     def exit_code(self, ending: Ending) -> int:
