@@ -14,7 +14,7 @@ from tests.packaging.checkers import LIMIT
 pytestmark = [pytest.mark.real_agent, pytest.mark.timeout(2 * LIMIT)]  # packages are downloaded
 
 PACKAGES = ("cuggino", "cuggino_cli")
-PROGRAMS = {"../../../bin/cuggino", "../../../bin/lopen"}
+PROGRAMS = {f"../../../bin/{name}" for name in ("autonoe", "cuggino", "lopen")}
 
 FILES = """
 import importlib.metadata, json
