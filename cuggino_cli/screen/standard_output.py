@@ -8,7 +8,7 @@ import select
 import stat
 import sys
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 PATIENCE_S = 1.0
 """Seconds that a reader has, after a signal, to read what was written before."""
@@ -75,7 +75,7 @@ class _Output(io.TextIOWrapper):
 class _PatientFile(io.FileIO):
     """A pipe, socket or terminal that is written only while there is room."""
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:  # type: ignore[override]
+    def write(self, data: Any, /) -> int:
         while not select.select([], [self], [], _POLL_S)[1]:
             if _gives_up_at and time.monotonic() > _gives_up_at[0]:
                 return len(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,28 @@ class TestTheCheckItself:
         assert names.endswith(
             "GateChanged CheckCommandStarted CheckCommandOutput Approved LoopApproved"
         )
+
+    def test_explained_by_the_agent_itself(self, tmp_path: Path) -> None:
+        """A specification that changes during the run explains nothing."""
+
+        def change() -> None:
+            weaken(tmp_path)()
+            (tmp_path / ".specs" / "a.md").write_text("check.sh is easier now", encoding="utf-8")
+
+        played = loop(tmp_path, change, says("APPROVED", "yes"))
+        names, _ = story(played, gate="block", max_iterations=1)
+        assert "ApprovalBlocked" in names
+        assert "LoopApproved" not in names
+
+    def test_names_and_files_that_are_no_text(self, tmp_path: Path) -> None:
+        """A specification with bytes for a name, or that nobody can read, ends no run."""
+        spec = tmp_path / ".specs" / os.fsdecode(b"na\xffve.md")
+        again = [says("APPROVED", "yes")] * 2
+        played = loop(tmp_path, lambda: spec.write_bytes(b"\xff"), *again)
+        (tmp_path / ".specs" / "gone.md").symlink_to("nowhere")
+        names, _ = story(played, journal=True)
+        assert "GateChanged" in names
+        assert names.endswith("Approved LoopApproved")
 
     def test_listed_paths(self, tmp_path: Path) -> None:
         """`gatePaths` adds files, by a glob too; a new file counts."""

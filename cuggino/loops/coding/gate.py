@@ -6,7 +6,8 @@ compared with the one before each review, and what differs is told to the review
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +121,14 @@ class Gate:
         removed = yield from ask(self._services.removed(options.cwd, start["head"]))
         check = state_of_paths(options.cwd, self._patterns())
         changed = _paths(start["check"], check)
-        text = _text(options.focus, options.cwd / options.specs_path) if changed else ""
+        specs = state_of_paths(options.cwd, [options.specs_path])
+        asked_for = "\n".join([options.focus, *_texts(options.cwd, start["specs"], specs)])
         yield from emit(
             {
                 "check": check,
-                "specs": state_of_paths(options.cwd, [options.specs_path]),
+                "specs": specs,
                 "removed": [path for path in removed or () if is_test_file(path)],
-                "named": [path for path in changed if is_named(path, text)],
+                "named": [path for path in changed if is_named(path, asked_for)],
             }
         )
 
@@ -167,10 +169,12 @@ def _listed(paths: Iterable[str]) -> str:
     return ", ".join(f"`{path}`" for path in paths)
 
 
-def _text(focus: str, specs: Path) -> str:
-    """Return the words of the person who wants the work: the focus and the specifications."""
-    files = sorted(path for path in specs.rglob("*") if path.is_file())
-    return "\n".join([focus, *(path.read_text("utf-8", "replace") for path in files)])
+def _texts(cwd: Path, before: PathState, now: PathState) -> Iterator[str]:
+    """Yield the specifications that are as they were: nobody can have explained himself there."""
+    for path, digest in now.items():
+        if before.get(path) == digest:
+            with suppress(OSError):
+                yield (cwd / path).read_text("utf-8", "replace")
 
 
 _REPLANNED = (
