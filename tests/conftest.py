@@ -60,6 +60,18 @@ def no_child_left() -> Iterator[None]:
     assert eventually(lambda: not children() - before, 30), children() - before
 
 
+@pytest.fixture(autouse=True)
+def no_signal_handler_left() -> Iterator[None]:
+    """Fail a test that changes how signals are handled: a later interrupt would end the worker."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    after = [signal.getsignal(number) for number in numbers]
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+    assert before == after
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Exempt modules and tests from garbage collection, a third of the time of collecting them."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -67,21 +68,27 @@ def deliverables(project: Path, tools: str, verified: Path | None, strict_transi
     from cuggino.mcp_server import serve_deliverables
 
     names = [name.strip() for name in tools.split(",")]
-    _end_at_once_by_signals()
-    serve_deliverables(
-        project,
-        tools=filter(None, names),
-        verified=verified,
-        strict_transitions=strict_transitions,
-    )
+    with _ending_at_once_by_signals():
+        serve_deliverables(
+            project,
+            tools=filter(None, names),
+            verified=verified,
+            strict_transitions=strict_transitions,
+        )
     return 0
 
 
-def _end_at_once_by_signals() -> None:
+@contextmanager
+def _ending_at_once_by_signals() -> Iterator[None]:
     """Let signals kill the process: a thread waiting for input would delay any other exit.
 
     There is nothing to clean up: files are replaced atomically, and locks end with the process.
     """
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        with suppress(AttributeError, ValueError):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = [(number, signal.signal(number, signal.SIG_DFL)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
