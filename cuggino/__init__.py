@@ -25,6 +25,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.prompts`: prompt templates
 - `cuggino.report`: the HTML report of a run
 - `cuggino.runs`: recorded runs
+- `cuggino.sandbox`: each role's view of the project, enforced by the operating system
 - `cuggino.sources`: processes, folders and git as Observables
 - `cuggino.storage`: the files of a project's workspace
 - `cuggino.testing`: doubles for your own tests

@@ -26,6 +26,7 @@ PACKAGES = (
     "cuggino.prompts",
     "cuggino.report",
     "cuggino.runs",
+    "cuggino.sandbox",
     "cuggino.sources",
     "cuggino.stages",
     "cuggino.storage",

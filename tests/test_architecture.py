@@ -46,23 +46,25 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "errors": _room(),
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
+        "sandbox": _room("_lazy errors guard"),
         "config": _room("_lazy events errors files guard", "pydantic"),
         "domain": _room("_lazy events errors"),
         "prompts": _room("_lazy errors files"),
         "operators": _room("events errors domain", "reactivex"),
-        "sources": _room("_lazy errors operators", "reactivex watchdog git psutil"),
+        "sources": _room("_lazy errors sandbox operators", "reactivex watchdog git psutil"),
         "storage": _room("_lazy events errors files domain", "pydantic filelock uuid6"),
         "agents": _room(
-            "_lazy _version events errors files guard config domain sources operators",
+            "_lazy _version events errors files guard sandbox config domain sources operators",
             "pydantic pydantic_core reactivex copilot claude_agent_sdk",
         ),
         "stages": _room(
-            "_lazy events errors files guard domain agents.base prompts operators sources storage",
+            "_lazy events errors files guard sandbox domain agents.base prompts operators sources "
+            "storage",
             "reactivex",
         ),
         "loops": _room(
-            "_lazy events errors files guard config domain prompts operators storage agents.base "
-            "stages",
+            "_lazy events errors files guard sandbox config domain prompts operators storage "
+            "agents.base stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
@@ -72,22 +74,23 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "notify": _room("_lazy events errors config operators", "reactivex apprise"),
         "preflight": _room(
-            "errors config operators sources storage agents stages", "pydantic reactivex"
+            "errors sandbox config operators sources storage agents stages", "pydantic reactivex"
         ),
         "doctor": _room(
-            "_lazy errors guard config sources storage agents notify runs", "pydantic reactivex git"
+            "_lazy errors guard sandbox config sources storage agents notify runs",
+            "pydantic reactivex git",
         ),
         "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("config prompts storage agents"),
         "runtime": _room(
-            "events errors files guard config domain prompts operators sources storage agents "
-            "stages loops notify preflight runs doctor guard_audit project_manager",
+            "events errors files guard sandbox config domain prompts operators sources storage "
+            "agents stages loops notify preflight runs doctor guard_audit project_manager",
             "reactivex pydantic",
         ),
         "testing": _room(
-            "_lazy events errors files guard config domain prompts operators sources storage "
-            "agents stages loops edges notify runtime",
+            "_lazy events errors files guard sandbox config domain prompts operators sources "
+            "storage agents stages loops edges notify runtime",
             "reactivex psutil pytest",
         ),
     }
@@ -122,6 +125,7 @@ LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
         "-m cuggino_cli --help": HEAVY,
         "-c import cuggino.errors": HEAVY,
         "-c import cuggino.guard.hook": HEAVY,
+        "-c import cuggino.sandbox": HEAVY,
         "-c import cuggino.guard.tools": HEAVY,
         "-c import cuggino.prompts": HEAVY,
         "-c import cuggino.events": HEAVY - {"pydantic"},

@@ -1,0 +1,32 @@
+"""How a program is started so that the operating system confines it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enclosure:
+    """The words in front of a command that confine it and all its processes.
+
+    It holds no resources: a command can be started in it several times, also at once.
+    """
+
+    words: tuple[str, ...]
+    """The program that confines and its options. The last word is `--`."""
+
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Environment variables that the command gets in addition."""
+
+    reports: bool = False
+    """Whether the words take `--json-status-fd FD`, to report `child-pid` and `exit-code`."""
+
+    namespace: bool = False
+    """Whether all processes end with the first one of a PID namespace, the `child-pid`."""
+
+    def command(self, command: Iterable[str], *, status_fd: int | None = None) -> tuple[str, ...]:
+        """Return the words that start the command; reports go to `status_fd` if it is given."""
+        status = () if status_fd is None else ("--json-status-fd", str(status_fd))
+        return (*self.words[:-1], *status, *self.words[-1:], *command)
