@@ -10,21 +10,12 @@ from cuggino.config import Config, save_config
 from cuggino.events import ContradictoryMarkers, LoopApproved
 from cuggino.storage.journal import iter_entries
 from cuggino_cli.main import main
+from tests.cli.rounds import PLANS, implements, reviews
 from tests.git_project import isolate_git
 
-SCENARIO = """\
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-say = "<DONE>Say hello</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain"
+SCENARIO = f"""\
+{PLANS}{implements()}
+{reviews("I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain")}
 [[reviewing.reminder]]
 say = "<APPROVED>well</APPROVED>"
 [[reviewing.reminder]]

@@ -7,25 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuggino_cli.main import main
-
-_ROUND = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-write = "page.py"
-text = "round {n}"
-[[implementing.steps]]
-say = "<DONE>done</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<REQUEST_CHANGES>{review}</REQUEST_CHANGES>"
-"""
-_APPROVED = _ROUND.replace("REQUEST_CHANGES", "APPROVED")
+from tests.cli.rounds import PLANS, implements, reviews as reviewing
 
 
 @pytest.mark.parametrize(
@@ -39,7 +21,10 @@ _APPROVED = _ROUND.replace("REQUEST_CHANGES", "APPROVED")
 )
 def test_progress_is_no_stall(ready: Path, reviews: list[str], code: int) -> None:
     """Falling counts and work on the named file continue, what nobody touched ends the run."""
-    rounds = [_ROUND.format(n=n, review=review) for n, review in enumerate(reviews)]
-    scenario = "".join([*rounds, _APPROVED.format(n=len(reviews), review="fine")])
+    rounds = [f"<REQUEST_CHANGES>{review}</REQUEST_CHANGES>" for review in reviews]
+    scenario = "".join(
+        PLANS + implements("page.py", f"round {n}") + reviewing(said)
+        for n, said in enumerate([*rounds, "<APPROVED>fine</APPROVED>"])
+    )
     (ready / "scenario.toml").write_text(scenario)
     assert code == main(["run", "--focus", "x"])

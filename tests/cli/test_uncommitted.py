@@ -10,25 +10,10 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino_cli.main import main
+from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.git_project import GitProject, isolate_git
 
-SCENARIO = """\
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-write = "app.py"
-text = "print('hello')"
-[[implementing.steps]]
-say = "<DONE>Say hello</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
+SCENARIO = PLANS + implements("app.py", "print('hello')") + APPROVES
 REFUSED = "the work is not committed: git commit exited with code 1: no: app.py has no tests"
 
 

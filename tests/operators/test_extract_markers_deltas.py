@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from typing import Any
 
 import pytest
 import reactivex as rx
@@ -24,6 +24,8 @@ from cuggino.events import (
 )
 from cuggino.operators import extract_markers
 from tests.operators.written import (
+    LINES,
+    MARKUP,
     TAGS,
     cut,
     delta,
@@ -31,6 +33,7 @@ from tests.operators.written import (
     message,
     messages_and_markers,
     shown,
+    split,
     steps,
 )
 
@@ -38,19 +41,11 @@ PING = PingEvent(timestamp=0)
 RETRY = SystemMessage(text="Retrying")
 
 WORDS = st.sampled_from(
-    [
-        *("<NOTE>", "</NOTE>", "<DONE>", "</DONE>", "<DO", "NE>", "<", "</", "<X>", ">", "> "),
-        *("`", "``", "```", "````", "```py", "~~~", "~~~~", "\\", "\n```\n", "\n~~~\n"),
-        *("\n", "\n\n", "\n \n", "\r\n", "\r", " ", "\t", "a", "bc", "ü👍🏽", "\u2028"),
-    ]
+    ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
 )
-TEXTS = st.lists(WORDS, max_size=24).map("".join) | st.text(max_size=40)
-
-
-def split(text: str, places: Sequence[int]) -> list[str]:
-    """The text in pieces, the places reckoned from its length."""
-    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
-    return [text[a:b] for a, b in pairwise(ends)]
+TEXTS = st.lists(WORDS | MARKUP, max_size=24).map("".join) | st.text(max_size=40)
+WHERE = st.sampled_from([{}, {"at_line_start": LINES}])
+"""Tags that count anywhere outside code, or only where they open a line."""
 
 
 def other(events: Sequence[Event]) -> list[Event]:
@@ -64,12 +59,12 @@ PARTS = st.lists(
 """Message id, text, and where it is split."""
 
 
-@settings(max_examples=200)
-@given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]))
-@example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None)
-@example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None)
+@settings(max_examples=600)
+@given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]), WHERE)
+@example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None, {})
+@example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None, {})
 def test_deltas_change_nothing_but_the_time(
-    parts: list[tuple[str, str, list[int]]], between: Event | None
+    parts: list[tuple[str, str, list[int]]], between: Event | None, where: dict[str, Any]
 ) -> None:
     """However it is split, texts and markers are those without deltas, in order, never later."""
     source: list[Event] = []
@@ -78,7 +73,7 @@ def test_deltas_change_nothing_but_the_time(
             source += [delta(piece, message_id), *([PING] if piece == "a" else [])]
         source += [message(text, message_id), *([between] if between else [])]
     whole = [event for event in source if not isinstance(event, MessageDelta)]
-    seen, expected = steps(source), steps(whole)
+    seen, expected = steps(source, **where), steps(whole, **where)
     assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
     assert other(flat(expected)) == other(flat(seen))
     later = iter(expected)
@@ -90,14 +85,16 @@ def test_deltas_change_nothing_but_the_time(
         assert with_deltas >= without
 
 
-@settings(max_examples=500)
-@given(TEXTS, st.lists(st.integers(0, 99), max_size=30))
-@example("```<NOTE>", [])
-@example("a\n```\n<NO", [3])
-def test_the_deltas_that_come_out_are_the_pieces(text: str, places: list[int]) -> None:
+@settings(max_examples=900)
+@given(TEXTS, st.lists(st.integers(0, 99), max_size=30), WHERE)
+@example("```<NOTE>", [], {})
+@example("a\n```\n<NO", [3], {})
+def test_the_deltas_that_come_out_are_the_pieces(
+    text: str, places: list[int], where: dict[str, Any]
+) -> None:
     """Joined, the deltas before a piece of text are the piece, or there are none."""
     open_text = ""
-    for event in cut(*map(delta, split(text, places)), message(text)):
+    for event in cut(*map(delta, split(text, places)), message(text), **where):
         match event:
             case MessageDelta():
                 assert event.text

@@ -8,47 +8,29 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cuggino.events import AgentMessage, Event, MessageDelta, PingEvent, ToolCall
+from cuggino.events import Event, ToolCall
 from cuggino.operators.markers.line_tags import LineTags
-from tests.operators.written import cut, delta, flat, message, messages_and_markers, shown, steps
+from tests.operators.written import (
+    LINES,
+    MARKDOWN_TEXTS,
+    cut,
+    delta,
+    flat,
+    message,
+    shown,
+    split,
+    steps,
+)
 
 MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
 NAMES = ("DONE", "SPEC_ISSUE")
 TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
-LINES = ("DONE",)
-
-MARKUP = st.sampled_from(
-    [
-        *("<DONE>", "</DONE>", "\n<DONE>", "\n<DONE>x</DONE>", "\n   <SPEC_ISSUE>", "\n    <DONE>"),
-        *(
-            "\n",
-            "\n\n",
-            "\n \n",
-            "\r\n",
-            "\r",
-            " ",
-            "  ",
-            "    ",
-            "\t",
-            "a",
-            "bc",
-            "ü👍🏽",
-            "\u2028",
-        ),
-        *("- ", "* ", "+ ", "1. ", "2) ", "01. ", "10. ", "-", "> ", ">", "\n> ", "\n- ", "\n1. "),
-        *("\n  ", "\n   ", "# ", "#", "***", "---", "===", "=", "_", "|", "\n|---|\n", "\u2028"),
-        *("`", "``", "```", "```py", "\n```\n", "~~~", "~~~~", "\n~~~\n", "\\"),
-        *("<!--", "-->", "<!-->", "<div>", "</div>", "<pre>", "</PRE>", "<code>", "</code>", "<?"),
-        *("?>", "<!X", "<![CDATA[", "]]>", "<x:y>", "<span ", "<a b='", ' b="', "'", '"', ">"),
-    ]
-)
-MARKDOWN_TEXTS = st.lists(MARKUP, max_size=16).map("".join)
 
 
 def opens_paragraph_lines(text: str) -> list[int]:
@@ -116,11 +98,6 @@ def test_markdown_decides_what_counts(text: str) -> None:
 def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
     """The pieces of a text decide nothing."""
     assert opening_tags(text) == opening_tags(*split(text, places)) == opening_tags(*text)
-
-
-def split(text: str, places: Sequence[int]) -> list[str]:
-    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
-    return [text[a:b] for a, b in pairwise(ends)]
 
 
 @pytest.mark.parametrize(
@@ -284,57 +261,6 @@ def test_a_message_of_its_own(before: str) -> None:
     call = ToolCall(name="Bash")
     assert "Done(x)" == shown(cut(message(before), call, again, at_line_start=LINES))[-1]
     assert "Done(x)" == shown(cut(delta(before), end, at_line_start=LINES))[-1]
-
-
-WORDS = st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "</", "\n<"]) | MARKUP
-PARTS = st.lists(
-    st.tuples(
-        st.sampled_from("aaab"),
-        st.lists(WORDS, max_size=16).map("".join),
-        st.lists(st.integers(0, 99), max_size=30),
-    ),
-    max_size=3,
-)
-
-
-@settings(max_examples=400)
-@given(PARTS, st.sampled_from([None, PingEvent(timestamp=0), ToolCall(name="Bash")]))
-def test_deltas_change_nothing_but_the_time(
-    parts: list[tuple[str, str, list[int]]], between: Event | None
-) -> None:
-    """However it is split, texts and markers are those without deltas, in order, never later."""
-    source: list[Event] = []
-    for message_id, text, places in parts:
-        source += [delta(piece, message_id) for piece in split(text, places)]
-        source += [message(text, message_id), *([between] if between else [])]
-    whole = [event for event in source if not isinstance(event, MessageDelta)]
-    seen, expected = (steps(events, at_line_start=LINES) for events in (source, whole))
-    assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
-    later = iter(expected)
-    with_deltas = without = 0
-    for event, step in zip([*source, None], seen, strict=True):
-        with_deltas += len(messages_and_markers(step))
-        if not isinstance(event, MessageDelta):
-            without += len(messages_and_markers(next(later)))
-        assert with_deltas >= without
-
-
-@settings(max_examples=400)
-@given(st.lists(WORDS, max_size=16).map("".join), st.lists(st.integers(0, 99), max_size=30))
-def test_the_deltas_that_come_out_are_the_pieces(text: str, places: list[int]) -> None:
-    """Joined, the deltas before a piece of text are the piece, or there are none."""
-    open_text = ""
-    for event in cut(*map(delta, split(text, places)), message(text), at_line_start=LINES):
-        match event:
-            case MessageDelta():
-                assert event.text
-                open_text += event.text
-            case AgentMessage():
-                assert open_text in (event.text, "") or open_text.startswith(event.text)
-                open_text = open_text[len(event.text) :].lstrip()
-            case _:
-                assert open_text == ""
-    assert open_text == ""
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
+from hypothesis import strategies as st
 from reactivex import Subject
 
 from cuggino.events import AgentMessage, Done, Event, LlmMarkerEvent, MessageDelta, Note
 from cuggino.operators import extract_markers, marker_tags
 
 TAGS = marker_tags(Note, Done)
+LINES = ("DONE",)
+"""The tags that count only where they open a line, in tests of those."""
+MARKUP = st.sampled_from(
+    [
+        *("<DONE>", "</DONE>", "\n<DONE>", "\n<DONE>x</DONE>", "\n   <SPEC_ISSUE>", "\n    <DONE>"),
+        *(
+            "\n",
+            "\n\n",
+            "\n \n",
+            "\r\n",
+            "\r",
+            " ",
+            "  ",
+            "    ",
+            "\t",
+            "a",
+            "bc",
+            "ü👍🏽",
+            "\u2028",
+        ),
+        *("- ", "* ", "+ ", "1. ", "2) ", "01. ", "10. ", "-", "> ", ">", "\n> ", "\n- ", "\n1. "),
+        *("\n  ", "\n   ", "# ", "#", "***", "---", "===", "=", "_", "|", "\n|---|\n", "\u2028"),
+        *("`", "``", "```", "```py", "\n```\n", "~~~", "~~~~", "\n~~~\n", "\\"),
+        *("<!--", "-->", "<!-->", "<div>", "</div>", "<pre>", "</PRE>", "<code>", "</code>", "<?"),
+        *("?>", "<!X", "<![CDATA[", "]]>", "<x:y>", "<span ", "<a b='", ' b="', "'", '"', ">"),
+    ]
+)
+MARKDOWN_TEXTS = st.lists(MARKUP, max_size=16).map("".join)
 
 
 def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:
@@ -60,3 +89,9 @@ def shown(events: Sequence[Event]) -> list[str]:
 
 def messages_and_markers(events: Sequence[Event]) -> list[Event]:
     return [e for e in events if isinstance(e, AgentMessage | LlmMarkerEvent)]
+
+
+def split(text: str, places: Sequence[int]) -> list[str]:
+    """Return the text in pieces, the places counted modulo its length."""
+    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
+    return [text[a:b] for a, b in pairwise(ends)]
