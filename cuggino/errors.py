@@ -31,6 +31,8 @@ A failure that must stop a loop is one of these, in the error channel; any other
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Literal
 
@@ -130,11 +132,24 @@ class ProcessError(CugginoError):
         self.argv0 = argv0
 
 
+_EXHAUSTED: Mapping[int | None, str] = {
+    errno.EMFILE: "raise the limit on open files, for example with `ulimit -n 1024`",
+    errno.ENFILE: "the system has too many open files: close other programs",
+    errno.EAGAIN: "close other programs, or raise the limit on processes (`ulimit -u`)",
+    errno.ENOMEM: "close other programs, or raise the limit on memory (`ulimit -v`)",
+}
+"""Advice where a program may well be installed, by the error of the system."""
+
+
 class SpawnFailed(ProcessError):
     """A program that could not be started."""
 
     def __init__(self, argv0: str, cause: OSError) -> None:
-        super().__init__(argv0, f"cannot start {argv0}: {cause.strerror or cause}")
+        super().__init__(
+            argv0,
+            f"cannot start {argv0}: {cause.strerror or cause}",
+            hint=_EXHAUSTED.get(cause.errno),
+        )
         self.errno = cause.errno
 
 

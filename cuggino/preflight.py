@@ -155,7 +155,8 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
     """
     from cuggino.sources import git_output
 
-    hint = f'install it (again), or set "commit" to false in {CONFIG_FILE}'
+    off = f'or set "commit" to false in {CONFIG_FILE}'
+    hint = f"install it (again), {off}"
     here = yield from ask(lane())
     assert here is not None
     late = ConfigError(f"git did not answer within {GIT_LIMIT:.0f} s, but commit is on", hint=hint)
@@ -170,7 +171,8 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
     except ProcessError as error:
         missing = isinstance(error, SpawnFailed) and error.errno == ENOENT
         told = "git is not installed" if missing else error.message
-        raise ConfigError(f"{told}, but commit is on", hint=hint) from error
+        advice = f"{error.hint}, {off}" if error.hint else hint
+        raise ConfigError(f"{told}, but commit is on", hint=advice) from error
 
 
 def after(

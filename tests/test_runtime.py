@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from errno import EACCES, EMFILE
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import throw
 
 from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, save_config
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.errors import AgentNotFound, CugginoError
+from cuggino.errors import AgentNotFound, CugginoError, SpawnFailed
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.git_project import GitProject, isolate_git
@@ -198,6 +200,18 @@ class TestRefusals:
         error = refused(project, Config(commit=True))
         assert "git is not installed, but commit is on" == error.message
         assert run(Runtime.live(cwd=project, agent=agent()).run(focus="the page")) is not None
+
+    @pytest.mark.parametrize(("files", "hint"), [(EMFILE, "`ulimit -n 1024`"), (EACCES, "install")])
+    def test_git_that_cannot_be_started(
+        self, files: int, hint: str, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The advice fits the reason: nobody needs to install what merely lacks a file handle."""
+        failure = SpawnFailed("git", OSError(files, os.strerror(files)))
+        monkeypatch.setattr("cuggino.sources.git_output", lambda *_a, **_k: throw(failure))
+        error = refused(project, Config(commit=True))
+        assert f"cannot start git: {os.strerror(files)}, but commit is on" == error.message
+        assert hint in str(error.hint)
+        assert 'or set "commit" to false' in str(error.hint)
 
     def test_no_agent(self, project: Path) -> None:
         """A missing agent program is reported before anything is written."""

@@ -143,7 +143,8 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
         state = repository_state(folder)
     except Exception as error:  # GitPython raises many types
         found = re.search(r"(?:fatal|error): (.+)", str(error))
-        reason = found[1] if found else type(error).__name__
+        system = error.strerror if isinstance(error, OSError) else None
+        reason = found[1] if found else system or type(error).__name__
         yield _needed(commit, f"git: {reason}", "see what `git status` says here")
         return
     if state is None:

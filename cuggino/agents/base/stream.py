@@ -57,7 +57,7 @@ def conclude(
 
 def not_started(error: SpawnFailed) -> AgentNotFound:
     """Return the error of a program that could not be started; no event precedes it."""
-    return AgentNotFound(error.message, hint="check that the program is installed")
+    return AgentNotFound(error.message, hint=error.hint or "check that the program is installed")
 
 
 @dataclass(frozen=True, kw_only=True)
