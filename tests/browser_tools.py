@@ -7,9 +7,10 @@ import re
 import subprocess
 import textwrap
 from pathlib import Path
+from typing import cast
 
 from cuggino.config import browser
-from cuggino.config.browser import PLAYWRIGHT_MCP
+from cuggino.config.browser import BROWSER_SERVER, PLAYWRIGHT_MCP, UNSAFE
 from tests.real_program import CACHE, install
 
 FOLDER = f"playwright-mcp-{PLAYWRIGHT_MCP.rpartition('@')[2]}"
@@ -36,8 +37,9 @@ def tools_of(server: Path) -> list[str]:
         {"id": 2, "method": "tools/list"},
     ]
     lines = [json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in asked]
+    _package, *options = cast("list[str]", BROWSER_SERVER["args"])
     with subprocess.Popen(
-        [str(server), "--headless", "--isolated"],
+        [str(server), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -53,7 +55,8 @@ def tools_of(server: Path) -> list[str]:
 
 def main() -> None:
     """Replace the list in the module by the tools of the pinned version."""
-    verbs = [name.removeprefix(PREFIX) for name in tools_of(install_server())]
+    tools = [name for name in tools_of(install_server()) if not name.endswith(UNSAFE)]
+    verbs = [name.removeprefix(PREFIX) for name in tools]
     path = Path(browser.__file__)
     listed = textwrap.fill(" ".join(sorted(verbs)), 98)
     text = path.read_text(encoding="utf-8")

@@ -13,15 +13,25 @@ PLAYWRIGHT_MCP = "@playwright/mcp@0.0.83"
 
 BROWSER_SERVER: Mapping[str, object] = {
     "command": "npx",
-    "args": [PLAYWRIGHT_MCP, "--headless", "--isolated"],
+    "args": [PLAYWRIGHT_MCP, "--headless", "--isolated", "--output-dir", ".cuggino/browser"],
 }
-"""The server's entry among MCP servers; npx downloads it once."""
+"""The server's entry among MCP servers; npx downloads it once.
+
+Its snapshots and screenshots go where no commit and no fingerprint looks.
+"""
 
 _TOOLS = """
 click close console_messages drag drop emulate_media evaluate file_upload fill_form find
 handle_dialog hover navigate navigate_back network_request network_requests press_key resize
-run_code_unsafe select_option snapshot tabs take_screenshot type wait_for
+select_option snapshot tabs take_screenshot type wait_for
 """
 
 BROWSER_TOOLS = tuple(f"mcp__playwright__browser_{verb}" for verb in _TOOLS.split())
-"""All tools of the server, with the names that agents use."""
+"""The tools of the server, with the names that agents use.
+
+Left out is `browser_run_code_unsafe`, which runs any code in the server's own process, past the
+guard and the sandbox. `allowedTools` of a project can add it.
+"""
+
+UNSAFE = "_unsafe"
+"""The end of names of tools that are left out."""

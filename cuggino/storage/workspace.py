@@ -22,6 +22,7 @@ from cuggino.storage.session import Session
 WORKSPACE_FOLDER = ".cuggino"
 _IGNORED = """# What belongs to runs of cuggino on this machine.
 /agent.sha256
+/browser/
 /digests/
 /journal/
 /lock

@@ -238,7 +238,8 @@ def test_the_browser(
 ) -> None:
     """The built-in browser opens a page, clicks in it and sees the result.
 
-    Its tools are exactly the listed ones.
+    Its tools are exactly the listed ones and one that runs any code in its process. What it writes
+    is no change of the project.
     """
     project = make()
     (project.folder / ".autonoe" / "agent.json").unlink()
@@ -258,9 +259,11 @@ def test_the_browser(
         )
     assert [] == project.of(GuardDenied)
     assert 'button "pressed 2"' in project.answers[2]
-    assert sorted(BROWSER_TOOLS) == sorted(
+    assert sorted([*BROWSER_TOOLS, "mcp__playwright__browser_run_code_unsafe"]) == sorted(
         f"mcp__playwright__{name}" for name in tools_of(playwright_server)
     )
+    assert any((project.folder / ".cuggino" / "browser").iterdir())
+    assert not (project.folder / ".playwright-mcp").exists()
 
 
 PAGE = b"""<title>Counter</title>
