@@ -118,14 +118,22 @@ def describe(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def write_atomic(path: Path, text: str, *, follow_links: bool = False, sync: bool = True) -> None:
+def write_atomic(
+    path: Path,
+    text: str,
+    *,
+    follow_links: bool = False,
+    sync: bool = True,
+    private: bool = False,
+) -> None:
     """Write the text to a temporary file, sync it to disk, and rename it over `path`.
 
     A reader sees the old or the new text, never a part of it. An existing file keeps its
     permissions, and missing folders are created. A link at `path` is replaced, unless
     `follow_links` replaces its target. The temporary file is never an existing one, so a link
     planted in its place is not written through. Without `sync` a crash of the machine may leave an
-    empty file.
+    empty file. A `private` file can be read and written by its owner alone, also one that replaces
+    another.
 
     Raises:
         OSError: the file cannot be written and is unchanged.
@@ -137,11 +145,15 @@ def write_atomic(path: Path, text: str, *, follow_links: bool = False, sync: boo
         beside.unlink(missing_ok=True)  # left by a killed process
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
         with open(  # noqa: PTH123
-            os.open(beside, flags, 0o666), "w", encoding="utf-8", errors="replace", newline=""
+            os.open(beside, flags, 0o600 if private else 0o666),
+            "w",
+            encoding="utf-8",
+            errors="replace",
+            newline="",
         ) as file:
             with suppress(FileNotFoundError):
                 mode = target.lstat().st_mode
-                if stat.S_ISREG(mode):
+                if stat.S_ISREG(mode) and not private:
                     os.fchmod(file.fileno(), stat.S_IMODE(mode))
             file.write(text)
             file.flush()
@@ -152,6 +164,14 @@ def write_atomic(path: Path, text: str, *, follow_links: bool = False, sync: boo
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
+
+
+def is_linked(folder: Path) -> bool:
+    """Return whether a folder of the workspace, or the workspace itself, is a link.
+
+    A cloned project can contain one that leads to the files of another program.
+    """
+    return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def _decoded(content: bytes) -> str:

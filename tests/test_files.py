@@ -123,3 +123,14 @@ def test_json_keeps_lone_surrogates(tmp_path: Path) -> None:
     write_atomic(file, render_json({"è": "\ud800"}))
     assert '{\n  "è": "\\ud800"\n}' == file.read_text(encoding="utf-8")
     assert {"è": "\ud800"} == read_json_object(file)
+
+
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_a_private_file(tmp_path: Path, before: int | None) -> None:
+    """A private file is for its owner alone, whatever it replaces."""
+    file = tmp_path / "file"
+    if before is not None:
+        file.write_text("old")
+        file.chmod(before)
+    write_atomic(file, "new", private=True)
+    assert ("new", 0o600) == (file.read_text(), stat.S_IMODE(file.stat().st_mode))

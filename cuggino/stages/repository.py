@@ -26,6 +26,13 @@ _SHORT = 7
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 _STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors and cursor
+    r"|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles, links
+    r"|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""Terminal sequences, control characters, and those that reorder text."""
 _CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
@@ -312,9 +319,11 @@ def push_stage(
 def commit_message(text: str) -> str:
     """Return a marker's text as a commit message: the first line is the subject, cut at a word.
 
-    A subject above 72 characters is cut there, and the whole text becomes the body.
+    A subject above 72 characters is cut there, and the whole text becomes the body. Control
+    characters are dropped, with the terminal sequences that they begin.
     """
-    text = text.strip() or EMPTY_MESSAGE
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROL.sub("", text).strip() or EMPTY_MESSAGE
     first, _, rest = text.partition("\n")
     subject = first.strip()
     if len(subject) <= SUBJECT_LIMIT:

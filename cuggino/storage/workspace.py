@@ -14,7 +14,7 @@ from typing import Literal
 from uuid6 import uuid7
 
 from cuggino.errors import StorageError
-from cuggino.files import storing, write_atomic
+from cuggino.files import is_linked, storing, write_atomic
 from cuggino.storage.lock import LockOwner, WorkspaceLock
 from cuggino.storage.moving import move_to_archive, visible_entries
 from cuggino.storage.session import Session
@@ -129,7 +129,12 @@ class Workspace:
                     session.remove()
 
     def sessions(self) -> list[str]:
-        """Return the ids of the sessions with files: of unfinished runs, and leftovers."""
+        """Return the ids of the sessions with files: of unfinished runs, and leftovers.
+
+        None if a link leads to them, as leftovers are removed.
+        """
+        if is_linked(self.wip):
+            return []
         try:
             names = {entry.name.partition(".")[0] for entry in self.wip.iterdir()}
         except OSError:

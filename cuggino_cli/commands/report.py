@@ -34,8 +34,8 @@ def command(run_id: str | None, output: str | None) -> int:
     """Write a page about a run: stages, cost, commits, reviews and all events.
 
     ID is the id of a run, or a prefix of it; the default is the latest run, which may still be
-    running. The page is one file and needs no network (pip install 'cuggino[report]'). An existing
-    file is replaced only if it is a report.
+    running. The page is one file and needs no network (pip install 'cuggino[report]'). Only you can
+    read it, as it shows what agents wrote. An existing file is replaced only if it is a report.
     """
     from cuggino.report import report_run
 
@@ -53,7 +53,7 @@ def command(run_id: str | None, output: str | None) -> int:
 
 
 def _write(path: Path, page: str) -> None:
-    """Write the page atomically; replace an existing file only if it is a report.
+    """Write the page atomically, for its user alone; replace an existing file only if a report.
 
     Raises:
         ConfigError: it cannot be written there.
@@ -69,14 +69,14 @@ def _write(path: Path, page: str) -> None:
                     f"{path} exists and is not a report",
                     hint="name another file with --output",
                 )
-            write_atomic(path, page, follow_links=True)
+            write_atomic(path, page, follow_links=True, private=True)
         elif path.exists():
             with path.open("w", encoding="utf-8", errors="replace") as file:
                 file.write(page)
         else:
             if not path.parent.is_dir():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            write_atomic(path, page, follow_links=True)
+            write_atomic(path, page, follow_links=True, private=True)
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}", hint="name another file with --output"

@@ -258,3 +258,11 @@ def test_local_time(runs: Path) -> None:
     local = datetime(2026, 11, 20, 21, 0, tzinfo=UTC).astimezone()
     base = figure(page(runs / "out.html"))["data"][0]["base"][0]
     assert base.startswith(f"{local:%Y-%m-%d %H:%M}")
+
+
+def test_only_the_user_can_read_it(runs: Path) -> None:
+    """A report is readable by its user alone, also one that replaces an older report."""
+    for _ in range(2):
+        assert 0 == main(["report", "-o", "out.html"])
+        assert 0o600 == (runs / "out.html").stat().st_mode & 0o777
+        (runs / "out.html").chmod(0o644)

@@ -37,6 +37,30 @@ class TestMessage:
         """The first line is the subject, cut at a word; what is cut stands in the body."""
         assert expected == commit_message(text)
 
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Add \x1b[31ma red\x1b[0m page", "Add a red page\n"),
+            ("Add\x1b]0;title\x07 a page\x1b]8;;http://x\x1b\\", "Add a page\n"),
+            ("Add\x1b(B a\x1bc page\x1b", "Add a page\n"),
+            ("Add\0 a\b page\x7f\x9b", "Add a page\n"),
+            ("Add \u202ea page\u2066", "Add a page\n"),
+            ("Subject\r\nbody\rmore\x0c", "Subject\n\nbody\nmore\n"),
+            ("\x1b[0m\0", "cuggino: progress\n"),
+            ("Umlauts äöü ✓ 👩‍💻\n\n\tindented", "Umlauts äöü ✓ 👩‍💻\n\nindented\n"),
+            ("A\n\nB\n\tindented", "A\n\nB\n\tindented\n"),
+        ],
+    )
+    def test_control_characters_are_dropped(self, text: str, expected: str) -> None:
+        """A message cannot move the cursor, hide words or reorder them in `git log`."""
+        assert expected == commit_message(text)
+
+    def test_a_commit_without_control_characters(self, project: GitProject) -> None:
+        """A message with control characters, even NUL, gives a commit without them."""
+        project.write("a.txt")
+        commit(project, "Add\0 \x1b[2Ka page\n\nIt is \x1b[8mhidden\x1b[0m.")
+        assert "Add a page\n\nIt is hidden.\n" == project.git("log", "-1", "--format=%B")[:-1]
+
     @given(st.text())
     def test_no_subject_is_too_long(self, text: str) -> None:
         """Any text gives a subject of 1 to 72 characters, an empty line, and the rest."""

@@ -171,3 +171,27 @@ def test_removed_with_the_journal(folder: Path) -> None:
     assert kept(path).exists()
     assert [path] == prune(folder, now=AT + timedelta(days=60), days=30, runs=100)
     assert not kept(path).exists()
+
+
+def test_no_digest_is_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+    """A folder of digests that is a link leads to files of another program, which stay."""
+    other = tmp_path / "other"
+    other.mkdir()
+    theirs = other / f"{STARTED.run_id}.json"
+    theirs.write_text("theirs")
+    folder.parent.mkdir(parents=True)
+    folder.with_name("digests").symlink_to(other)
+    path = write(folder, RunEnded(state="approved"))
+    assert read_journal(path).state == digest_of(path).state
+    assert [path] == prune(folder, now=AT + timedelta(days=99), days=1, runs=1)
+    assert ["theirs"] == [file.read_text() for file in other.iterdir()]
+
+
+def test_the_target_of_a_linked_folder_keeps_its_permissions(tmp_path: Path) -> None:
+    """The folder of journals is for the user alone, but not one that it is linked to."""
+    other = tmp_path / "other"
+    other.mkdir(mode=0o755)
+    (tmp_path / ".cuggino").mkdir()
+    (tmp_path / ".cuggino" / "journal").symlink_to(other)
+    write(tmp_path / ".cuggino" / "journal")
+    assert 0o755 == other.stat().st_mode & 0o777

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import AgentMessage, Event, KnownState, RunEnded, RunStarted
+from cuggino.storage import new_run_id
 from cuggino.storage.journal import Journal, last_entry, list_journals, prune
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -58,15 +59,68 @@ def test_a_named_run_is_kept(tmp_path: Path) -> None:
     assert ["3", "1"] == names(tmp_path)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that is no journal is pruned by its own age; other files are ignored."""
-    for name in ("new.jsonl", "old.jsonl", "old.txt", ".old.jsonl"):
-        (tmp_path / name).write_text("?\n")
-        when = (NOW - timedelta(days=31 if "old" in name else 1)).timestamp()
-        os.utime(tmp_path / name, (when, when))
-    (tmp_path / "folder.jsonl").mkdir()
-    assert [tmp_path / "old.jsonl"] == prune(tmp_path, now=NOW, days=30, runs=1, keep=())
-    assert [tmp_path / "new.jsonl"] == list_journals(tmp_path)
+def is_old(path: Path, content: str) -> Path:
+    """Write a file that is older than any limit."""
+    path.write_text(content)
+    when = (NOW - timedelta(days=99)).timestamp()
+    os.utime(path, (when, when))
+    return path
+
+
+@pytest.mark.parametrize("content", ["?\n", "", '{"v":', '{"v":1}\n', '{"type":"user"}\n'])
+@pytest.mark.parametrize("name", ["notes", "5f0c2b1e-6d1f-4c5e-9d1e-0123456789ab"])
+def test_files_of_other_programs_stay(tmp_path: Path, name: str, content: str) -> None:
+    """A file that is no journal stays, however old it is."""
+    is_old(tmp_path / f"{name}.jsonl", content)
+    assert [] == prune(tmp_path, now=NOW, days=30, runs=1, keep=())
+
+
+def test_the_journal_of_another_name_stays(tmp_path: Path) -> None:
+    """A copy of a journal under a name of its own belongs to a person."""
+    path = add(tmp_path, "1", "approved", age=99)
+    path.rename(tmp_path / "copy.jsonl")
+    assert [] == prune(tmp_path, now=NOW, days=30, runs=1, keep=())
+
+
+@pytest.mark.parametrize(
+    ("content", "is_journal"),
+    [
+        ("", True),
+        ('{"v":1,"seq":0', True),
+        ('{"v":1,"seq":0}\n', False),
+        ("{", False),
+        ("?\n", False),
+    ],
+)
+def test_a_torn_beginning(tmp_path: Path, content: str, is_journal: bool) -> None:
+    """What a process leaves that is killed as it writes the first entry is pruned."""
+    path = is_old(tmp_path / f"{new_run_id()}.jsonl", content)
+    later = NOW + timedelta(days=99)
+    assert ([path] if is_journal else []) == prune(tmp_path, now=later, days=30, runs=1, keep=())
+
+
+def test_links_stay(tmp_path: Path) -> None:
+    """Neither a link nor what it leads to is pruned."""
+    elsewhere = add(tmp_path / "elsewhere", "1", "approved", age=99)
+    journals = tmp_path / ".cuggino" / "journal"
+    journals.mkdir(parents=True)
+    (journals / "1.jsonl").symlink_to(elsewhere)
+    assert [] == prune(journals, now=NOW, days=30, runs=1, keep=())
+    assert (journals / "1.jsonl").exists()
+
+
+@pytest.mark.parametrize("link", [".cuggino", ".cuggino/journal"])
+def test_nothing_is_pruned_through_a_link(tmp_path: Path, link: str) -> None:
+    """A folder of journals, or a workspace, may be a link to the journals of another project."""
+    other = tmp_path / "other"
+    path = add(other / ".cuggino" / "journal", "1", "approved", age=99)
+    place = tmp_path / "project" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(other / link)
+    folder = tmp_path / "project" / ".cuggino" / "journal"
+    assert ["1"] == names(folder)
+    assert [] == prune(folder, now=NOW, days=30, runs=1, keep=())
+    assert path.exists()
 
 
 def test_errors_do_not_stop_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

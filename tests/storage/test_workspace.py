@@ -142,3 +142,13 @@ class TestFocus:
         page.write_text("è" * (BIGGEST + 1))
         with pytest.raises(ConfigError, match="too large"):
             read_focus("@page.md", tmp_path)
+
+
+def test_session_files_behind_a_link_are_no_leftovers(tmp_path: Path) -> None:
+    """Leftovers are removed, but not in a folder that a link leads to."""
+    other, here = Workspace(tmp_path / "other"), Workspace(tmp_path / "here")
+    with other.session() as session:
+        session.keep = True
+    here.folder.mkdir(parents=True)
+    here.wip.symlink_to(other.wip)
+    assert ([session.id], []) == (other.sessions(), here.sessions())

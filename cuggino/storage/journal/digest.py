@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from cuggino.events import KnownState, RunEnded, RunResumed, RunStarted, is_resumable
-from cuggino.files import write_atomic
+from cuggino.files import is_linked, write_atomic
 
 if TYPE_CHECKING:
     from cuggino.storage.journal.delivery import Delivery
@@ -98,7 +98,11 @@ def remove_digest(path: Path) -> None:
 
 
 def _place(path: Path) -> Path | None:
-    """Return the file of the journal's digest; None for a journal outside a workspace."""
+    """Return the file of the journal's digest.
+
+    None for a journal outside a workspace, or if the digests would be reached through a link.
+    """
     if path.parent.name != "journal":
         return None
-    return path.parent.with_name("digests") / f"{path.stem}.json"
+    digests = path.parent.with_name("digests")
+    return None if is_linked(digests) else digests / f"{path.stem}.json"

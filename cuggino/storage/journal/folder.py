@@ -12,7 +12,7 @@ from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
-from cuggino.files import storing
+from cuggino.files import is_linked, storing
 from cuggino.storage.journal.digest import (
     JournalDigest,
     keep_digest,
@@ -27,6 +27,9 @@ from cuggino.storage.journal.reader import (
     scan_journal,
 )
 
+_OPENING = b'{"v":'
+"""The beginning of every entry."""
+_LONGEST_TORN = 1024 * 1024
 _REMEMBERED = 1024
 """Journals whose beginning or end a process remembers."""
 
@@ -127,9 +130,12 @@ def prune(
     """Remove old journals; return the removed ones, newest first.
 
     A journal is removed if its last entry is more than `days` old, or if its run has ended for good
-    and `runs` newer journals of such runs exist. A resumable run or an unreadable file is removed
-    only for its age. An empty file, of a process killed as it started, is removed at once; the
-    caller holds the lock of the workspace. Files that cannot be removed are left for the next time.
+    and `runs` newer journals of such runs exist. A resumable run is removed only for its age. An
+    empty file, of a process killed as it started, is removed at once; the caller holds the lock of
+    the workspace. Files that cannot be removed are left for the next time.
+
+    Only journals are removed: links, files of other programs, and everything in a folder that is
+    reached through a link stay.
 
     Args:
         folder: the folder of the journals.
@@ -141,8 +147,10 @@ def prune(
     oldest = (now.replace(tzinfo=UTC) if now.tzinfo is None else now) - timedelta(days=days)
     removed: list[Path] = []
     ended = 0
+    if is_linked(folder):
+        return removed
     try:
-        journals = list_journals(folder)
+        journals = [path for path in list_journals(folder) if not path.is_symlink()]
     except StorageError:
         return removed
     are_few = len(journals) <= runs
@@ -154,7 +162,7 @@ def prune(
             end = _end_of(path)
             ended += end.is_final
             wanted = end.at >= oldest and not (end.is_final and ended > runs) and not is_empty
-            if path.stem in keep or wanted:
+            if path.stem in keep or wanted or not (end.is_known or _is_journal(path)):
                 continue
             path.unlink()
         except OSError:
@@ -190,6 +198,8 @@ class _End(NamedTuple):
     """The last entry is `RunEnded`."""
     is_final: bool
     """The run cannot be resumed."""
+    is_known: bool
+    """There is a digest, so that the file is a journal."""
 
 
 def _end_of(path: Path) -> _End:
@@ -202,17 +212,38 @@ def _end_of(path: Path) -> _End:
 def _end(path: Path, size: int, modified: int) -> _End:
     if kept := kept_digest(path, size=size, modified=modified):
         at, event = kept.last, kept.ended
+        is_known = kept.started.run_id == path.stem
     elif last := last_entry(path):
         at, event = last.at, last.event if isinstance(last.event, RunEnded) else None
+        is_known = False
     else:
-        return _End(datetime.fromtimestamp(modified / 1e9, UTC), False, False)
-    return _End(at, event is not None, event is not None and not is_resumable(event.state))
+        return _End(datetime.fromtimestamp(modified / 1e9, UTC), False, False, False)
+    is_final = event is not None and not is_resumable(event.state)
+    return _End(at, event is not None, is_final, is_known)
 
 
 def _began(path: Path) -> datetime:
     """Return the time in the name of the journal; the first of all times for another name."""
+    return _time_in_name(path) or datetime.min.replace(tzinfo=UTC)
+
+
+def _time_in_name(path: Path) -> datetime | None:
+    """Return the time in a name that is a UUID of version 7."""
     with suppress(ValueError, OverflowError):
         run_id = UUID(path.stem)
         if run_id.version == 7:
             return datetime.fromtimestamp((run_id.int >> 80) / 1000, UTC)
-    return datetime.min.replace(tzinfo=UTC)
+    return None
+
+
+def _is_journal(path: Path) -> bool:
+    """Return whether the file is the journal that its name says, or the beginning of one."""
+    started = started_of(path)
+    if started is not None:
+        return started.run_id == path.stem
+    if _time_in_name(path) is None:
+        return False
+    with path.open("rb") as file:
+        # Nothing but a part of the first line: its process was killed.
+        line = file.readline(_LONGEST_TORN)
+    return not line or (line.startswith(_OPENING) and not line.endswith(b"\n"))

@@ -19,7 +19,7 @@ from cuggino.events import (
     StageStarted,
     dump_event_bytes,
 )
-from cuggino.files import storage_error, storing
+from cuggino.files import is_linked, storage_error, storing
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
@@ -71,8 +71,9 @@ class Journal:
         path = folder / f"{started.run_id}{SUFFIX}"
         with storing("write journal", path):
             folder.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # the folder may belong to another user
-                folder.chmod(0o700)
+            if not is_linked(folder):
+                with suppress(OSError):  # the folder may belong to another user
+                    folder.chmod(0o700)
             file = io.FileIO(path, "xb", opener=_private)
         journal = cls(path, file, run_id=started.run_id, seq=0, length=0, sync=sync)
         try:
