@@ -58,9 +58,13 @@ def test_recorded_merges(name: str) -> None:
 
 
 def without_browser(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings without the browser's tools and version, which ours are newer than."""
+    """Return the settings without the browser's tools and version, which ours are newer than.
+
+    Nor the place of its files: ours keep them out of the project's work.
+    """
     tools = [tool for tool in settings["allowedTools"] if "__playwright__browser_" not in tool]
     servers = re.sub(r"(@playwright/mcp)@[\w.]+", r"\1", json.dumps(settings["mcpServers"]))
+    servers = servers.replace(', "--output-dir", ".cuggino/browser"', "")
     return {**settings, "allowedTools": tools, "mcpServers": json.loads(servers)}
 
 
