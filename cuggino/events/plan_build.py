@@ -10,6 +10,7 @@ from pydantic import Field
 from cuggino.events.agent import LlmAgentEvent
 from cuggino.events.base import Event, category_guard
 from cuggino.events.deliver import DeliverOutcome
+from cuggino.events.loop import CheckCommandStarted
 from cuggino.events.result import RunOutcome, RunResult
 from cuggino.events.resumed import SupervisionEvent
 
@@ -207,7 +208,9 @@ class PlanBuildEnded(PlanBuildEvent, RunResult):
         return self.outcome in ("approved", "planned")
 
 
-PlanBuildStreamEvent: TypeAlias = PlanBuildEvent | LlmAgentEvent | SupervisionEvent
+PlanBuildStreamEvent: TypeAlias = (
+    PlanBuildEvent | LlmAgentEvent | SupervisionEvent | CheckCommandStarted
+)
 """The events of the plan/build loop."""
 
 is_plan_build_event = category_guard(PlanBuildEvent)

@@ -117,7 +117,8 @@ type invalidates the whole file, with a warning; an unknown profile is exit code
 
 | key | meaning |
 |---|---|
-| `mcpServers` | MCP servers in addition to the built-in browser (`npx @playwright/mcp`, which writes to `.cuggino/browser`), or `{}` |
+| `mcpServers` | MCP servers in addition to the built-in browser \
+(`npx @playwright/mcp`, which writes to `.cuggino/browser`), or `{}` |
 | `allowedTools`, `permissions.allow` | web and MCP tools and paths to read, as rules in Claude \
 Code's syntax, such as `mcp__db` or `Read(//data/**)`; what is not listed is refused; commands and \
 writes are decided by the guard alone |

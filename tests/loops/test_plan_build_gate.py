@@ -12,6 +12,7 @@ from cuggino.errors import AgentFailed, StorageError
 from cuggino.events import (
     AgentMessage,
     BuildVerified,
+    CheckCommandStarted,
     JobBlocked,
     SessionEnded,
     VerificationEnded,
@@ -134,7 +135,9 @@ def test_own_commands_succeed(tmp_path: Path) -> None:
     """The agent receives the results of the commands and verifies the rest."""
     shells = {"make": 0, "test": 0}
     project = PlanBuildLoop(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
-    assert "complete" == project.run(verify_build="make", verify_test="test").ended.reason
+    story = project.run(verify_build="make", verify_test="test")
+    assert "complete" == story.ended.reason
+    assert ["make", "test"] == [event.command for event in story.of(CheckCommandStarted)]
     (asked,) = project.agent.of("judge")
     assert "`make` exited with 0" in asked.prompt
     assert "`test` exited with 0" in asked.prompt

@@ -54,6 +54,7 @@ ADDED_STAGES = frozenset(
         "gate-begin",
         "gate-review",
         "gate-specs",
+        "verify-start",
     }
 )
 """Stages that version 0.1.0 did not have: the replay of a run of its gives them no outcome."""

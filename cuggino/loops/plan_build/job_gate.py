@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from reactivex import just
+
 from cuggino.domain import (
     BLOCKED,
     IN_PROGRESS,
@@ -25,6 +27,7 @@ from cuggino.domain import (
 from cuggino.events import (
     BuildVerified,
     CheckCommandOutput,
+    CheckCommandStarted,
     JobBlocked,
     JobVerified,
     PlanBuildWarning,
@@ -91,10 +94,10 @@ class JobGate:
         """Verify the build after an iteration, and each job that is done and not yet `accepted`.
 
         `failures` is how often each has failed; `commits` the subjects of the commits of the
-        iteration. Emits the events of the verifying agents, `BuildVerified`, `JobVerified` and
-        `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the build is not
-        verified, and nothing is emitted without a job to verify. With a broken jobs file no job is
-        verified (LOP-073).
+        iteration. Emits `CheckCommandStarted`, the events of the verifying agents, `BuildVerified`,
+        `JobVerified` and `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the
+        build is not verified, and nothing is emitted without a job to verify. With a broken jobs
+        file no job is verified (LOP-073).
 
         Raises:
             QuotaExceeded, BudgetExceeded: and any error that every session would meet.
@@ -158,29 +161,38 @@ class JobGate:
             wanted.append(("tests", self._options.verify_test))
         if not wanted:
             return ()
-        ran: Any = yield from ask(flow(lambda: self._run_each(wanted)), name="verify-commands")
+        ran: list[tuple[int, str]] = []
+        while len(ran) < len(wanted):  # version 0.1.0 ran all of them in one stage
+            command = wanted[len(ran)][1]
+            started = CheckCommandStarted(iteration=self._iteration, command=command)
+            yield from forward(just(started), name="verify-start")
+            ran += yield from self._ran(command)
         return tuple(
             CommandRun(check=check, command=command, exit_code=code, output=output)
             for (check, command), (code, output) in zip(wanted, ran, strict=True)
         )
 
-    def _run_each(self, wanted: list[tuple[CommandCheck, str]]) -> Flow[None]:
-        """Exit code and output of each."""
-        ran: list[list[object]] = []
-        for _, command in wanted:
-            stage = command_stage(
-                CheckCommandOutput,
-                command,
-                shell=self._shell,
-                cwd=self._options.cwd,
-                iteration=self._iteration,
-                output_file=self._session.check_file,
-                timeout=self._options.command_timeout,
-            )
-            done = yield from ask(self._interruption.ending(self._supervision.in_time(stage)))
-            code = done.exit_code if done is not None else None
-            ran.append([1 if code is None else code, done.output if done is not None else ""])
-        yield from emit(ran)
+    def _ran(self, command: str) -> Flow[list[tuple[int, str]]]:
+        """Run the command; return its exit code and output, as a list of one."""
+        result: Any = yield from ask(
+            flow(lambda: self._run_command(command)), name="verify-commands"
+        )
+        return result
+
+    def _run_command(self, command: str) -> Flow[None]:
+        stage = command_stage(
+            CheckCommandOutput,
+            command,
+            shell=self._shell,
+            cwd=self._options.cwd,
+            iteration=self._iteration,
+            output_file=self._session.check_file,
+            timeout=self._options.command_timeout,
+        )
+        done = yield from ask(self._interruption.ending(self._supervision.in_time(stage)))
+        code = done.exit_code if done is not None else None
+        output = done.output if done is not None else ""
+        yield from emit([[1 if code is None else code, output]])
 
     def _build(self, runs: tuple[CommandRun, ...]) -> Flow[None]:
         """Verify that the project builds (LOP-095)."""

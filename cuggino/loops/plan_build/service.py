@@ -47,7 +47,7 @@ class PlanBuildService:
             JobsCounted [PlanBuildPhaseStarted(plan) [agent] PlanBuildSessionEnded {job} JobsCounted
               PlanBuildIterationEnded]
             { PlanBuildPhaseStarted(build) [agent, FileTouched, CommitSeen, SubAgentStarted, ...]
-              PlanBuildSessionEnded
+              PlanBuildSessionEnded {CheckCommandStarted}
               [[PlanBuildPhaseStarted(verify) [agent]] BuildVerified] {job}
               VerificationEnded JobsCounted [DoneFileRejected] PlanBuildIterationEnded }
             PlanBuildEnded|
