@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reactivex import just
+from reactivex import Observable, just
 
 from cuggino.domain import (
     BLOCKED,
@@ -174,10 +174,8 @@ class JobGate:
 
     def _ran(self, command: str) -> Flow[list[tuple[int, str]]]:
         """Run the command; return its exit code and output, as a list of one."""
-        result: Any = yield from ask(
-            flow(lambda: self._run_command(command)), name="verify-commands"
-        )
-        return result
+        stage: Observable[list[tuple[int, str]]] = flow(lambda: self._run_command(command))
+        return (yield from ask(stage, name="verify-commands")) or []
 
     def _run_command(self, command: str) -> Flow[None]:
         stage = command_stage(
