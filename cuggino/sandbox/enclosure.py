@@ -26,7 +26,12 @@ class Enclosure:
     namespace: bool = False
     """Whether all processes end with the first one of a PID namespace, the `child-pid`."""
 
-    def command(self, command: Iterable[str], *, status_fd: int | None = None) -> tuple[str, ...]:
-        """Return the words that start the command; reports go to `status_fd` if it is given."""
+    def command(
+        self, command: Iterable[str], *, status_fd: int | None = None, options: Iterable[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the words that start the command, with further options of the confining program.
+
+        Reports go to `status_fd` if it is given.
+        """
         status = () if status_fd is None else ("--json-status-fd", str(status_fd))
-        return (*self.words[:-1], *status, *self.words[-1:], *command)
+        return (*self.words[:-1], *options, *status, *self.words[-1:], *command)

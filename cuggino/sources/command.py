@@ -6,16 +6,19 @@ import fcntl
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EINVAL
-from typing import IO
+from errno import EACCES, EINVAL, ENOENT
+from pathlib import Path
+from typing import IO, Protocol
 
 import psutil
 
 from cuggino.errors import SpawnFailed
+from cuggino.sandbox import Enclosure
 from cuggino.sources.guardian_client import GUARDIAN
+from cuggino.sources.namespace import Namespace, StatusPipe, namespaces_can_be_ended
 from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
 
 PIPE_SIZE = 512 * 1024
@@ -40,10 +43,19 @@ class Command:
     max_line: int = 64 * 1024 * 1024
     stderr_tail: int = 64 * 1024
     grace: float = 2.0
+    enclosure: Enclosure | None = None
 
     @property
     def argv0(self) -> str:
         return self.argv[0]
+
+    @property
+    def namespace(self) -> Enclosure | None:
+        """The enclosure, if one kill ends the whole tree, so that nobody has to search for it."""
+        enclosure = self.enclosure
+        if enclosure is None or not (enclosure.namespace and enclosure.reports):
+            return None
+        return enclosure if namespaces_can_be_ended() else None
 
     def spawn(self) -> Child:
         """Start the process as the leader of its own session and group.
@@ -51,14 +63,54 @@ class Command:
         Raises SpawnFailed if the program, the folder or the input cannot be used.
         """
         env = dict(os.environ if self.env is None else self.env)
+        if self.enclosure is not None:
+            env.update(self.enclosure.env)
+        if (namespace := self.namespace) is not None:
+            return self._spawn_in_namespace(namespace, env)
         cookie = GUARDIAN.cookie()
         if self.sweep:
             env[COOKIE] = cookie
         forks = fork_count() if self.sweep else 0
+        argv = self.argv if self.enclosure is None else self.enclosure.command(self.argv)
+        process = self._start(argv, env)
+        if self.sweep:
+            tree = ProcessTree([process.pid], cookie, birth=Birth(process.pid, forks))
+        else:
+            tree = ProcessTree([process.pid])  # only groups, of which all are looked at quickly
+        return GuardedChild(process, tree)
+
+    def _spawn_in_namespace(self, enclosure: Enclosure, env: dict[str, str]) -> Child:
+        """Start the process in a session of its own, beside its monitor.
+
+        The namespace ends with the thread that calls this.
+        """
+        status = StatusPipe()
+        options = ["--new-session"]
+        if self.cwd is not None:  # without this it silently runs elsewhere if the folder is hidden
+            options += ["--chdir", str(Path(self.cwd).absolute())]
         try:
+            argv = enclosure.command(self.argv, status_fd=status.write_end, options=options)
+            process = self._start(argv, env, status.write_end)
+        except BaseException:
+            status.close()
+            raise
+        try:
+            return EnclosedChild(process, Namespace(process.pid, status))
+        except BaseException:  # no descriptor is left to watch it by
+            process.kill()
+            process.communicate()
+            status.close()
+            raise
+
+    def _start(
+        self, argv: Sequence[str], env: dict[str, str], *inherited: int
+    ) -> subprocess.Popen[bytes]:
+        try:
+            if self.enclosure is not None:
+                check_program(self.argv0, cwd=self.cwd, env=env)
             with self._input() as source:
                 process = subprocess.Popen(
-                    self.argv,
+                    argv,
                     bufsize=0,
                     stdin=source,
                     stdout=subprocess.PIPE,
@@ -66,6 +118,7 @@ class Command:
                     cwd=self.cwd,
                     env=env,
                     start_new_session=True,
+                    pass_fds=inherited,
                 )
         except OSError as error:
             if self.cwd is not None and error.filename == self.cwd:
@@ -74,11 +127,7 @@ class Command:
         except ValueError as error:  # a NUL in an argument or the environment
             raise SpawnFailed(self.argv0, OSError(EINVAL, str(error))) from error
         _enlarge(process.stdout)
-        if self.sweep:
-            tree = ProcessTree([process.pid], cookie, birth=Birth(process.pid, forks))
-        else:
-            tree = ProcessTree([process.pid])  # only groups, of which all are looked at quickly
-        return Child(process, tree)
+        return process
 
     def _input(self) -> IO[bytes]:
         """Return standard input as a file, so that a child that does not read it blocks nothing."""
@@ -94,19 +143,23 @@ class Command:
         return source
 
 
+class Tree(Protocol):
+    """The processes that a child has started, itself included."""
+
+    def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
+        """Terminate all of them; `pause` waits for some seconds."""
+
+
 class Child:
     """A started process: its pipes, its tree, its exit.
 
     It stays a zombie until `close`: until it is reaped, its process and group id are not reused.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tree: Tree) -> None:
         self._process = process
         self._tree = tree
         self.pid = process.pid
-        # If this Python process is killed before this line, the guardian finds the child by its
-        # cookie, unless `sweep` is off.
-        GUARDIAN.add(self.pid)
         self.pidfd = _pidfd(self.pid)
         self.stdout = _descriptor(process.stdout)
         self.stderr = _descriptor(process.stderr)
@@ -124,7 +177,6 @@ class Child:
 
     def close(self) -> int | None:
         """Reap the process, close all descriptors and return the exit code, None if it is stuck."""
-        GUARDIAN.remove(self.pid)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
@@ -134,6 +186,58 @@ class Child:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=REAP_LIMIT)
         return self._process.returncode
+
+
+class GuardedChild(Child):
+    """A child that the guardian terminates if this Python process dies."""
+
+    def __init__(self, process: subprocess.Popen[bytes], tree: Tree) -> None:
+        super().__init__(process, tree)
+        # If this Python process is killed before this line, the guardian finds the child by its
+        # cookie, unless `sweep` is off.
+        GUARDIAN.add(self.pid)
+
+    def close(self) -> int | None:
+        """Reap it as `Child.close` does."""
+        GUARDIAN.remove(self.pid)
+        return super().close()
+
+
+class EnclosedChild(Child):
+    """A program in a namespace that the kernel ends if this Python process dies."""
+
+    def __init__(self, process: subprocess.Popen[bytes], namespace: Namespace) -> None:
+        super().__init__(process, namespace)
+        self._namespace = namespace
+
+    def close(self) -> int | None:
+        """Reap its monitor and return the program's own exit code.
+
+        Raises:
+            NotStarted: the program was never started.
+        """
+        code = super().close()
+        try:
+            return self._namespace.exit_code(code)
+        finally:
+            self._namespace.close()
+
+
+def check_program(name: str, *, cwd: str | None, env: Mapping[str, str]) -> None:
+    """Check that a program can be started, which its enclosure would report only in words.
+
+    Raises:
+        OSError: it is missing or not executable.
+    """
+    folders = [""] if os.path.dirname(name) else os.get_exec_path(env)  # noqa: PTH120
+    code = ENOENT
+    for folder in folders:
+        path = os.path.join(cwd or "", folder, name)  # noqa: PTH118 - also with empty parts
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
+            return
+        if os.path.exists(path):  # noqa: PTH110
+            code = EACCES
+    raise OSError(code, os.strerror(code), name)
 
 
 def _enlarge(pipe: IO[bytes] | None) -> None:

@@ -19,6 +19,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from cuggino.operators import Managed, lane_of
+from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.process_reader import ProcessReader
@@ -39,6 +40,7 @@ def process_lines(
     max_line: int = 64 * 1024 * 1024,
     stderr_tail: int = 64 * 1024,
     grace: float = 2.0,
+    enclosure: Enclosure | None = None,
 ) -> Observable[bytes]:
     r"""Run `argv` and emit each line of its standard output, in order, as it is printed.
 
@@ -64,7 +66,11 @@ def process_lines(
     `stdin` text (as UTF-8) or bytes of any size, empty by default; `merge_stderr` reads standard
     error as part of the output; with `keep_ends` lines keep their `\n`; with `sweep=False`,
     for commands that start a daemon, a normal exit terminates nothing, while with `sweep` every
-    process left behind is terminated before completion.
+    process left behind is terminated before completion; `enclosure` confines the process and
+    everything it starts. In an enclosure with a namespace, SIGINT and SIGTERM go to the program
+    and its group, SIGKILL to all processes at once, and no process outlives the program: what it
+    leaves running is killed at its exit, also with `sweep=False`, and if the Python process dies,
+    the kernel does the same.
 
     Requires POSIX.
     """
@@ -81,6 +87,7 @@ def process_lines(
         max_line=max_line,
         stderr_tail=stderr_tail,
         grace=grace,
+        enclosure=enclosure,
     )
 
     return _stream(command)
@@ -94,6 +101,7 @@ def process_output(
     stdin: bytes | None = None,
     merge_stderr: bool = False,
     sweep: bool = True,
+    enclosure: Enclosure | None = None,
 ) -> Observable[bytes]:
     """Run `argv` like `process_lines`, but emit the whole output at once, also an empty one.
 
@@ -107,6 +115,7 @@ def process_output(
         merge_stderr=merge_stderr,
         whole=True,
         sweep=sweep,
+        enclosure=enclosure,
     )
 
     return _stream(command)
@@ -118,6 +127,7 @@ def process_batches(
     cwd: str | os.PathLike[str],
     env: Mapping[str, str],
     stdin: bytes,
+    enclosure: Enclosure | None = None,
 ) -> Observable[list[bytes]]:
     """Run `argv` like `process_lines`, but emit lines that arrive together as one list."""
     command = Command(
@@ -125,6 +135,7 @@ def process_batches(
         cwd=os.fspath(cwd),
         env=dict(env),
         stdin=stdin,
+        enclosure=enclosure,
     )
 
     return _stream(command, batches=True)
@@ -205,6 +216,7 @@ def process_duplex(
     cwd: str | os.PathLike[str],
     env: Mapping[str, str],
     stdin: InputPipe,
+    enclosure: Enclosure | None = None,
 ) -> Observable[bytes]:
     """Run `argv` like `process_lines`, with a standard input that is written to while it runs.
 
@@ -217,6 +229,7 @@ def process_duplex(
         env=dict(env),
         stdin=None,
         pipe=stdin,
+        enclosure=enclosure,
     )
     return _stream(command)
 

@@ -13,10 +13,12 @@ import signal
 import struct
 import termios
 import time
+from errno import EPERM
 from typing import Protocol
 
-from cuggino.errors import LineTooLong, ProcessFailed
+from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.sources.command import PIPE_SIZE, Child, Command
+from cuggino.sources.namespace import NotStarted
 
 CHUNK = 1 << 16
 """Bytes per read of anything but standard output."""
@@ -99,7 +101,11 @@ class _Reading:
             self._end_tree(finished)
         except Exception as error:
             failure = failure or error
-        code = self._child.close()
+        try:
+            code = self._child.close()
+        except NotStarted:
+            if failure is None and finished:
+                failure = SpawnFailed(self._command.argv0, self._refusal())
         if failure is not None or not finished:
             return failure
         if rest := self._splitter.rest():
@@ -113,11 +119,17 @@ class _Reading:
             self._tail.decode(errors="replace"),
         )
 
+    def _refusal(self) -> OSError:
+        """Return the reason for which the enclosure did not start the program."""
+        self._trim_tail()
+        last = self._tail.decode(errors="replace").strip().rpartition("\n")[2]
+        return OSError(EPERM, last or "the sandbox could not be set up")
+
     def _end_tree(self, finished: bool) -> None:
         grace = self._command.grace
         if not finished:
             self._child.end(((signal.SIGINT, grace), (signal.SIGTERM, grace)), self._drain)
-        elif self._command.sweep:
+        elif self._command.sweep or self._command.namespace is not None:
             self._child.end(((signal.SIGTERM, min(grace, LEFTOVER_GRACE)),), self._drain)
 
     def _read(self) -> bool:

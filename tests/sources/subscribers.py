@@ -16,6 +16,7 @@ from reactivex import Observable, abc
 
 from cuggino.sources import GUARDIAN
 from tests.limits import LIMIT
+from tests.sources.enclosures import outside
 
 
 class Recorder:
@@ -86,11 +87,18 @@ def wait_for(event: threading.Event) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Return whether `pid` runs (a zombie does not)."""
+    """Return whether `pid`, an id in the test's enclosure, runs (a zombie does not)."""
+    found = outside(pid)
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return found is not None and psutil.Process(found).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def exists(pid: int) -> bool:
+    """Return whether `pid`, an id in the test's enclosure, runs or has not been reaped."""
+    found = outside(pid)
+    return found is not None and psutil.pid_exists(found)
 
 
 def children() -> set[int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +20,12 @@ import pytest
 from cuggino.sources import guardian, guardian_client, process_lines, process_tree
 from cuggino.sources.guardian_client import GuardianClient
 from tests.limits import LIMIT
+from tests.sources.enclosures import NAMESPACE, ids_of, needs_namespaces, outside
 from tests.sources.subscribers import Recorder, alive, eventually
 
 PARENT = """
-import signal, sys, threading
+import json, signal, sys, threading
+from cuggino.sandbox import Enclosure
 from cuggino.sources import process_lines
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
@@ -29,8 +33,12 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 def say(line):
     print(line.decode(), flush=True)
 
-child, sweep = sys.argv[1:]
-stream = process_lines([sys.executable, "-I", "-S", "-c", child], sweep=sweep == "sweep")
+child, sweep, enclosure = sys.argv[1:]
+stream = process_lines(
+    [sys.executable, "-I", "-S", "-c", child],
+    sweep=sweep == "sweep",
+    enclosure=Enclosure(**json.loads(enclosure)) if enclosure else None,
+)
 subscription = stream.subscribe(say, lambda error: say(repr(error).encode()))
 sys.stdin.readline() or threading.Event().wait()
 """
@@ -49,11 +57,23 @@ time.sleep(600)
 """Stays until it is ended, ignores SIGINT, has a child in its own session, prints both ids."""
 
 
-@pytest.fixture(params=["sweep", "no sweep"])
+@pytest.fixture(params=["sweep", "no sweep", "namespace"])
 def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A Python process that listens to a child, and the ids of child and grandchild."""
+    if request.param != "namespace":
+        with _parent(request.param, "") as started:
+            yield started
+        return
+    needs_namespaces()
+    fields = {**dataclasses.asdict(NAMESPACE), "env": dict(NAMESPACE.env)}
+    with ids_of(NAMESPACE), _parent("sweep", json.dumps(fields)) as started:
+        yield started
+
+
+@contextmanager
+def _parent(sweep: str, enclosure: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-X", "dev", "-c", PARENT, CHILD, request.param],
+        [sys.executable, "-W", "error", "-X", "dev", "-c", PARENT, CHILD, sweep, enclosure],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -68,30 +88,43 @@ def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[st
         finally:
             process.kill()
             for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                if (found := outside(pid)) is not None:
+                    with suppress(ProcessLookupError):
+                        os.kill(found, signal.SIGKILL)
 
 
-def _guardian(process: subprocess.Popen[str]) -> psutil.Process:
-    (guardian,) = (
-        child
+def _guardians(process: subprocess.Popen[str]) -> list[int]:
+    return [
+        child.pid
         for child in psutil.Process(process.pid).children()
         if any(word.endswith("guardian.py") for word in child.cmdline())
-    )
-    return guardian
+    ]
+
+
+def _runs(pid: int) -> bool:
+    """`alive` for a process in no enclosure."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_children_die_with_a_killed_parent(
-    parent: tuple[subprocess.Popen[str], list[int]], sign: signal.Signals
+    parent: tuple[subprocess.Popen[str], list[int]],
+    sign: signal.Signals,
+    request: pytest.FixtureRequest,
 ) -> None:
-    """After `kill -9` nothing of the tree, nor the guardian, is left within 10 seconds."""
+    """After `kill -9` nothing of the tree, nor the guardian, is left within 10 seconds.
+
+    A namespace is ended by the kernel, without a guardian.
+    """
     process, pids = parent
-    guardian = _guardian(process)
+    guardians = _guardians(process)
+    assert len(guardians) == ("namespace" not in request.node.name)
     process.send_signal(sign)
     assert -sign == process.wait(LIMIT)
     assert eventually(lambda: not any(alive(pid) for pid in pids))
-    assert eventually(lambda: not alive(guardian.pid))
+    assert eventually(lambda: not any(_runs(guardian) for guardian in guardians))
 
 
 def test_an_interpreter_that_exits_ends_its_children(
@@ -99,11 +132,11 @@ def test_an_interpreter_that_exits_ends_its_children(
 ) -> None:
     """A normal exit without disposal ends the tree first, in silence."""
     process, pids = parent
-    guardian = _guardian(process)
+    guardians = _guardians(process)
     _, errors = process.communicate("\n", timeout=LIMIT)
     assert (process.returncode, errors) == (0, "")
     assert [alive(pid) for pid in pids] == [False, False]
-    assert not alive(guardian.pid)
+    assert not any(_runs(guardian) for guardian in guardians)
 
 
 def test_a_killed_guardian_is_replaced() -> None:
@@ -184,7 +217,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
 
 def test_a_child_that_uses_this_library_is_ended_with_its_children() -> None:
     """An inner process that ends its own children has the time to do so."""
-    recorder = Recorder(process_lines([sys.executable, "-c", PARENT, CHILD, "sweep"]))
+    recorder = Recorder(process_lines([sys.executable, "-c", PARENT, CHILD, "sweep", ""]))
     pids = [int(word) for word in recorder.wait_first().split()]
     recorder.subscription.dispose()
     assert [alive(pid) for pid in pids] == [False, False]

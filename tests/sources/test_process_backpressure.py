@@ -7,12 +7,15 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.sources import process_lines
 from cuggino.sources.process_reader import LineSplitter
 from tests.limits import LIMIT
 from tests.sources.subscribers import Recorder, alive, eventually, python, wait_for
+
+pytestmark = pytest.mark.usefixtures("enclosed")
 
 MB = 1024 * 1024
 

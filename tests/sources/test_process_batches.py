@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from cuggino.sources.process import process_batches
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
+
+pytestmark = pytest.mark.usefixtures("enclosed")
 
 
 def test_lines_that_come_at_once_can_come_together(tmp_path: Path) -> None:

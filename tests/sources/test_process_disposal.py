@@ -22,7 +22,18 @@ from cuggino.sources.process_tree import (
     _environment,
     _psutil_environment,
 )
-from tests.sources.subscribers import Recorder, alive, children, eventually, python, wait_for
+from tests.sources.enclosures import outside, plain_only
+from tests.sources.subscribers import (
+    Recorder,
+    alive,
+    children,
+    eventually,
+    exists,
+    python,
+    wait_for,
+)
+
+pytestmark = pytest.mark.usefixtures("enclosed")
 
 TREE = """
 import os, subprocess, sys, time
@@ -56,7 +67,7 @@ def test_the_process_and_its_group_are_gone_after_disposal(sweep: bool) -> None:
     recorder = Recorder(stream)
     leader, job = _pids(recorder)
     recorder.subscription.dispose()
-    assert not psutil.pid_exists(leader)
+    assert not exists(leader)
     assert not alive(job)
     assert (recorder.error, recorder.completed) == (None, False)
 
@@ -116,7 +127,7 @@ def test_a_process_that_ignores_sigint_and_sigterm_is_killed() -> None:
     started = time.monotonic()
     recorder.subscription.dispose()
     assert 0.4 <= time.monotonic() - started < 5
-    assert not psutil.pid_exists(pid)
+    assert not exists(pid)
     assert set() == children()
 
 
@@ -145,7 +156,7 @@ def test_disposal_from_within_on_next() -> None:
     stream = process_lines(["sh", "-c", "echo $$; echo more; sleep 600"])
     recorder = Recorder(stream.pipe(ops.take(1))).wait()
     assert recorder.completed
-    assert eventually(lambda: not psutil.pid_exists(int(recorder.items[0])))
+    assert eventually(lambda: not exists(int(recorder.items[0])))
     assert len(recorder.items) == 1
 
 
@@ -157,7 +168,7 @@ def test_disposal_within_on_next_returns_with_the_tree_gone() -> None:
     def leave(line: bytes) -> None:
         subscribed.wait()
         recorder.subscription.dispose()
-        seen.append(psutil.pid_exists(int(line)))
+        seen.append(exists(int(line)))
 
     recorder = Recorder(process_lines(["sh", "-c", "echo $$; echo x; sleep 600"]), on_next=leave)
     subscribed.set()
@@ -173,7 +184,7 @@ def test_disposal_while_the_subscriber_is_busy_elsewhere() -> None:
     recorder = Recorder(stream, on_next=lambda _: wait_for(release))
     (pid,) = _pids(recorder)
     recorder.subscription.dispose()
-    assert not psutil.pid_exists(pid)
+    assert not exists(pid)
     release.set()
     assert not eventually(lambda: len(recorder.items) > 1, limit=0.2)
 
@@ -188,7 +199,7 @@ def test_disposal_from_many_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     recorder.subscription.dispose()
-    assert not psutil.pid_exists(pid)
+    assert not exists(pid)
 
 
 def test_disposal_while_starting() -> None:
@@ -220,7 +231,7 @@ def test_a_closed_scheduler_ends_the_process() -> None:
     recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 0.3; yes"]), scheduler=lane)
     (pid,) = _pids(recorder)
     lane.dispose()
-    assert eventually(lambda: not psutil.pid_exists(pid))
+    assert eventually(lambda: not exists(pid))
 
 
 def test_cancelling_an_asyncio_task_ends_the_process() -> None:
@@ -242,9 +253,10 @@ def test_cancelling_an_asyncio_task_ends_the_process() -> None:
         return pids[0]
 
     pid = asyncio.run(main())
-    assert eventually(lambda: not psutil.pid_exists(pid))
+    assert eventually(lambda: not exists(pid))
 
 
+@plain_only
 def test_strangers_with_a_similar_cookie_stay() -> None:
     """The cookie of one child is not taken for the beginning of another's."""
     first = Recorder(process_lines(["sh", "-c", "echo $CUGGINO_CHILD; sleep 600"]))
@@ -268,11 +280,14 @@ def test_a_stopped_process_is_ended_too() -> None:
     """A process stopped by SIGSTOP ends with the ladder."""
     recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 600"], grace=0.2))
     (pid,) = _pids(recorder)
-    psutil.Process(pid).send_signal(signal.SIGSTOP)
+    process = outside(pid)
+    assert process is not None
+    os.kill(process, signal.SIGSTOP)
     recorder.subscription.dispose()
-    assert not psutil.pid_exists(pid)
+    assert not exists(pid)
 
 
+@plain_only
 def test_a_process_of_another_user_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that may not be signalled is not waited for."""
     cookie = f"{os.getpid()}-untouchable."

@@ -16,6 +16,8 @@ from cuggino.sources.process import InputPipe, process_duplex
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
 
+pytestmark = pytest.mark.usefixtures("enclosed")
+
 ECHO = "import sys\nfor line in sys.stdin: print('heard', line, end='', flush=True)"
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from reactivex import operators as ops
 from reactivex.scheduler import EventLoopScheduler, NewThreadScheduler
 
 from cuggino.sources import process_lines
 from tests.sources.subscribers import Recorder
+
+pytestmark = pytest.mark.usefixtures("enclosed")
 
 
 def test_all_is_told_on_the_scheduler_of_the_subscription() -> None:
