@@ -15,7 +15,7 @@ NAMES = {
         "commits_since must_commit push_stage removed_since"
     ),
     "sessions": "Sessions",
-    "supervision": "Supervision",
+    "supervision": "Earlier Supervision",
     "cuggino.sources": (
         "KeptProcesses PollingStarted count_files folder_changes orphans_gone state_of_paths "
         "watch_file_count"

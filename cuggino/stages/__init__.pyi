@@ -46,6 +46,7 @@ from cuggino.stages.sessions import (
     Sessions,
 )
 from cuggino.stages.supervision import (
+    Earlier,
     Supervision,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "LINGER",
     "Commit",
     "Commits",
+    "Earlier",
     "GitRepository",
     "KeptProcesses",
     "PollingStarted",

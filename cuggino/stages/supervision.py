@@ -31,6 +31,22 @@ from cuggino.stages.sessions import Sessions
 _Operator = Callable[[Observable[Event]], Observable[Event]]
 
 
+@dataclass(slots=True)
+class Earlier:
+    """What an earlier process of the run counted in the stage that it did not finish."""
+
+    retries: int = 0
+    waits: int = 0
+    """Waits for a usage limit, and the seconds of all of them."""
+    waited: float = 0.0
+
+    def take(self) -> Earlier:
+        """Return the counts for the stage that is continued; the next one begins at zero."""
+        taken = Earlier(self.retries, self.waits, self.waited)
+        self.retries, self.waits, self.waited = 0, 0, 0.0
+        return taken
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supervision:
     """The limits and retries of an agent; the defaults do nothing.
@@ -57,6 +73,7 @@ class Supervision:
     budget: Budget = field(default_factory=Budget)
     ledger: Ledger = field(default_factory=Ledger)
     gate: QuotaGate = field(default_factory=QuotaGate)
+    earlier: Earlier = field(default_factory=Earlier)
 
     def session(
         self,
@@ -75,9 +92,13 @@ class Supervision:
         Timeouts are inside retries, so that no delay counts as silence; quota waits are outside of
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
-        retries of its own. Without one, the failure is the error.
+        retries of its own. Without one, the failure is the error. The first session of a resumed
+        run continues the counts of the earlier process.
         """
-        remedies, retries = Remedies(), Retries()
+        earlier = self.earlier.take()
+        remedies, retries = Remedies(), Retries(earlier.retries)
+        sessions.waits.count += earlier.waits
+        sessions.waits.seconds += earlier.waited
         again, fresh = sessions.again, sessions.fresh
 
         def quiet(agent: Observable[Event]) -> Observable[Event]:

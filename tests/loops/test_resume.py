@@ -17,7 +17,7 @@ from cuggino.errors import (
     RunNotResumable,
     StorageError,
 )
-from cuggino.events import CheckCommandOutput, RunStarted, SessionEnded
+from cuggino.events import AgentRetry, CheckCommandOutput, QuotaLifted, RunStarted, SessionEnded
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.frame.resuming import resumed_options
 from cuggino.storage import Workspace, find_run, list_journals, run_totals
@@ -310,3 +310,46 @@ def test_files_of_finished_runs_are_removed(tmp_path: Path) -> None:
     assert {unfinished, "notes"} == left
     assert not (workspace.journal / f"{NEVER}.jsonl").exists()
     assert 3 == len(list_journals(workspace.journal))
+
+
+class TestWhatAStageHasUsedUp:
+    """A killed process leaves its retries and waits counted, or a restart would renew them."""
+
+    def test_retries(self, tmp_path: Path) -> None:
+        """The stage continues with the retries that are left; whoever resumes later has all."""
+        failure = Turn([], error=AgentFailed("it crashed", reason="crash"))
+        turns = instead(CODING.turns, "implementing", 1, failure)
+
+        def attempts(story: Story[Any]) -> list[int]:
+            return [event.attempt for event in story.of(AgentRetry)]
+
+        def process() -> Process:
+            return CODING.make(tmp_path, turns)
+
+        options: dict[str, Any] = {"max_retries": 3, "retry_pause": 100.0}
+        killed = process().run(dispose_at=200.0, **options)
+        assert [1, 2] == attempts(killed)
+        assert [3] == attempts(process().resume(at=1000.0, dispose_at=1050.0, **options))
+        failed = process().resume(at=2000.0, **options)
+        assert ([], AgentFailed) == (attempts(failed), type(cause(failed)))
+        assert [1, 2, 3] == attempts(process().resume(at=3000.0, **options))
+
+    def test_waits_for_usage_limits(self, tmp_path: Path) -> None:
+        """The stage has the waits that are left, by their number and by their time."""
+        turns = instead(CODING.turns, "implementing", 1, Turn([], error=limited()))
+
+        def process() -> Process:
+            return CODING.make(tmp_path, turns)
+
+        options: dict[str, Any] = {"wait_for_quota": True, "quota_margin": 0.0}
+        killed = process().run(dispose_at=3000.0, **options)  # waits of 15, 30 and 60 minutes
+        assert [900, 1800] == [event.waited for event in killed.of(QuotaLifted)]
+        again = process().resume(at=9000.0, dispose_at=9000.0 + 950, **options, max_quota_waits=3)
+        assert [900] == [event.waited for event in again.of(QuotaLifted)]
+        assert isinstance(cause(again), QuotaExceeded)
+        later = process().resume(at=20_000.0, dispose_at=21_000.0, **options, max_quota_waits=3)
+        assert [900] == [event.waited for event in later.of(QuotaLifted)]
+        assert later.error is None
+        short = process().resume(at=30_000.0, **options, max_quota_wait=1500.0)
+        assert [] == short.of(QuotaLifted)
+        assert isinstance(cause(short), QuotaExceeded)

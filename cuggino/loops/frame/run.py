@@ -21,7 +21,7 @@ from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import JournalRecorder, RunRecorder, concluded, open_journal
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.supervision import ledger_of, supervision
+from cuggino.loops.frame.supervision import earlier_counts, ledger_of, supervision
 from cuggino.operators import (
     Flow,
     Ledger,
@@ -176,6 +176,7 @@ def framed(
                 options,
                 gate=services.gate,
                 ledger=ledger or ledger_of(earlier),
+                earlier=earlier_counts(resumed if options.kind != "watch" else None),
                 transient=transient,
             ),
             interruption=interruption,

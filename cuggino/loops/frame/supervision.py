@@ -5,10 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cuggino.domain import Budget, Spending
-from cuggino.events import RunResumed
+from cuggino.events import (
+    AgentFellBack,
+    AgentRetry,
+    QuotaLifted,
+    QuotaWaiting,
+    RunEnded,
+    RunResumed,
+    StageFinished,
+    StageStarted,
+)
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Ledger, QuotaGate, is_transient
-from cuggino.stages import Supervision
+from cuggino.stages import Earlier, Supervision
+from cuggino.storage import JournalFile
+
+_COUNTED = tuple(
+    kind.__name__
+    for kind in (
+        *(AgentFellBack, AgentRetry, QuotaLifted, QuotaWaiting),
+        *(RunEnded, StageFinished, StageStarted),
+    )
+)
 
 
 def supervision(
@@ -16,9 +34,13 @@ def supervision(
     *,
     gate: QuotaGate,
     ledger: Ledger,
+    earlier: Earlier,
     transient: Callable[[Exception], bool] = is_transient,
 ) -> Supervision:
-    """Return the supervision by the options; all agents of the run share `gate` and `ledger`."""
+    """Return the supervision by the options; all agents of the run share `gate` and `ledger`.
+
+    `earlier` is what the unfinished stage of a resumed run has counted.
+    """
     return Supervision(
         max_retries=options.max_retries,
         retry_pause=options.retry_pause,
@@ -36,6 +58,7 @@ def supervision(
         ),
         ledger=ledger,
         gate=gate,
+        earlier=earlier,
     )
 
 
@@ -44,3 +67,37 @@ def ledger_of(earlier: RunResumed | None) -> Ledger:
     if earlier is None:
         return Ledger()
     return Ledger(spent=Spending().add(earlier), elapsed=earlier.duration)
+
+
+def earlier_counts(resumed: JournalFile | None) -> Earlier:
+    """Return the retries and waits of the stage at which a process was killed or interrupted.
+
+    They are none where the run ended by itself: whoever resumes it wants to try again.
+    """
+    found, stage, waiting = Earlier(), "", None
+    for entry in resumed.entries.only(_COUNTED) if resumed is not None else ():
+        match entry.event:
+            case StageStarted() if entry.stage == stage:
+                waiting = None  # begun anew by another process
+            case StageStarted():
+                found, stage, waiting = Earlier(), entry.stage or "", None
+            case StageFinished():
+                found, stage = Earlier(), ""
+            case RunEnded(state=state) if state != "interrupted":
+                found, stage = Earlier(), ""
+            case AgentRetry(attempt=attempt):
+                found.retries = attempt
+            case AgentFellBack():
+                found.retries = 0
+            case QuotaWaiting():
+                if waiting is not None:
+                    found.waited += (entry.at - waiting).total_seconds()
+                waiting = entry.at
+            case QuotaLifted():
+                if waiting is not None:
+                    found.waited += (entry.at - waiting).total_seconds()
+                found.waits += 1
+                waiting = None
+            case _:
+                pass
+    return found
