@@ -1,0 +1,1 @@
+"""Endurance: kills at random moments, and a watch over a long backlog."""

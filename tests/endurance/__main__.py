@@ -1,0 +1,107 @@
+"""Kill commands at random moments, and watch a long backlog; takes some minutes.
+
+    python -m tests.endurance kills --count 40 --seed 1
+    python -m tests.endurance watch --items 300 --kills 3
+
+`kills` runs `run`, `watch`, `deliver` and `loop` with the scripted agent in throw-away projects,
+kills them at random moments (while they start, in a stage, around a commit), resumes them until
+they end, and compares history, files and backlog with those of an undisturbed command. `watch`
+works through a backlog with spec issues, failing checks, stalls and crashes among its items, with
+kills in its first third. Both look for lost or doubled work, processes, locks and temporary files.
+Nothing depends on time. The exit code is 1 if anything is wrong; the projects are then kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.endurance.kills import MOMENTS, finish, kill_in_series
+from tests.endurance.long_watch import EARLY, watch_backlog
+from tests.endurance.trials import TRIALS
+
+
+def kills(names: Sequence[str], root: Path, *, count: int, seed: int) -> list[str]:
+    """Kill the commands in turn until there were so many kills; return the problems."""
+    expected, total, problems = {}, Counter[str](), []
+    for name in names:
+        place = TRIALS[name].make(root / name)
+        problems += [f"{name}: {each}" for each in finish(TRIALS[name], place)]
+        problems += [f"{name}: {each}" for each in place.problems()]
+        expected[name] = TRIALS[name].outcome(place)
+    print("| command | seed | kills | at start | in a stage | at a commit | seconds | result |")
+    print("|---|---|---|---|---|---|---|---|")
+    while total.total() < count and not problems:
+        for name in names:
+            began, folder = time.monotonic(), root / f"{name}-{seed}"
+            series = kill_in_series(
+                TRIALS[name], folder, seed=seed, most=5, expected=expected[name]
+            )
+            total += series.kills
+            problems += [f"{folder}: {each}" for each in series.problems]
+            cells = [name, seed, series.kills.total(), *(series.kills[each] for each in MOMENTS)]
+            cells += [f"{time.monotonic() - began:.0f}", "WRONG" if series.problems else "ok"]
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        seed += 1
+    print(f"{total.total()} kills: {', '.join(f'{n} ({m})' for m, n in sorted(total.items()))}")
+    return problems
+
+
+def watch(root: Path, *, items: int, kills: int, seed: int) -> list[str]:
+    """Watch a long backlog and print its figures; return the problems."""
+    done = watch_backlog(root / "watch", items=items, kills=kills, seed=seed)
+    print(
+        f"{done.items} items, {done.kills} kills, {done.answered} answers: {done.seconds:.0f} s, "
+        f"{done.seconds / done.items:.2f} s each"
+    )
+    early = [sample for sample in done.samples if sample.items >= EARLY]
+    if early:
+        first, last = early[0], early[-1]
+        cpu = done.cpu / last.items * 1e3
+        print(f"the last process, of {last.items} items, took {cpu:.0f} ms of CPU each")
+        print("| of the last process | RSS | descriptors | threads |\n|---|---|---|---|")
+        for sample in (first, early[len(early) // 2], last):
+            used = f"{sample.rss:.1f} MiB | {sample.descriptors} | {sample.threads}"
+            print(f"| after {sample.items} items | {used} |")
+    return done.problems
+
+
+def main() -> int:
+    """Run the requested trial."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.endurance",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    killing = commands.add_parser("kills", help="kill commands at random moments")
+    killing.add_argument("commands", nargs="*", metavar="COMMAND", help="default: all four")
+    killing.add_argument("--count", type=int, default=40, help="at least so many kills")
+    watching = commands.add_parser("watch", help="watch a long backlog")
+    watching.add_argument("--items", type=int, default=300, help="how long the backlog is")
+    watching.add_argument("--kills", type=int, default=3, help="how often the watch is killed")
+    for each in (killing, watching):
+        each.add_argument("--seed", type=int, default=1, help="the same seed, the same moments")
+    asked = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="endurance-")).resolve()
+    if asked.command == "kills":
+        problems = kills(asked.commands or list(TRIALS), root, count=asked.count, seed=asked.seed)
+    else:
+        problems = watch(root, items=asked.items, kills=asked.kills, seed=asked.seed)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        print(f"kept: {root}", file=sys.stderr)
+        return 1
+    shutil.rmtree(root)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

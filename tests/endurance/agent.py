@@ -1,0 +1,118 @@
+"""A scripted agent whose sessions depend on the backlog item that they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable
+
+from cuggino.agents import LlmAgent
+from cuggino.agents.base import Capabilities, SpawnOptions
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.agents.scripted.scenario import Scenario
+from cuggino.events import LlmAgentEvent
+from cuggino.guard import Policy
+
+PAUSE = 0.01
+BROKEN = "broken"
+"""The file whose content makes the check fail."""
+KINDS = ("good", "rounds", "check", "issue", "stall", "crash")
+"""What an item may be: approved at once; in the second iteration; once its check passes; once a
+question is answered; never, as its reviews repeat; never, as its agent crashes."""
+
+_ITEM = re.compile(r"Write (?P<name>word-\d+), (?P<kind>\w+)\.")
+
+
+def item_text(name: str, kind: str) -> str:
+    """Return the text of a backlog item."""
+    return f"Write {name}, {kind}.\n"
+
+
+def answer_path(project: Path, name: str) -> Path:
+    """Return the specification that answers the question about an item."""
+    return project / ".specs" / "answers" / f"{name}.md"
+
+
+class ItemAgent(LlmAgent):
+    """Plays the scenario of the kind that the item names."""
+
+    name = "items"
+
+    def __init__(self) -> None:
+        self._scenario: Scenario | None = None
+        self._agent = ScriptedAgent(Scenario())
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._agent.capabilities
+
+    def check(self) -> str:
+        return self._agent.check()
+
+    def check_guard(self, policy: Policy) -> None:
+        self._agent.check_guard(policy)
+
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        scenario = _scenario_for(options)
+        if scenario != self._scenario:
+            self._scenario, self._agent = scenario, ScriptedAgent(scenario)
+        return self._agent.spawn(options)
+
+
+def _scenario_for(options: SpawnOptions) -> Scenario:
+    found = _ITEM.search(f"{options.system_prompt}\n{options.prompt}")
+    if found is None:
+        found = _ITEM.search(Path(options.env["CUGGINO_SESSION_FILE"]).read_text())
+    assert found is not None, f"the {options.role} session names no item"
+    name, kind = found["name"], found["kind"]
+    if kind == "issue" and answer_path(options.cwd, name).exists():
+        kind = "good"
+    return scenario(name, kind)
+
+
+def scenario(name: str, kind: str) -> Scenario:
+    """Return the sessions of an item of that kind."""
+    path = f"words/{name}.txt"
+    plan = f"# Plan\n\n- [ ] {item_text(name, kind)}"
+    planning = _session(
+        {"write": "$CUGGINO_PLAN_FILE", "text": plan},
+        {"say": f"<PLAN_COMPLETE>{name}</PLAN_COMPLETE>"},
+    )
+    final = {"write": path, "text": f"{name}\n"}
+    draft = {"write": path, "text": "draft\n"}
+    done = {"say": f"<DONE>feat: {name}</DONE>"}
+    fixed = {"say": f"<DONE>fix: {name}</DONE>"}
+    approved = _session({"say": "<APPROVED>as it should be</APPROVED>"})
+    refused = _session({"say": f"<REQUEST_CHANGES>{path} is a draft</REQUEST_CHANGES>"})
+    implementing, reviewing = [_session(final, done)], [approved]
+    match kind:
+        case "rounds":
+            implementing = [_session(draft, done), _session(final, fixed)]
+            reviewing = [refused, approved]
+        case "check":
+            breaks, mends = ({"write": BROKEN, "text": text} for text in (f"{name}\n", ""))
+            implementing = [_session(final, breaks, done), _session(mends, fixed)]
+        case "issue":
+            planning = _session({"say": f"<SPEC_ISSUE>How is {name} spelled?</SPEC_ISSUE>"})
+        case "stall":
+            implementing, reviewing = [_session(draft, done)], [refused]
+        case "crash":
+            planning = _session({"exit": 3, "text": "segmentation fault"})
+        case _:
+            assert kind == "good", f"there is no kind {kind!r}"
+    return Scenario.model_validate(
+        {
+            "pause": PAUSE,
+            "repeat": True,
+            "planning": [planning],
+            "implementing": implementing,
+            "reviewing": reviewing,
+        }
+    )
+
+
+def _session(*steps: Mapping[str, Any]) -> dict[str, Any]:
+    return {"cost_usd": 0.01, "steps": steps}

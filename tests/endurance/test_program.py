@@ -1,0 +1,57 @@
+"""The endurance program on little: it counts, compares, and finds what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.endurance.kills import kill_in_series
+from tests.endurance.long_watch import kinds, watch_backlog
+from tests.endurance.place import ROOT
+from tests.endurance.trials import TRIALS
+from tests.limits import LIMIT
+
+pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
+
+
+def test_kills_of_one_command() -> None:
+    """Each series is a row of the table, and the kills are counted."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.endurance", "kills", "run", "--count", "2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    head, _rule, row, total = done.stdout.splitlines()
+    assert (
+        "| command | seed | kills | at start | in a stage | at a commit | seconds | result |"
+        == head
+    )
+    assert row.startswith("| run | 1 | ")
+    assert row.endswith(" | ok |")
+    assert total == f"{row.split(' | ')[2]} kills: " + total.partition(": ")[2]
+
+
+def test_differing_outcome(tmp_path: Path) -> None:
+    """A history, a file or a process that should not be there is a problem."""
+    trial, root = TRIALS["loop"], tmp_path / "loop"
+    expected = {"history": "another history"}
+    series = kill_in_series(trial, root, seed=1, most=0, expected=expected)
+    (problem,) = series.problems
+    assert problem.startswith("history differs:\n")
+    assert "-another history" in problem
+
+
+def test_long_watch(tmp_path: Path) -> None:
+    """Each item of each kind is accounted for, and the last process is measured."""
+    assert {"good", "issue", "check", "rounds", "stall", "crash"} == {*kinds(20).values()}
+    done = watch_backlog(tmp_path, items=20, kills=1, seed=1)
+    assert [] == done.problems
+    assert (1, 1) == (done.kills, done.answered)
+    assert done.samples[-1].items >= 20 - 20 // 3 - 1
