@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from reactivex import Observable, abc, using
-from reactivex.disposable import Disposable
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable
 
 from cuggino.operators.batches import Batched, carrier
-from cuggino.operators.managed import managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 Resource = TypeVar("Resource")
@@ -103,14 +103,15 @@ def acquire_release(
     the end.)
     """
 
-    def subscribe_with(held: abc.DisposableBase | None) -> Observable[T]:
-        assert isinstance(held, _Held)
-        return carrier(use(held.resource))
+    def subscribe(
+        observer: Subscription[T], scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        resource = acquire()
+        held = Disposable(lambda: release(resource))
+        try:
+            return CompositeDisposable(observer.follow(carrier(use(resource)), scheduler), held)
+        except BaseException:
+            held.dispose()
+            raise
 
-    class _Held(Disposable):
-        def __init__(self, resource: Resource) -> None:
-            super().__init__(lambda: release(resource))
-            self.resource = resource
-
-    stream = using(lambda: _Held(acquire()), subscribe_with)
-    return Batched(managed(lambda observer, scheduler: observer.follow(stream, scheduler)))
+    return Batched(managed(subscribe))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import SingleAssignmentDisposable
 
 T = TypeVar("T")
 
@@ -46,7 +45,28 @@ def _ignore(_value: object) -> None:
     pass
 
 
-class _Attached(abc.ObserverBase[Any], abc.DisposableBase):
+class _Holder(abc.DisposableBase):
+    """Holds what a subscription has acquired, and disposes it once.
+
+    As RxPY's `SingleAssignmentDisposable`, without its lock, which every link of every chain paid
+    for: what is disposed by two threads at the same moment is asked twice, and answers once.
+    """
+
+    closed = False
+    _held: abc.DisposableBase | None = None
+
+    def hold(self, held: abc.DisposableBase) -> None:
+        self._held = held
+        if self.closed:
+            self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.dispose()
+
+
+class _Attached(_Holder, abc.ObserverBase[Any]):
     """An observer as RxPY's `AutoDetachObserver`, whose `on_next` is the subscriber's function."""
 
     def __init__(
@@ -58,8 +78,6 @@ class _Attached(abc.ObserverBase[Any], abc.DisposableBase):
         self.__dict__["on_next"] = on_next
         self._on_error = on_error
         self._on_completed = on_completed
-        self._held = SingleAssignmentDisposable()
-        self._closed = False
 
     def on_next(self, value: Any) -> None:
         """Pass the value on; replaced by the subscriber's function."""
@@ -69,17 +87,14 @@ class _Attached(abc.ObserverBase[Any], abc.DisposableBase):
             try:
                 self._on_error(error)
             finally:
-                self._held.dispose()
+                self._release()
 
     def on_completed(self) -> None:
         if self._close():
             try:
                 self._on_completed()
             finally:
-                self._held.dispose()
-
-    def hold(self, held: abc.DisposableBase) -> None:
-        self._held.disposable = held
+                self._release()
 
     def fail(self, error: Exception) -> bool:
         """Report an error of the subscription; return False after the end."""
@@ -90,22 +105,20 @@ class _Attached(abc.ObserverBase[Any], abc.DisposableBase):
 
     def dispose(self) -> None:
         self._close()
-        self._held.dispose()
+        self._release()
 
     def _close(self) -> bool:
         """Let no more events through; return True to the first caller."""
-        first, self._closed = not self._closed, True
+        first, self.closed = not self.closed, True
         self.__dict__["on_next"] = _ignore
         return first
 
 
-class Subscription(abc.ObserverBase[T], abc.DisposableBase):
+class Subscription(_Holder, abc.ObserverBase[T]):
     """One subscription of a managed stream: passes events on until its end or disposal."""
 
     def __init__(self, observer: abc.ObserverBase[T]) -> None:
-        self.closed = False
         self._observer = observer
-        self._held = SingleAssignmentDisposable()
         self._subscribing = True
         self._ending: Callable[[], None] | None = None
 
@@ -125,7 +138,7 @@ class Subscription(abc.ObserverBase[T], abc.DisposableBase):
 
     def dispose(self) -> None:
         self.closed = True
-        self._held.dispose()
+        self._release()
 
     def follow(
         self, source: Observable[T], scheduler: abc.SchedulerBase | None
@@ -135,7 +148,7 @@ class Subscription(abc.ObserverBase[T], abc.DisposableBase):
 
     def hold(self, held: abc.DisposableBase) -> None:
         """Hold what `subscribe` has returned; an end that came within it is passed on now."""
-        self._held.disposable = held
+        super().hold(held)
         self._subscribing = False
         if self._ending is not None:
             self._ending()

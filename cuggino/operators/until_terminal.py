@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from reactivex import Observable, abc, timer
+from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, SerialDisposable
 
 from cuggino.operators.batches import EventBatch, unopened
 from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 
@@ -65,9 +66,8 @@ def until_terminal(
                 elif is_terminal(event):
                     on_terminal(event)
                     terminal.append(event)
-                    lingering.disposable = timer(linger).subscribe(
-                        lambda _: finish(), scheduler=scheduler
-                    )
+                    lane = serial(scheduler)
+                    lingering.disposable = lane.schedule_relative(linger, lambda *_: finish())
                 else:
                     observer.on_next(event)
 

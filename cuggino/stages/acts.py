@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, disposable
 
-from cuggino.operators import serial
+from cuggino.operators import Managed, serial
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def act(do: Callable[[], T]) -> Observable[T]:
         observer.on_completed()
         return disposable.Disposable()
 
-    return Observable(subscribe)
+    return Managed(subscribe)
 
 
 def clock() -> Observable[datetime]:
@@ -40,7 +40,7 @@ def clock() -> Observable[datetime]:
         observer.on_completed()
         return disposable.Disposable()
 
-    return Observable(subscribe)
+    return Managed(subscribe)
 
 
 def lane() -> Observable[abc.SchedulerBase]:
@@ -54,4 +54,4 @@ def lane() -> Observable[abc.SchedulerBase]:
         observer.on_completed()
         return disposable.Disposable()
 
-    return Observable(subscribe)
+    return Managed(subscribe)

@@ -18,11 +18,9 @@ from cuggino.operators.supervision import (
     QuotaGate,
     Remedies,
     Retries,
-    idle_timeout,
     is_transient,
-    repetition_limit,
+    liveness,
     retry_session,
-    stage_timeout,
     wait_for_quota,
     within_budget,
 )
@@ -101,33 +99,15 @@ class Supervision:
         sessions.waits.seconds += earlier.waited
         again, fresh = sessions.again, sessions.fresh
 
-        def quiet(agent: Observable[Event]) -> Observable[Event]:
-            answered: _Operator = idle_timeout(
-                idle=self.idle_timeout,
-                tool=self.tool_timeout,
-                nudge=again if sessions.can_resume else None,
-                replace=fresh,
-                remedies=remedies,
-            )
-            return answered(agent)
-
-        def heard(agent: Observable[Event]) -> Observable[Event]:
-            answered: _Operator = repetition_limit(
-                self.repetition_limit,
-                nudge=(lambda error: quiet(again(error))) if sessions.can_resume else None,
-                replace=lambda error: quiet(fresh(error)),
-                remedies=remedies,
-            )
-            return answered(quiet(agent))
-
-        def in_time(agent: Observable[Event]) -> Observable[Event]:
-            answered: _Operator = stage_timeout(
-                self.stage_timeout,
-                nudge=(lambda error: heard(again(error))) if sessions.can_resume else None,
-                replace=lambda error: heard(fresh(error)),
-                remedies=remedies,
-            )
-            return answered(heard(agent))
+        alive: _Operator = liveness(
+            idle=self.idle_timeout,
+            tool=self.tool_timeout,
+            stage=self.stage_timeout,
+            times=self.repetition_limit,
+            nudge=again if sessions.can_resume else None,
+            replace=fresh,
+            remedies=remedies,
+        )
 
         def retried(agent: Observable[Event]) -> Observable[Event]:
             retry: _Operator = retry_session(
@@ -136,10 +116,10 @@ class Supervision:
                 .capped("5m")
                 .times(self.max_retries),
                 transient=self.transient,
-                again=lambda error: in_time(again(error)),
+                again=lambda error: alive(again(error)),
                 retries=retries,
             )
-            return retry(in_time(agent)).pipe(
+            return retry(alive(agent)).pipe(
                 catch_tag(Exception, lambda error: flow(lambda: elsewhere(error)))
             )
 

@@ -10,6 +10,7 @@ from cuggino.operators.supervision.budget import Ledger, within_budget
 from cuggino.operators.supervision.liveness import (
     Remedies,
     idle_timeout,
+    liveness,
     repetition_limit,
     stage_timeout,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "idle_timeout",
     "is_outage",
     "is_transient",
+    "liveness",
     "repetition_limit",
     "retry_session",
     "stage_timeout",

@@ -1,13 +1,14 @@
-"""`idle_timeout`, `stage_timeout`, `repetition_limit`: nudge an agent, replace it, then fail."""
+"""`idle_timeout`, `stage_timeout`, `repetition_limit`: nudge an agent, replace it, then fail.
+
+`liveness` is all three as one operator.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
@@ -96,9 +97,7 @@ def idle_timeout(
     """
     _check_limit("idle", idle)
     _check_limit("tool", tool)
-    answer = _Answer(nudge, replace, remedies)
-    in_tool = None if tool is None else timedelta(seconds=tool)
-    return _limited(idle, partial(_Silence, answer=answer, tool=in_tool))
+    return liveness(idle=idle, tool=tool, nudge=nudge, replace=replace, remedies=remedies)
 
 
 def stage_timeout(
@@ -137,8 +136,7 @@ def stage_timeout(
     positive. (RxPY's `timeout` limits the time between events.)
     """
     _check_limit("seconds", seconds)
-    answer = _Answer(nudge, replace, remedies)
-    return _limited(seconds, partial(_StageTime, answer=answer))
+    return liveness(stage=seconds, nudge=nudge, replace=replace, remedies=remedies)
 
 
 def repetition_limit(
@@ -167,38 +165,59 @@ def repetition_limit(
     """
     if times is not None and times < 2:
         raise ValueError(f"times must be at least 2, not {times}")
-    answer = _Answer(nudge, replace, remedies)
-    return _limited(times, partial(_Repetition, answer=answer), as_limit=int)
+    return liveness(times=times, nudge=nudge, replace=replace, remedies=remedies)
 
 
-def _limited(
-    limit: float | None,
-    ladder: Callable[..., _Ladder[T]],
+def liveness(
     *,
-    as_limit: Callable[[float], object] = lambda seconds: timedelta(seconds=seconds),
+    idle: float | None = None,
+    tool: float | None = None,
+    stage: float | None = None,
+    times: int | None = None,
+    nudge: Instead | None = None,
+    replace: Instead | None = None,
+    remedies: Remedies | None = None,
 ) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
-    """Return the operator that supervises a source by a new ladder for each subscription."""
+    """Apply `idle_timeout`, `stage_timeout` and `repetition_limit` as one operator.
+
+    ::
+
+        source:             a---------                idle=5, stage=9
+        nudge(error):            b-b-b-b-b
+        replace(error):                   c|
+        liveness:           a----(Nb)-b-b-b-b(Rc)|    N: AgentNudged, R: AgentReplaced
+
+    Each remedy starts the agent's silence, time and count anew. The limits are those of
+    `idle_timeout(idle=idle, tool=tool)`, `stage_timeout(stage)` and `repetition_limit(times)`,
+    which check them.
+    """
+    limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times)
 
     def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
-        if limit is None:
+        if idle is None and stage is None and times is None:
             return source
 
         def subscribe(
             observer: abc.ObserverBase[T | SupervisionEvent],
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
-            return ladder(source, observer, serial(scheduler), as_limit(limit)).begin()
+            lane, shared = serial(scheduler), Remedies() if remedies is None else remedies
+            return _Ladder(source, observer, lane, limits, nudge, replace, shared).begin()
 
         return Managed(subscribe)
 
     return unopened(operator)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    nudge: Instead | None
-    replace: Instead | None
-    remedies: Remedies | None
+def _delta(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+class _Limits(NamedTuple):
+    idle: timedelta | None
+    tool: timedelta | None
+    stage: timedelta | None
+    times: int | None
 
 
 class _Problem(NamedTuple):
@@ -211,7 +230,7 @@ class _Problem(NamedTuple):
     repeated: int | None = None
 
 
-class _Ladder(ABC, Generic[T]):
+class _Ladder(Generic[T]):
     """One subscription of an operator that supervises an agent: nudge, replace, fail.
 
     At most one timer is pending. An event only records its time; the timer, when due, checks
@@ -224,28 +243,26 @@ class _Ladder(ABC, Generic[T]):
         source: Observable[T],
         observer: abc.ObserverBase[T | SupervisionEvent],
         lane: abc.SchedulerBase,
-        answer: _Answer,
+        limits: _Limits,
+        nudge: Instead | None,
+        replace: Instead | None,
+        remedies: Remedies,
     ) -> None:
         self._source = source
         self._observer = observer
         self._lane = lane
-        self._nudge = answer.nudge
-        self._replace = answer.replace
-        self._remedies = Remedies() if answer.remedies is None else answer.remedies
+        self._limits = limits
+        self._nudge = nudge
+        self._replace = replace
+        self._remedies = remedies
         self._tools = _RunningTools()
+        self._watch = RepetitionWatch()
+        self._repeated = 0
         self._began = self._heard = lane.now
         self._agent = SerialDisposable()
         self._timer = SerialDisposable()
         self._due: datetime | None = None
         self._closed = False
-
-    @abstractmethod
-    def _deadline(self) -> datetime | None:
-        """Return when the agent is given up if nothing changes; None for never."""
-
-    @abstractmethod
-    def _problem(self, now: datetime) -> _Problem:
-        """Return why the agent is given up."""
 
     def begin(self) -> abc.DisposableBase:
         self._run(self._source)
@@ -258,6 +275,7 @@ class _Ladder(ABC, Generic[T]):
 
     def _run(self, agent: Observable[T]) -> None:
         self._tools.clear()
+        self._watch, self._repeated = RepetitionWatch(), 0
         self._began = self._heard = self._lane.now
         self._arm()
         # One that ends within `subscribe` has closed the slot, which then disposes what it gets.
@@ -273,12 +291,26 @@ class _Ladder(ABC, Generic[T]):
         if self._closed:
             return
         self._heard = self._lane.now
-        batch = event if isinstance(event, EventBatch) else None
-        if self._tools.see(event) if batch is None else self._tools.see_all(batch.events):
+        told = [one for one in events_in(event) if _kind_of(one) is not _Kind.OTHER]
+        for one in told:
+            self._look_at(one)
+        if told:
             self._arm()
         self._send(event)
-        if batch is not None:  # a slow subscriber took its time with it
+        if type(event) is EventBatch:  # a slow subscriber took its time with it
             self._heard = self._lane.now
+
+    def _look_at(self, event: Any) -> None:
+        """Record a call, a result or an end, which may change the deadline."""
+        self._tools.see(event)
+        times, kind = self._limits.times, _kind_of(event)
+        if times is None:
+            return
+        if kind is _Kind.CALL:
+            self._watch.called(event.name, event.input, id=event.id)
+        elif kind is _Kind.RESULT and not self._repeated:
+            count = self._watch.answered(event.name, event.output)
+            self._repeated = count if count >= times else 0
 
     def _send(self, event: T | SupervisionEvent) -> None:
         try:
@@ -295,6 +327,27 @@ class _Ladder(ABC, Generic[T]):
         if not self._closed:
             self.dispose()
             self._observer.on_completed()
+
+    def _deadline(self) -> datetime | None:
+        """Return when the agent is given up if nothing changes; None for never."""
+        if self._repeated:
+            return self._heard
+        due = [x for x in (self._silent_at(), self._late_at()) if x is not None]
+        return min(due, default=None)
+
+    def _silent_at(self) -> datetime | None:
+        limits = self._limits
+        limit = limits.tool if self._tools else limits.idle
+        return None if limits.idle is None or limit is None else self._heard + limit
+
+    def _late_at(self) -> datetime | None:
+        stage = self._limits.stage
+        return None if stage is None else self._full_time_since() + stage
+
+    def _full_time_since(self) -> datetime:
+        """Return when this agent began, or another operator took a remedy."""
+        since = self._remedies.since
+        return self._began if since is None else max(self._began, since)
 
     def _arm(self) -> None:
         """Ensure that a timer is pending that is not later than the deadline."""
@@ -341,6 +394,24 @@ class _Ladder(ABC, Generic[T]):
         else:
             self._on_error(error)
 
+    def _problem(self, now: datetime) -> _Problem:
+        """Return why the agent is given up."""
+        silent_at = self._silent_at()
+        if silent_at is not None and silent_at <= now:
+            silent = (now - self._heard).total_seconds()
+            setting = "toolTimeout" if self._tools else "idleTimeout"
+            return self._slow(f"the agent was silent for {_in_words(silent)}", setting, silent)
+        if self._repeated:
+            return _Problem(
+                f"the agent called {self._watch.tool} {self._repeated} times in a row with the "
+                "same input and the same result",
+                "raise repetitionLimit in .cuggino.json if it has to",
+                tool=self._watch.tool,
+                repeated=self._repeated,
+            )
+        took = (now - self._full_time_since()).total_seconds()
+        return self._slow(f"the agent was not done after {_in_words(took)}", "stageTimeout")
+
     def _slow(self, what: str, setting: str, idle: float | None = None) -> _Problem:
         names = self._tools.names
         return _Problem(
@@ -365,100 +436,6 @@ class _Ladder(ABC, Generic[T]):
             return
         self._remedies.since = self._lane.now
         self._run(agent)
-
-
-class _Silence(_Ladder[T]):
-    def __init__(
-        self,
-        source: Observable[T],
-        observer: abc.ObserverBase[T | SupervisionEvent],
-        lane: abc.SchedulerBase,
-        idle: timedelta,
-        answer: _Answer,
-        tool: timedelta | None,
-    ) -> None:
-        super().__init__(source, observer, lane, answer)
-        self._idle = idle
-        self._tool = tool
-
-    def _deadline(self) -> datetime | None:
-        limit = self._tool if self._tools else self._idle
-        return None if limit is None else self._heard + limit
-
-    def _problem(self, now: datetime) -> _Problem:
-        silent = (now - self._heard).total_seconds()
-        setting = "toolTimeout" if self._tools else "idleTimeout"
-        return self._slow(f"the agent was silent for {_in_words(silent)}", setting, silent)
-
-
-class _StageTime(_Ladder[T]):
-    def __init__(
-        self,
-        source: Observable[T],
-        observer: abc.ObserverBase[T | SupervisionEvent],
-        lane: abc.SchedulerBase,
-        time: timedelta,
-        answer: _Answer,
-    ) -> None:
-        super().__init__(source, observer, lane, answer)
-        self._time = time
-
-    def _deadline(self) -> datetime:
-        return self._full_time_since() + self._time
-
-    def _full_time_since(self) -> datetime:
-        """Return when this agent began, or `idle_timeout` took a remedy."""
-        since = self._remedies.since
-        return self._began if since is None else max(self._began, since)
-
-    def _problem(self, now: datetime) -> _Problem:
-        took = (now - self._full_time_since()).total_seconds()
-        return self._slow(f"the agent was not done after {_in_words(took)}", "stageTimeout")
-
-
-class _Repetition(_Ladder[T]):
-    def __init__(
-        self,
-        source: Observable[T],
-        observer: abc.ObserverBase[T | SupervisionEvent],
-        lane: abc.SchedulerBase,
-        times: int,
-        answer: _Answer,
-    ) -> None:
-        super().__init__(source, observer, lane, answer)
-        self._times = times
-        self._watch = RepetitionWatch()
-        self._repeated = 0
-
-    def _run(self, agent: Observable[T]) -> None:
-        self._watch, self._repeated = RepetitionWatch(), 0
-        super()._run(agent)
-
-    def _on_next(self, event: T) -> None:
-        for one in events_in(event):
-            if _kind_of(one) is not _Kind.OTHER:
-                self._look_at(one)
-        super()._on_next(event)
-
-    def _look_at(self, event: Any) -> None:
-        kind = _kind_of(event)
-        if kind is _Kind.CALL:
-            self._watch.called(event.name, event.input, id=event.id)
-        elif kind is _Kind.RESULT and not self._repeated:
-            count = self._watch.answered(event.name, event.output)
-            self._repeated = count if count >= self._times else 0
-
-    def _deadline(self) -> datetime | None:
-        return self._heard if self._repeated else None
-
-    def _problem(self, now: datetime) -> _Problem:
-        return _Problem(
-            f"the agent called {self._watch.tool} {self._repeated} times in a row with the same "
-            "input and the same result",
-            "raise repetitionLimit in .cuggino.json if it has to",
-            tool=self._watch.tool,
-            repeated=self._repeated,
-        )
 
 
 _SESSION_OVER = (
@@ -508,22 +485,16 @@ class _RunningTools:
         self._by_id: dict[str, str] = {}
         self._without_id: list[str] = []
 
-    def see_all(self, events: Iterable[Any]) -> bool:
-        """Record the events; return True if one of them may have changed what runs."""
-        changes = [self.see(event) for event in events if _kind_of(event) is not _Kind.OTHER]
-        return bool(changes)
-
-    def see(self, event: Any) -> bool:
-        """Record an event; return True if it may have changed what runs."""
+    def see(self, event: Any) -> None:
+        """Record an event that is not `OTHER`."""
         kind = _kind_of(event)
         if kind is _Kind.CALL:
             self._called(event)
         elif kind is _Kind.RESULT:
             if self._by_id.pop(event.name, None) is None and self._without_id:
                 self._without_id.pop(0)
-        elif kind is _Kind.SESSION_OVER:
+        else:
             self.clear()
-        return kind is not _Kind.OTHER
 
     def _called(self, call: ToolCall) -> None:
         if call.id:
