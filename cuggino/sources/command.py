@@ -96,8 +96,7 @@ class Command:
             raise
         try:
             return EnclosedChild(process, Namespace(process.pid, status))
-        except BaseException:  # no descriptor is left to watch it by
-            process.kill()
+        except BaseException:  # it could not be watched, and was killed
             process.communicate()
             status.close()
             raise

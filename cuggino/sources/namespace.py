@@ -12,7 +12,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,8 @@ from cuggino.sources.process_tree import KILL_LIMIT, Ladder
 
 _CHILD_PID = re.compile(rb'"child-pid": *(\d+)')
 _EXIT_CODE = re.compile(rb'"exit-code": *(\d+)')
+_LOOK_EVERY = 100
+"""Milliseconds between two checks whether the monitor has ended."""
 _SIGNALS = frozenset(range(1, signal.NSIG))
 
 
@@ -44,16 +46,15 @@ class StatusPipe:
     def init(self, monitor: int) -> int | None:
         """Wait for the id of the namespace's init; None if the monitor has ended without one.
 
-        `monitor` is a pidfd.
+        Until this returns, do not kill the monitor: an init that has not been set up yet would
+        wait for it indefinitely.
         """
         self._close_write_end()
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
-        poll.register(monitor, select.POLLIN)
         while b"\n" not in self._reports:
-            ended = monitor in {descriptor for descriptor, _ in poll.poll()}
-            self._read()
-            if ended:  # and so has written everything
+            ended = not poll.poll(_LOOK_EVERY) and _is_zombie(monitor)  # a fork holds the pipe open
+            if self._read() or ended:
                 break
         return self._find(_CHILD_PID)
 
@@ -74,10 +75,13 @@ class StatusPipe:
         if end >= 0:
             os.close(end)
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Read what is there; return whether it is the end."""
         with suppress(BlockingIOError):
             while chunk := os.read(self._read_end, 4096):
                 self._reports += chunk
+            return True
+        return False
 
     def _find(self, pattern: re.Pattern[bytes]) -> int | None:
         found = pattern.search(self._reports)
@@ -93,10 +97,14 @@ class Namespace:
     def __init__(self, monitor: int, status: StatusPipe) -> None:
         self._monitor = monitor
         self._status = status
-        self._monitor_fd = os.pidfd_open(monitor)
-        pid = status.init(self._monitor_fd)
-        self._init = pid or 0
-        self._init_fd = None if pid is None else _init_of_namespace(pid)
+        init = status.init(monitor)
+        self._init = init or 0
+        with ExitStack() as opened:
+            opened.callback(_kill_both, monitor, init)  # unless both can be watched
+            self._monitor_fd = os.pidfd_open(monitor)
+            opened.callback(os.close, self._monitor_fd)
+            self._init_fd = None if init is None else _open_init(init)
+            opened.pop_all()
 
     def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
         """Terminate all processes; return when none is left.
@@ -164,16 +172,23 @@ class NotStarted(Exception):
     """The monitor could not start the program; its standard error contains the reason."""
 
 
-def _init_of_namespace(pid: int) -> int | None:
+def _kill_both(monitor: int, init: int | None) -> None:
+    os.kill(monitor, signal.SIGKILL)
+    if init is not None and _is_init(init):
+        with suppress(ProcessLookupError):
+            os.kill(init, signal.SIGKILL)
+
+
+def _open_init(pid: int) -> int | None:
     """Return a pidfd of a namespace's init, None if it has ended."""
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
         return None
-    if not _is_init(pid):  # the id has been reused
-        os.close(descriptor)
-        return None
-    return descriptor
+    if _is_init(pid):
+        return descriptor
+    os.close(descriptor)  # the id has been reused
+    return None
 
 
 def _is_init(pid: int) -> bool:
@@ -195,6 +210,13 @@ def _first_child(pid: int) -> int | None:
     except OSError:
         return None
     return int(children[0]) if children else None
+
+
+def _is_zombie(child: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # other code has reaped it
+        return True
 
 
 def _has_ended(process: int) -> bool:

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +25,7 @@ from cuggino.sources import (
     process_lines,
     process_output,
 )
+from cuggino.sources.namespace import StatusPipe
 from cuggino.sources.process_tree import ProcessTree
 from cuggino.testing import no_leaks
 from tests.sources.enclosures import MARK, NAMESPACE, needs_namespaces
@@ -266,6 +268,7 @@ def test_a_server_inside_is_reachable(namespace: Enclosure) -> None:
     """The network is shared: a port that is opened inside can be connected to."""
     code = """
 import socket
+import subprocess
 server = socket.create_server(("127.0.0.1", 0))
 print(server.getsockname()[1], flush=True)
 server.accept()[0].sendall(b"hello")
@@ -300,21 +303,36 @@ def test_a_monitor_that_is_killed_ends_its_namespace(namespace: Enclosure) -> No
     assert not _marked(namespace)
 
 
-def test_without_descriptors_nothing_is_started(
-    namespace: Enclosure, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("opened", [0, 1])
+def test_a_namespace_that_cannot_be_watched_is_ended(
+    namespace: Enclosure, monkeypatch: pytest.MonkeyPatch, opened: int
 ) -> None:
-    """A process that cannot be watched is ended, and the error is the stream's."""
-    opened = os.pidfd_open
-    calls: list[int] = []
+    """Without descriptors for the monitor or the init the error is the stream's."""
+    opens = os.pidfd_open
+    pids: set[int] = set()
 
     def fail(pid: int) -> int:
-        calls.append(pid)
         if pid != os.getpid():
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return opened(pid)
+            pids.add(pid)
+            if len(pids) > opened:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opens(pid)
 
     monkeypatch.setattr(os, "pidfd_open", fail)
-    with no_leaks():
+    for _ in range(10):  # at whatever moment of its start
+        pids.clear()
         recorder = Recorder(process_lines(["sleep", "600"], enclosure=namespace)).wait()
-    assert isinstance(recorder.error, OSError)
+        assert isinstance(recorder.error, OSError)
     assert set() == children()
+    assert not _marked(namespace)
+
+
+def test_a_fork_does_not_hide_a_failed_start() -> None:
+    """A copy of this process that holds the pipe of the reports open is not waited for."""
+    status = StatusPipe()
+    copy = os.dup(status.write_end)
+    with subprocess.Popen(["true"]) as monitor:
+        assert status.init(monitor.pid) is None
+        assert status.exit_code() is None
+    status.close()
+    os.close(copy)
