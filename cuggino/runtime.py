@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex import Observable
 
-from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
+from cuggino import doctor, events, guard_audit, loops, notify, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.events import Event, LoopEvent
@@ -28,7 +28,7 @@ from cuggino.preflight import (
     configured,
     git_answers,
 )
-from cuggino.prompts import Prompts, load_instruction
+from cuggino.prompts import Prompts
 from cuggino.stages import GitRepository, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
@@ -238,6 +238,7 @@ class Runtime:
     def deliver_instruction(self, name: events.DeliverInstruction) -> str:
         """Return the prompt of a deliver session: the project's own text, or the built-in one."""
         from cuggino.domain import TOOLS_OF, agent_tool
+        from cuggino.prompts import load_instruction
 
         tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
         return load_instruction(name, self.cwd, tools=tools).text
@@ -361,6 +362,8 @@ class Runtime:
         Raises:
             AgentNotFound: the agent is missing or too old.
         """
+        from cuggino import project_manager
+
         return project_manager.plan_session(self.cwd, self.config, self.agent)
 
     def _git_answers(self, interrupt: Observable[object] | None) -> Callable[[], Flow[None]]:

@@ -16,7 +16,7 @@ from cuggino.guard import ROLES, Role
 class _Choice(BaseModel):
     """An agent with its own options; in the file a name or an object."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     agent: str | None = Field(default=None, pattern=r"\S")
     """A name, as for the setting `agent`, which is the default."""

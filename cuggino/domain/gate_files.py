@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
 
+from cuggino._lazy import pattern
+
 PathState: TypeAlias = Mapping[str, str]
 """Paths, relative to the project, with a digest of their content each."""
 
@@ -27,10 +29,8 @@ _READ_BY = {
 """Files that a program of a check command reads without being told."""
 
 _TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
-_TEST_FILE = re.compile(
-    r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
-)
-_OPERATOR = re.compile(r"[;&|()<>]+$")
+_TEST_FILE = pattern(r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$")
+_OPERATOR = pattern(r"[;&|()<>]+$")
 
 
 class PathChange(NamedTuple):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from cuggino._lazy import pattern
 from cuggino.domain.schedule import Schedule
-from cuggino.domain.zone_names import find_zone
 
 _READ = 20_000  # characters; messages about limits are short
 _WINDOW = 160
@@ -217,6 +216,8 @@ class _Said(NamedTuple):
 
     @classmethod
     def of(cls, found: dict[str, str], now: datetime, local: tzinfo) -> _Said:
+        from cuggino.domain.zone_names import find_zone
+
         zone = find_zone(found["zone"], now=now, local=local) if "zone" in found else local
         if zone is None:
             raise ValueError(found["zone"])

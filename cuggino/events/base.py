@@ -18,7 +18,9 @@ class Event(BaseModel):
     class (CUG-023).
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", ser_json_inf_nan="constants", defer_build=True
+    )
 
     registry: ClassVar[dict[str, type[Event]]] = {}
     """The event classes defined so far by tag, without the categories.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class Usage(BaseModel):
     """Tokens of a session, as counted by the provider. A value, not an event."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from reactivex import Observable, defer, operators as ops, timer
 
+from cuggino._lazy import pattern
 from cuggino.errors import ProcessError
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
 from cuggino.sources import git_output
@@ -107,9 +108,9 @@ def checked_items(plan: str) -> tuple[int, ...]:
     return tuple(checked)
 
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
-_LOG = re.compile(r"#+\s+progress log\s*#*\s*$", re.IGNORECASE)
-_BOX = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+\[([ xX])\](?:\s|$)")
+_FENCE = pattern(r"\s*(`{3,}|~{3,})(.*)")
+_LOG = pattern(r"#+\s+progress log\s*#*\s*$", re.IGNORECASE)
+_BOX = pattern(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+\[([ xX])\](?:\s|$)")
 
 
 def _checked(plan: Path | None) -> tuple[int, ...]:

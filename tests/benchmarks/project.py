@@ -94,6 +94,8 @@ class Project:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
         }
+        # Installed packages have their bytecode.
+        self.env.pop("PYTHONDONTWRITEBYTECODE", None)
         for made in (self.folder / ".specs", self.agent.parent, self._sessions):
             made.mkdir(parents=True)
         (self.folder / ".specs" / "a.md").write_text("A specification.\n")

@@ -15,8 +15,8 @@ from tests.benchmarks.project import Project, iterations, project
 _WITHIN = """
 import os, sys
 open(sys.argv[1], "w").write(str(os.getpid()) + "\\n")
-from cuggino_cli.main import main
-sys.exit(main(sys.argv[2:]))
+from cuggino_cli.main import entry
+entry(sys.argv[2:])
 """
 """`cuggino` for an agent that kills it, by the process id in a file."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import struct
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from cuggino._lazy import pattern
 from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
@@ -43,7 +43,7 @@ _HINT_OF_REASON: Mapping[AgentFailure, str] = {
     "server": "try again in a few minutes",
 }
 
-CONNECTION = re.compile(
+CONNECTION = pattern(
     r"\bE(?:CONN[A-Z]+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN)\b"
     r"|[Cc]ould not connect|[Cc]onnection (?:error|lost|dropped|refused|closed|reset)"
     r"|error sending request|timed out"

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from cuggino._lazy import pattern
 from cuggino.operators.markers.blocks import HTML_TAG, Blocks, Kind
 from cuggino.operators.markers.open_tags import Tag
 
@@ -190,7 +191,7 @@ def _mask(tag: re.Match[str]) -> str:
 
 
 _ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"\\[!-/:-@\[-`{-~]"  # escaped
     r"|(`++)"
     rf"|(<[A-Za-z][A-Za-z0-9.+-]{{1,31}}:[^<>\x00-\x20]*+>|{HTML_TAG})"

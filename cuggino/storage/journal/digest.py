@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class JournalDigest(BaseModel):
     """The beginning, the end and the totals of a run."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     v: Literal[3] = 3
     """The version of the format."""
