@@ -50,7 +50,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "config": _room("_lazy events errors files guard", "pydantic"),
         "domain": _room("_lazy events errors"),
         "prompts": _room("_lazy errors files"),
-        "operators": _room("events errors domain", "reactivex"),
+        "operators": _room("_lazy events errors domain", "reactivex"),
         "sources": _room("_lazy errors sandbox operators", "reactivex watchdog git psutil"),
         "storage": _room("_lazy events errors files domain", "pydantic filelock uuid6"),
         "agents": _room(
