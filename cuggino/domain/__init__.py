@@ -16,7 +16,9 @@ NAMES = {
         "AgentCooldown Roster cooldown_end fallback_reason recorded_cooldowns when_to_fall_back"
     ),
     "findings": "Finding ReviewLedger files_named finding_as_markdown parse_findings",
-    "gate_files": "PathChange PathState files_of_command is_named is_test_file path_changes",
+    "gate_files": (
+        "PathChange PathState files_of_command is_named is_test_file path_changes skips_tests"
+    ),
     "job_verification": (
         "CommandCheck CommandRun FailureCounts JobFacts VerificationResult failure_note "
         "parse_check_answer parse_job_answer with_facts with_findings"

@@ -50,6 +50,7 @@ from cuggino.domain.gate_files import (
     is_named,
     is_test_file,
     path_changes,
+    skips_tests,
 )
 from cuggino.domain.job_verification import (
     CommandCheck,
@@ -170,6 +171,7 @@ __all__ = [
     "path_changes",
     "perform_tool",
     "recorded_cooldowns",
+    "skips_tests",
     "tool_named",
     "when_to_fall_back",
     "with_facts",

@@ -33,6 +33,20 @@ _TEST_FILE = pattern(r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Test
 _OPERATOR = pattern(r"[;&|()<>]+$")
 
 
+_SKIPS = pattern(
+    r"""
+    \bmark\.(skip|skipif|xfail)\b | \b(pytest|unittest)\.(skip\w*|xfail|expectedFailure)\b
+    | @(skip|skipIf|skipUnless|expectedFailure)\b | \.skipTest\(
+    | \b(it|test|describe|context|suite|specify)\.(skip|only|todo|fixme|failing)\b
+    | (?<![\w.])(xit|xtest|xdescribe|xcontext|xspecify|fit|fdescribe|fcontext)\(\s*["'`]
+    | @(Disabled|Ignore)\b | \[Ignore\b | \bSkip\s*=\s*"
+    | \b[tb]\.Skip(f|Now)?\( | \#\[ignore\b | \bXCTSkip | \bmarkTest(Skipped|Incomplete)\(
+    | ^\s*(skip|pending)(\s+(["']|if\b|unless\b)|\s*$)
+    """,
+    re.VERBOSE,
+)
+
+
 class PathChange(NamedTuple):
     """What has become of a path between two states."""
 
@@ -93,6 +107,11 @@ def is_test_file(path: str) -> bool:
     """Return whether a path looks like a test, by the usual names of folders and files."""
     parts = PurePosixPath(path).parts
     return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_FILE.match(parts[-1]))
+
+
+def skips_tests(line: str) -> bool:
+    """Return whether a line of a test marks tests to be skipped, or all others by `only`."""
+    return _SKIPS.search(line) is not None
 
 
 def is_named(path: str, text: str) -> bool:

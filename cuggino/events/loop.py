@@ -116,9 +116,12 @@ class GateChanged(LoopPhaseEvent):
     """What an approval rests on has changed since the start of the run; the reviewer is told."""
 
     paths: tuple[str, ...]
-    """Files that the check command names or `gatePaths` lists, removed tests, specifications."""
+    """Files that the check command names or `gatePaths` lists, specifications, and tests that are
+    removed or newly skipped."""
     check: tuple[str, ...] = ()
     """Those of the check whose change neither the focus nor a specification asks for."""
+    skipping: tuple[str, ...] = ()
+    """Test files with more skip markers than at the start."""
 
 
 class SpecsChanged(LoopPhaseEvent):

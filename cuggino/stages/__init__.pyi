@@ -35,12 +35,14 @@ from cuggino.stages.repository import (
     Recovers,
     Removed,
     Repository,
+    Skipping,
     commit_message,
     commit_stage,
     commits_since,
     must_commit,
     push_stage,
     removed_since,
+    skipping_since,
 )
 from cuggino.stages.sessions import (
     Sessions,
@@ -63,6 +65,7 @@ __all__ = [
     "Repository",
     "Sessions",
     "Shell",
+    "Skipping",
     "Supervision",
     "act",
     "agent_stage",
@@ -82,6 +85,7 @@ __all__ = [
     "push_stage",
     "removed_since",
     "shell_lines",
+    "skipping_since",
     "state_of_paths",
     "watch_file_count",
 ]

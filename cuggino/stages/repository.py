@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
+from cuggino.domain import is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
@@ -40,8 +42,22 @@ _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
 """Lists the commits since one, as `commits_since` does."""
 
+_PLAIN_DIFF = (
+    *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--src-prefix=a/", "--dst-prefix=b/"),
+)
+"""A diff that no configuration changes."""
+_LIKE_A_SKIP = (
+    "[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|Disabled|Incomplete"
+    "|[xf](it|test|[dcs])"
+)
+"""Matches at least what `skips_tests` does, so that git prints few files."""
+
 Removed = Callable[[Path, "str | None"], Observable[list[str]]]
 """Lists the files removed since a commit, as `removed_since` does."""
+
+Skipping = Callable[[Path, "str | None"], Observable[list[str]]]
+"""Lists the tests with new skip markers, as `skipping_since` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +412,34 @@ def _removed(cwd: Path, base: str | None) -> Flow[None]:
             output = yield from ask(look)
     paths = (output or b"").split(b"\0")
     yield from emit([path.decode("utf-8", "replace") for path in paths if path])
+
+
+def skipping_since(cwd: Path, base: str | None) -> Observable[list[str]]:
+    """Emit the test files below `cwd` with more skip markers than in the commit `base`.
+
+    Only files that were in that commit. None without a `base` or when git fails.
+    """
+    return flow(lambda: _skipping(cwd, base))
+
+
+def _skipping(cwd: Path, base: str | None) -> Flow[None]:
+    output: bytes | None = b""
+    if base is not None:
+        words = (*_PLAIN_DIFF, "--unified=0", "--find-renames", "--diff-filter=MR", "--relative")
+        look = git_output(*words, f"-G{_LIKE_A_SKIP}", base, "--", cwd=cwd, sweep=False)
+        with suppress(ProcessError):
+            output = yield from ask(look)
+    more: Counter[str] = Counter()
+    path, before = "", ""
+    for line in (output or b"").decode("utf-8", "replace").split("\n"):
+        if line.startswith("+++ ") and before.startswith("--- "):
+            path = line.removeprefix("+++ b/").rstrip("\t")
+        elif line.startswith(("+", "-")) and skips_tests(line[1:]):
+            more[path] += 1 if line[0] == "+" else -1
+        before = line
+    yield from emit(
+        sorted(path for path, count in more.items() if count > 0 and is_test_file(path))
+    )
 
 
 def gist(text: str, count: int = 3) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain import files_of_command, is_named, is_test_file, path_changes
+from cuggino.domain import files_of_command, is_named, is_test_file, path_changes, skips_tests
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,33 @@ def test_changes() -> None:
 def test_named(text: str, named: bool) -> None:
     """A text names a file by its path or its name, as a whole word."""
     assert named == is_named("ci/check.sh", text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("@pytest.mark.skip", '    @pytest.mark.skipif(True, reason="x")', "@mark.xfail"),
+        *('    pytest.skip("later")', "pytestmark = pytest.mark.skip", "@unittest.skip('x')"),
+        *("@skip('x')", "        self.skipTest('x')", "@expectedFailure"),
+        *("it.skip('a', () => {", "test.only('a', f)", "describe.only('a', f)", "it.todo('a')"),
+        *("xit('a', f)", "  fdescribe('a', f)", "@Disabled", '@Disabled("x")', "@Ignore"),
+        *("[Ignore]", '[Fact(Skip = "x")]', 't.Skip("x")', "\tt.SkipNow()", "#[ignore]"),
+        *("throw XCTSkip()", "$this->markTestSkipped('x');", "  skip 'later'", "  pending"),
+    ],
+)
+def test_skip_markers(line: str) -> None:
+    """The usual ways to skip a test, or to run only another, are recognized."""
+    assert skips_tests(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("assert skip(it)", "def test_skip() -> None:", "skipped = 3", "rows.skip(2)"),
+        *("xit = 3", "fit(model)", "expect(only).toBe(1)", "exit('a')", "transmit('x')"),
+        *("skip = read()", "state = pending", "await page.skip()", "@only_linux", "git.Skip"),
+    ],
+)
+def test_other_lines(line: str) -> None:
+    """Code that is merely called alike is none."""
+    assert not skips_tests(line)

@@ -144,6 +144,8 @@ class CodingLoop:
         self.ran: list[str] = []
         self.removed: list[str] = []
         """Files that have been removed since the start."""
+        self.skipping: list[str] = []
+        """Tests that are newly skipped."""
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
         self.service = LoopService(
@@ -155,6 +157,7 @@ class CodingLoop:
                 shell=self._shell,
                 gate=self.gate,
                 removed=lambda _cwd, _base: just(list(self.removed)),
+                skipping=lambda _cwd, _base: just(list(self.skipping)),
                 fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
             )
         )

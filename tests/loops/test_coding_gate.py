@@ -12,7 +12,7 @@ from reactivex import Observable, concat, defer, empty, of, operators as ops
 
 from cuggino import run
 from cuggino.events import ApprovalBlocked, Event, GateChanged, SpecsChanged
-from cuggino.stages import removed_since
+from cuggino.stages import removed_since, skipping_since
 from tests.git_project import GitProject, isolate_git
 from tests.loops.coding_loop import CodingLoop, marbles, says, tags
 
@@ -135,6 +135,53 @@ def test_removed_tests(tmp_path: Path) -> None:
     played.removed = ["src/a.py", "tests/test_a.py"]
     _, events = story(played, gate="block")
     assert GateChanged(iteration=1, paths=("tests/test_a.py",)) in events
+
+
+def test_skipped_tests(tmp_path: Path) -> None:
+    """Tests that are newly skipped are reported, and the reviewer is told why."""
+    played = loop(tmp_path, lambda: None, says("APPROVED", "yes"))
+    played.skipping = ["tests/test_a.py"]
+    _, events = story(played, gate="block")
+    expected = GateChanged(iteration=1, paths=("tests/test_a.py",), skipping=("tests/test_a.py",))
+    assert expected in events
+    assert "to be skipped in `tests/test_a.py`" in played.prompts("reviewing")[0]
+
+
+def test_skipping_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test files that gain skip markers are found, committed or not; moved markers are none."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.git("config", "diff.noprefix", "true")
+    marker = "@pytest.mark.skip\n"
+    test = "def test_a():\n    assert one()\n"
+    old = {
+        "tests/test_ü a.py": test,
+        "tests/test_b.py": test,
+        "tests/test_moved.py": marker + test + test,
+        "tests/test_freed.py": marker + test,
+        "src/app.py": test,
+        "web/a.test.ts": "it('a', f)\n",
+    }
+    new = {
+        "tests/test_ü a.py": marker + test,
+        "tests/test_b.py": test.replace("one", "skip"),
+        "tests/test_moved.py": test + marker + test,
+        "tests/test_freed.py": test,
+        "src/app.py": marker + test,
+        "web/a.test.ts": "it.only('a', f)\n",
+    }
+    for files in (old, new):
+        for name, text in files.items():
+            project.write(name, text)
+        project.git("add", "-A")
+        project.git("commit", "--quiet", "--message=x")
+    base = project.git("rev-parse", "HEAD~1").strip()
+    expected = ["tests/test_ü a.py", "web/a.test.ts"]
+    assert expected == run(skipping_since(project.root, base))
+    project.git("reset", "--quiet", "--soft", "HEAD~1")
+    assert expected == run(skipping_since(project.root, base))
+    assert ["test_ü a.py"] == run(skipping_since(project.root / "tests", base))
+    assert [] == run(skipping_since(project.root, None)) == run(skipping_since(tmp_path, base))
 
 
 def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

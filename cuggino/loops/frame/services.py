@@ -18,11 +18,13 @@ from cuggino.stages import (
     Removed,
     Repository,
     Shell,
+    Skipping,
     commits_since,
     fingerprint_stage,
     folder_changes,
     removed_since,
     shell_lines,
+    skipping_since,
 )
 from cuggino.storage import Workspace
 
@@ -67,6 +69,7 @@ class Services:
     changes: Changes = folder_changes
     commits: Commits = commits_since
     removed: Removed = removed_since
+    skipping: Skipping = skipping_since
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None

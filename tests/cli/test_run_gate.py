@@ -1,0 +1,87 @@
+"""`cuggino run` with an agent that changes what its approval rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino_cli.main import main
+from tests.cli.rounds import APPROVES, PLANS, implements, reviews
+from tests.git_project import GitProject, isolate_git
+
+CHECK = "#!/bin/sh\ngrep -q hello app.py\n"
+TEST = "def test_hello():\n    assert 1\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    """A repository with a check, a test and a specification."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.write(".specs/hello.md", "# Hello\n")
+    project.write("check.sh", CHECK)
+    project.write("tests/test_hello.py", TEST)
+    project.write(".gitignore", ".cuggino/\nscenario.toml\n")
+    project.git("add", "-A")
+    project.git("commit", "--quiet", "--message=begin")
+    monkeypatch.chdir(project.root)
+    return project
+
+
+def played(
+    project: GitProject, scenario: str, *, gate: Literal["block", "context"] = "context"
+) -> int:
+    """Run the scenario once around; return the exit code."""
+    project.write("scenario.toml", scenario)
+    config = Config(
+        agent="scripted:scenario.toml",
+        check_command="sh check.sh",
+        gate=gate,
+        commit=True,
+        max_iterations=1,
+    )
+    save_config(project.root, config)
+    return main(["run", "--focus", "hello"])
+
+
+WEAKENS = implements("check.sh", "exit 0\n")
+
+
+def test_a_check_that_the_agent_rewrites(
+    project: GitProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `gate: block` the approval does not count, and the run says why."""
+    assert 11 == played(project, PLANS + WEAKENS + APPROVES, gate="block")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "[Check] Completed (exit 0)" in printed
+    assert "Approval does not count: the check was changed (check.sh)" in printed
+
+
+def test_a_change_that_the_reviewer_accepts(
+    project: GitProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `gate: block` an approval counts that names the file."""
+    accepts = reviews("<APPROVED>check.sh may be like that</APPROVED>")
+    assert 0 == played(project, PLANS + WEAKENS + accepts, gate="block")
+    assert "Changed check.sh" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("agent", "path"),
+    [
+        (WEAKENS, "check.sh"),
+        (implements("tests/test_hello.py", f"@pytest.mark.skip\n{TEST}"), "tests/test_hello.py"),
+    ],
+    ids=["check", "skipped test"],
+)
+def test_reported_by_default(
+    agent: str, path: str, project: GitProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a gate the reviewer decides; the run and its summary name what was changed."""
+    assert 0 == played(project, PLANS + agent + APPROVES)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"[Loop] What approvals rest on changed: {path}" in printed
+    assert f"Changed {path} (check, tests or specs)" in printed
