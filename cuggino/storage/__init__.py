@@ -13,9 +13,9 @@ NAMES = {
         "write_done"
     ),
     "journal": (
-        "Entry FinishedStage Journal JournalFile decode_outcome encode_outcome find_run "
-        "finished_stages has_ended iter_entries list_journals prune read_journal run_totals "
-        "scan_journal started_of"
+        "Entry FinishedStage Journal JournalFile RunOrigin decode_outcome encode_outcome find_run "
+        "finished_stages has_ended iter_entries list_journals origin_of prune read_journal "
+        "run_totals scan_journal"
     ),
     "lock": "LockOwner",
     "session": "Session",

@@ -42,6 +42,7 @@ from cuggino.storage.journal import (
     FinishedStage,
     Journal,
     JournalFile,
+    RunOrigin,
     decode_outcome,
     encode_outcome,
     find_run,
@@ -49,11 +50,11 @@ from cuggino.storage.journal import (
     has_ended,
     iter_entries,
     list_journals,
+    origin_of,
     prune,
     read_journal,
     run_totals,
     scan_journal,
-    started_of,
 )
 from cuggino.storage.lock import (
     LockOwner,
@@ -89,6 +90,7 @@ __all__ = [
     "LoadedDeliverables",
     "LoadedJobs",
     "LockOwner",
+    "RunOrigin",
     "Session",
     "Survey",
     "UnverifiedJobs",
@@ -107,6 +109,7 @@ __all__ = [
     "iter_entries",
     "list_journals",
     "new_run_id",
+    "origin_of",
     "protected_branch",
     "prune",
     "read_focus",
@@ -116,6 +119,5 @@ __all__ = [
     "research_file",
     "run_totals",
     "scan_journal",
-    "started_of",
     "write_done",
 ]

@@ -121,7 +121,7 @@ class Place:
 
     def age_temporary_files(self) -> None:
         """Make temporary files as old as if the next command were started minutes later."""
-        for path in self.temp.iterdir():
+        for path in self.temp.glob("*"):
             with suppress(FileNotFoundError):
                 os.utime(path, (time.time() - 600,) * 2, follow_symlinks=False)
 
@@ -130,14 +130,14 @@ class Place:
         until(lambda: not self.processes)
         for process in self.processes:
             yield f"a process is left: {process}"
-        for path in self.temp.iterdir():
+        for path in self.temp.glob("*"):
             yield f"a temporary file is left: {path.name}"
         for path in sorted(self.folder.rglob("*")):
             name = str(path.relative_to(self.folder))
             if name.endswith((".tmp", "lock.json")) or _GIT_LOCK.fullmatch(name):
                 yield f"a file is left: {name}"
         resumable = {journal.run_id for journal in self.journals if journal.resumable}
-        for path in self.workspace.wip.iterdir():
+        for path in self.workspace.wip.glob("*"):
             if path.name.partition(".")[0] not in resumable:
                 yield f"a session file is left: {path.name}"
         if changes := self.git("status", "--porcelain"):

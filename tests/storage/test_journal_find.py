@@ -10,7 +10,7 @@ import pytest
 
 from cuggino.errors import RunNotResumable
 from cuggino.events import AgentMessage, Event, KnownState, RunEnded, RunStarted
-from cuggino.storage import find_run, started_of
+from cuggino.storage import find_run, origin_of
 from cuggino.storage.journal import Journal
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -92,4 +92,4 @@ def test_a_foreign_file(text: str, tmp_path: Path) -> None:
     """A file that does not start like a run is ignored."""
     path = tmp_path / "1.jsonl"
     path.write_text(text, encoding="utf-8")
-    assert started_of(path) is None
+    assert origin_of(path) is None

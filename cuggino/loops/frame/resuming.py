@@ -8,7 +8,14 @@ from typing import TypeVar
 from cuggino.errors import RunNotResumable
 from cuggino.events import RunStarted
 from cuggino.loops.frame.options import RunOptions
-from cuggino.storage import JournalFile, Workspace, list_journals, scan_journal, started_of
+from cuggino.storage import (
+    JournalFile,
+    RunOrigin,
+    Workspace,
+    list_journals,
+    origin_of,
+    scan_journal,
+)
 
 Options = TypeVar("Options", bound=RunOptions)
 
@@ -32,17 +39,17 @@ def resumed_options(current: Options, started: RunStarted) -> Options:
 
 def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:
     """Return the latest run of a backlog item."""
-    return _latest(workspace, lambda started: started.item == item)
+    return _latest(workspace, lambda origin: origin.item == item)
 
 
 def latest_watch(workspace: Workspace) -> JournalFile | None:
     """Return the latest watch; it is `unfinished` when its process was killed."""
-    return _latest(workspace, lambda started: started.kind == "watch")
+    return _latest(workspace, lambda origin: origin.kind == "watch")
 
 
-def _latest(workspace: Workspace, wanted: Callable[[RunStarted], bool]) -> JournalFile | None:
+def _latest(workspace: Workspace, wanted: Callable[[RunOrigin], bool]) -> JournalFile | None:
     for path in list_journals(workspace.journal):
-        started = started_of(path)
-        if started is not None and wanted(started):
+        origin = origin_of(path)
+        if origin is not None and wanted(origin):
             return scan_journal(path)
     return None

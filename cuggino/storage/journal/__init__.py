@@ -8,7 +8,7 @@ NAMES = {
     ),
     "counting": "DIGESTED DigestFold",
     "digest": "JournalDigest",
-    "folder": "digest_of find_run has_ended is_concluded prune started_of",
+    "folder": "RunOrigin digest_of find_run has_ended is_concluded origin_of prune",
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "

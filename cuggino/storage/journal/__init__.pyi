@@ -16,12 +16,13 @@ from cuggino.storage.journal.digest import (
     JournalDigest,
 )
 from cuggino.storage.journal.folder import (
+    RunOrigin,
     digest_of,
     find_run,
     has_ended,
     is_concluded,
+    origin_of,
     prune,
-    started_of,
 )
 from cuggino.storage.journal.outcomes import (
     FinishedStage,
@@ -69,6 +70,7 @@ __all__ = [
     "Journal",
     "JournalDigest",
     "JournalFile",
+    "RunOrigin",
     "StatusChange",
     "Totals",
     "decode_outcome",
@@ -83,9 +85,9 @@ __all__ = [
     "iter_entries",
     "last_entry",
     "list_journals",
+    "origin_of",
     "prune",
     "read_journal",
     "run_totals",
     "scan_journal",
-    "started_of",
 ]

@@ -47,8 +47,8 @@ def find_run(
     found = [path for path in list_journals(folder) if path.stem.startswith(run_id or "")]
     if run_id is None:
         for path in found:
-            started = started_of(path)
-            if started is None or started.kind != kind or started.item is not None:
+            origin = origin_of(path)
+            if origin is None or origin.kind != kind or origin.item is not None:
                 continue
             if has_ended(path):
                 continue
@@ -90,20 +90,30 @@ def find_run(
     return journal
 
 
-def started_of(path: Path) -> RunStarted | None:
-    """Return the first event of the journal, or None if it cannot be read."""
+class RunOrigin(NamedTuple):
+    """What a journal is about; all of its beginning that is worth remembering."""
+
+    run_id: str
+    kind: str
+    """The loop."""
+    item: str | None
+    """The backlog item, if it is about one."""
+
+
+def origin_of(path: Path) -> RunOrigin | None:
+    """Return what the journal is about, or None if it cannot be read."""
     try:
-        return _started(path, path.stat().st_ino)
+        return _origin(path, path.stat().st_ino)
     except (OSError, StorageError):  # killed as it started, or a foreign file
         return None
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _started(path: Path, _inode: int) -> RunStarted:
-    """Return the first event, which never changes."""
+def _origin(path: Path, _inode: int) -> RunOrigin:
+    """Read the first event, which never changes."""
     event = next(iter_entries(path)).event
     assert isinstance(event, RunStarted)  # by `iter_entries`
-    return event
+    return RunOrigin(event.run_id, event.kind, event.item)
 
 
 def digest_of(path: Path) -> JournalDigest:
@@ -238,9 +248,9 @@ def _time_in_name(path: Path) -> datetime | None:
 
 def _is_journal(path: Path) -> bool:
     """Return whether the file is the journal that its name says, or the beginning of one."""
-    started = started_of(path)
-    if started is not None:
-        return started.run_id == path.stem
+    origin = origin_of(path)
+    if origin is not None:
+        return origin.run_id == path.stem
     if _time_in_name(path) is None:
         return False
     with path.open("rb") as file:
