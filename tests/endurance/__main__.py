@@ -1,11 +1,13 @@
 """Kill commands at random moments, and watch a long backlog; takes some minutes.
 
     python -m tests.endurance kills --count 40 --seed 1
+    python -m tests.endurance kills claude --count 10
     python -m tests.endurance watch --items 300 --kills 3
 
 `kills` runs `run`, `watch`, `deliver` and `loop` with the scripted agent in throw-away projects,
 kills them at random moments (while they start, in a stage, around a commit), resumes them until
-they end, and compares history, files and backlog with those of an undisturbed command. `watch`
+they end, and compares history, files and backlog with those of an undisturbed command. `claude` is
+`run` with the real Claude Code CLI (npm installs it) on a scripted model. `watch`
 works through a backlog with spec issues, failing checks, stalls and crashes among its items, with
 kills in its first third. Both look for lost or doubled work, processes, locks and temporary files.
 Nothing depends on time. The exit code is 1 if anything is wrong; the projects are then kept.
@@ -20,29 +22,32 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.endurance.kills import MOMENTS, finish, kill_in_series
 from tests.endurance.long_watch import EARLY, watch_backlog
-from tests.endurance.trials import TRIALS
+from tests.endurance.real import NAME as CLAUDE, claude_trial
+from tests.endurance.trials import TRIALS, Trial
+
+_NAMES = (*TRIALS, CLAUDE)
 
 
-def kills(names: Sequence[str], root: Path, *, count: int, seed: int) -> list[str]:
+def kills(trials: Sequence[Trial], root: Path, *, count: int, seed: int) -> list[str]:
     """Kill the commands in turn until there were so many kills; return the problems."""
     expected, total, problems = {}, Counter[str](), []
-    for name in names:
-        place = TRIALS[name].make(root / name)
-        problems += [f"{name}: {each}" for each in finish(TRIALS[name], place)]
-        problems += [f"{name}: {each}" for each in place.problems()]
-        expected[name] = TRIALS[name].outcome(place)
+    for trial in trials:
+        place = trial.make(root / trial.name)
+        found = [*finish(trial, place), *place.problems()]
+        problems += [f"{place.root}, undisturbed: {each}" for each in found]
+        expected[trial.name] = trial.outcome(place)
     print("| command | seed | kills | at start | in a stage | at a commit | seconds | result |")
     print("|---|---|---|---|---|---|---|---|")
     while total.total() < count and not problems:
-        for name in names:
+        for trial in trials:
+            name = trial.name
             began, folder = time.monotonic(), root / f"{name}-{seed}"
-            series = kill_in_series(
-                TRIALS[name], folder, seed=seed, most=5, expected=expected[name]
-            )
+            series = kill_in_series(trial, folder, seed=seed, most=5, expected=expected[name])
             total += series.kills
             problems += [f"{folder}: {each}" for each in series.problems]
             cells = [name, seed, series.kills.total(), *(series.kills[each] for each in MOMENTS)]
@@ -81,7 +86,12 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     killing = commands.add_parser("kills", help="kill commands at random moments")
-    killing.add_argument("commands", nargs="*", metavar="COMMAND", help="default: all four")
+    killing.add_argument(
+        "names",
+        nargs="*",
+        metavar="COMMAND",
+        help=f"any of {', '.join(_NAMES)}; default: the first four",
+    )
     killing.add_argument("--count", type=int, default=40, help="at least so many kills")
     watching = commands.add_parser("watch", help="watch a long backlog")
     watching.add_argument("--items", type=int, default=300, help="how long the backlog is")
@@ -89,9 +99,17 @@ def main() -> int:
     for each in (killing, watching):
         each.add_argument("--seed", type=int, default=1, help="the same seed, the same moments")
     asked = parser.parse_args()
+    for name in getattr(asked, "names", ()):
+        if name not in _NAMES:
+            parser.error(f"there is no trial {name!r}: choose from {', '.join(_NAMES)}")
     root = Path(tempfile.mkdtemp(prefix="endurance-")).resolve()
     if asked.command == "kills":
-        problems = kills(asked.commands or list(TRIALS), root, count=asked.count, seed=asked.seed)
+        with ExitStack() as stack:
+            trials = [
+                stack.enter_context(claude_trial()) if name == CLAUDE else TRIALS[name]
+                for name in asked.names or TRIALS
+            ]
+            problems = kills(trials, root, count=asked.count, seed=asked.seed)
     else:
         problems = watch(root, items=asked.items, kills=asked.kills, seed=asked.seed)
     for problem in problems:

@@ -14,7 +14,7 @@ from tests.endurance.place import Place
 
 AGENT = f"{ItemAgent.__module__}:{ItemAgent.__qualname__}"
 _COUNT = 6
-_NAMES = tuple(f"word-{number}" for number in range(1, _COUNT + 1))
+NAMES = tuple(f"word-{number}" for number in range(1, _COUNT + 1))
 _IGNORED = ".cuggino/\nscenario.toml\n"
 
 
@@ -84,8 +84,9 @@ def _place(root: Path, scenario: str, files: Mapping[str, str], **settings: Any)
     )
 
 
-def _run(root: Path) -> Place:
-    first, second = _NAMES[: _COUNT - 2], _NAMES[_COUNT - 2 :]
+def run_place(root: Path, **settings: Any) -> Place:
+    """Return a place for `cuggino run`: six tasks in two iterations."""
+    first, second = NAMES[: _COUNT - 2], NAMES[_COUNT - 2 :]
     parts = []
     for names in (first, second):
         plan = "# Plan\n\n" + "".join(f"- [ ] {name}\n" for name in names)
@@ -96,7 +97,7 @@ def _run(root: Path) -> Place:
                 _say(f"<PLAN_COMPLETE>{len(names)} tasks</PLAN_COMPLETE>"),
             )
         )
-    for name in _NAMES:
+    for name in NAMES:
         tag = "DONE" if name in (first[-1], second[-1]) else "PROGRESS"
         parts.append(
             _steps(
@@ -107,9 +108,8 @@ def _run(root: Path) -> Place:
         )
     parts.append(_steps("reviewing", _say("<REQUEST_CHANGES>two are missing</REQUEST_CHANGES>")))
     parts.append(_steps("reviewing", _say("<APPROVED>fine</APPROVED>")))
-    return _place(
-        root, "".join(parts), {".specs/words.md": "Six words.\n"}, commit=True, checkCommand="true"
-    )
+    settings = {"commit": True, "checkCommand": "true", **settings}
+    return _place(root, "".join(parts), {".specs/words.md": "Six words.\n"}, **settings)
 
 
 def watch_place(root: Path, kinds: Mapping[str, str], **settings: Any) -> Place:
@@ -136,7 +136,7 @@ def watch_place(root: Path, kinds: Mapping[str, str], **settings: Any) -> Place:
 
 def _watch(root: Path) -> Place:
     kinds = ("good", "rounds", "check")
-    return watch_place(root, {name: kinds[at % len(kinds)] for at, name in enumerate(_NAMES)})
+    return watch_place(root, {name: kinds[at % len(kinds)] for at, name in enumerate(NAMES)})
 
 
 def archived(place: Place) -> list[str]:
@@ -147,7 +147,7 @@ def archived(place: Place) -> list[str]:
 def _deliver(root: Path) -> Place:
     items = ", ".join(
         f"{{ id = {_quoted(name)}, description = {_quoted(name)}, acceptanceCriteria = ['it is'] }}"
-        for name in _NAMES
+        for name in NAMES
     )
     parts = [
         _steps(
@@ -156,7 +156,7 @@ def _deliver(root: Path) -> Place:
             _say("All are listed."),
         )
     ]
-    for name in _NAMES:
+    for name in NAMES:
         path = f"words/{name}.txt"
         # A session that starts over must not commit twice: that is up to its agent.
         commit = f"git add {path} && git commit -q -m 'feat: {name}'"
@@ -192,12 +192,12 @@ def _loop(root: Path) -> Place:
                 "description": name,
                 "status": "done" if at < done else "open",
             }
-            for at, name in enumerate(_NAMES)
+            for at, name in enumerate(NAMES)
         ]
         return json.dumps({"jobs": listed})
 
     parts = [_steps("plan", _write(jobs_file, jobs(0)), _say("All is planned."))]
-    for done, name in enumerate(_NAMES, start=1):
+    for done, name in enumerate(NAMES, start=1):
         last = [_write("lopen.loop.done", "done")] if done == _COUNT else []
         parts.append(
             _steps(
@@ -225,7 +225,7 @@ def _loop(root: Path) -> Place:
 TRIALS: Mapping[str, Trial] = {
     trial.name: trial
     for trial in (
-        Trial("run", _run, ("run", "--focus", "all words"), ("run", "--resume")),
+        Trial("run", run_place, ("run", "--focus", "all words"), ("run", "--resume")),
         Trial("watch", _watch, ("watch",), ("watch",), is_endless=True, result=archived),
         Trial("deliver", _deliver, ("deliver",), ("deliver", "--resume"), result=_statuses),
         Trial("loop", _loop, ("loop", "--auto"), ("loop", "--resume")),
