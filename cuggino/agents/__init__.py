@@ -8,7 +8,7 @@ NAMES = {
         "adopt is_guarded"
     ),
     "base.guard": "find_bash",
-    "choosing.registry": "AgentEntry agent_entries configured_agent make_agent",
+    "choosing.registry": "AgentEntry agent_entries configured_agent is_import_path make_agent",
     "choosing.routing": "Candidate RoutedAgent",
 }
 """Public names by module."""

@@ -18,6 +18,7 @@ from cuggino.agents.choosing.registry import (
     AgentEntry,
     agent_entries,
     configured_agent,
+    is_import_path,
     make_agent,
 )
 from cuggino.agents.choosing.routing import (
@@ -41,5 +42,6 @@ __all__ = [
     "configured_agent",
     "find_bash",
     "is_guarded",
+    "is_import_path",
     "make_agent",
 ]

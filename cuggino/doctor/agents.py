@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,12 +19,13 @@ from typing import Any, Literal
 
 from cuggino.agents import AgentEntry, Capabilities, agent_entries, make_agent
 from cuggino.config import load_config
+from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError
 
 ANSWER_SECONDS = 20.0
 """Time limit for all agents together."""
 
-AgentState = Literal["ready", "missing", "old", "broken"]
+AgentState = Literal["ready", "missing", "old", "broken", "unchecked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,8 @@ class AgentReport:
     configured: bool = False
     """Whether the project uses it."""
     state: AgentState = "broken"
-    """`missing`: its program is not installed; `old`: the program must be updated."""
+    """`missing`: its program is not installed; `old`: the program must be updated; `unchecked`: it
+    is code of the project, which is not started to look at it."""
     version: str | None = None
     problem: str | None = None
     """Why it is not ready."""
@@ -56,28 +59,39 @@ class AgentReport:
 
 
 def inspect_agents(
-    project: str | os.PathLike[str] = ".", *, seconds: float = ANSWER_SECONDS
+    project: str | os.PathLike[str] = ".",
+    *,
+    seconds: float = ANSWER_SECONDS,
+    trusted: bool = False,
 ) -> list[AgentReport]:
     """Inspect all agents: cuggino's first, then those of packages, then import paths.
 
     Every agent gives one report, even if its code hangs or crashes: the code runs in a separate
-    process, which is killed with everything it started after `seconds`.
+    process, which is killed with everything it started after `seconds`. Nothing that lies in the
+    project is started, and other import paths only if the user has accepted its commands
+    (`trusted`, see `cuggino.trust`).
     """
-    folder = Path(project)
+    folder = Path(project).resolve()
     configured = _configured(folder)
     entries = list(agent_entries())
     known = {entry.name for entry in entries}
     entries += [AgentEntry(name, "") for name in configured if name not in known]
-    started = [_start(entry.name, folder, configured.get(entry.name)) for entry in entries]
+    reports = _not_started(configured, folder, trusted=trusted)
+    started = {
+        entry.name: _start(entry.name, folder, configured.get(entry.name))
+        for entry in entries
+        if entry.name not in reports
+    }
     try:
         deadline = time.monotonic() + seconds
-        answers = [_answer(process, deadline - time.monotonic()) for process in started]
+        for name, process in started.items():
+            reports[name] = _read(_answer(process, deadline - time.monotonic()), name)
     finally:
-        for process in started:
+        for process in started.values():
             _end(process)
     return [
-        replace(_read(answer, entry.name), origin=entry.origin, configured=entry.name in configured)
-        for entry, answer in zip(entries, answers, strict=True)
+        replace(reports[entry.name], origin=entry.origin, configured=entry.name in configured)
+        for entry in entries
     ]
 
 
@@ -118,6 +132,20 @@ def _configured(folder: Path) -> dict[str, str | None]:
         if choice.agent is not None:
             found.setdefault(choice.agent, choice.path)
     return found
+
+
+def _not_started(
+    configured: Mapping[str, str | None], folder: Path, *, trusted: bool
+) -> dict[str, AgentReport]:
+    """Return the reports of agents that are code of the project."""
+    reports: dict[str, AgentReport] = {}
+    for name, path in configured.items():
+        why = why_not_started(name, folder=folder, path=path, env=os.environ, trusted=trusted)
+        if why:
+            reports[name] = AgentReport(
+                name=name, state="unchecked", problem=f"not started: {why}", hint=NOT_STARTED
+            )
+    return reports
 
 
 def _start(name: str, folder: Path, path: str | None) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
@@ -15,6 +16,7 @@ from cuggino.doctor.deliverables import deliverables
 from cuggino.doctor.guard import guard
 from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
+from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
@@ -28,9 +30,9 @@ _SHELL_LIMIT_S = 10
 
 
 def diagnose(
-    folder: Path, *, agent: str | None, env: Mapping[str, str], uid: int
+    folder: Path, *, agent: str | None, env: Mapping[str, str], uid: int, trusted: bool = False
 ) -> Iterator[CheckResult]:
-    """Yield every result as soon as its check is done.
+    """Yield every result as soon as its check is done. Nothing of the project is started.
 
     With an unusable configuration, only the checks that do not depend on it are made.
 
@@ -39,16 +41,21 @@ def diagnose(
         agent: checked instead of the configured agents.
         env: the environment that agents would get.
         uid: the user that they would run as.
+        trusted: whether the user has accepted the commands of the project.
     """
     result, config = configuration(folder)
     yield result
     name = agent or (config.agent if config else None)
+    why_not = partial(why_not_started, folder=folder, env=env, trusted=trusted)
     if name is not None:
-        yield from _agent(name, folder=folder, config=config, env=env, uid=uid)
+        why = why_not(name, path=config.agent_path if config else None, named=agent is not None)
+        yield from _agent(name, why, folder=folder, config=config, env=env, uid=uid)
     for other in other_agents(config) if config is not None and agent is None else ():
         assert config is not None
         its = config.model_copy(update={"agent_path": other.path})
-        yield from labeled(other, _agent(other.name, folder=folder, config=its, env=env, uid=uid))
+        why = why_not(other.name, path=other.path)
+        results = _agent(other.name, why, folder=folder, config=its, env=env, uid=uid)
+        yield from labeled(other, results)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -62,8 +69,17 @@ def diagnose(
 
 
 def _agent(
-    name: str, *, folder: Path, config: Config | None, env: Mapping[str, str], uid: int
+    name: str,
+    why_not: str,
+    *,
+    folder: Path,
+    config: Config | None,
+    env: Mapping[str, str],
+    uid: int,
 ) -> Iterator[CheckResult]:
+    if why_not:
+        yield CheckResult("note", f"agent: {name} is not checked: {why_not}", NOT_STARTED)
+        return
     found = agent_program(name, folder=folder, path=config.agent_path if config else None)
     yield found
     guarded = config is not None and config.guard != "off"
@@ -132,7 +148,12 @@ def workspace(folder: Path) -> CheckResult:
 def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     """Check the git repository, and with `commit` that commits can be made."""
     off = f'or set "commit" to false in {CONFIG_FILE}'
-    from cuggino.sources import commit_obstacles, git_failure, repository_state
+    from cuggino.sources import (
+        commit_obstacles,
+        git_failure,
+        program_settings,
+        repository_state,
+    )
 
     if failure := git_failure():  # before GitPython, which would wait for it, or not load
         what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"
@@ -164,8 +185,12 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
         yield CheckResult("note", "git: uncommitted changes", hint)
     if commit:
         yield from committer(folder)
-        for obstacle in commit_obstacles(folder):
+        for obstacle in commit_obstacles(folder, looking=True):
             yield CheckResult("problem", f"git: {obstacle.what}", obstacle.hint)
+    if settings := program_settings(folder):
+        names = ", ".join(dict.fromkeys(setting.name for setting in settings))
+        hint = "see `git config --list --show-origin`; nothing of it was started here"
+        yield CheckResult("note", f"git: the repository's settings start programs: {names}", hint)
 
 
 def committer(folder: Path) -> Iterator[CheckResult]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from cuggino.config import CONFIG_FILE, Config, configured_policy
@@ -39,8 +40,12 @@ def guard(
         return
     try:
         shfmt, bash = find_shfmt(), find_bash(env)
-        policy = configured_policy(config, "implementing", project=folder, level=config.guard)
-        agent.check_guard(policy)
+        # Codex starts for it, in a folder that can configure nothing.
+        with TemporaryDirectory(prefix="cuggino-") as empty:
+            project = Path(empty).resolve()
+            agent.check_guard(
+                configured_policy(config, "implementing", project=project, level=config.guard)
+            )
     except CugginoError as error:
         hint = error.hint or _TURN_OFF
         if '"guard"' not in hint:

@@ -19,7 +19,7 @@ from cuggino.report.numstat import NUMSTAT, parse_numstat
 from cuggino.report.page import render_report
 from cuggino.report.times import zone_at
 from cuggino.runs import Runs
-from cuggino.sources import git_lines
+from cuggino.sources import git_lines, looking_environment
 from cuggino.storage.journal import JournalFile, scan_journal
 
 
@@ -62,9 +62,11 @@ def _diffs(folder: Path, journal: JournalFile) -> DiffStats:
     if not asked:
         return dict.fromkeys(hashes)
 
+    env = looking_environment(folder)
+
     def git(*args: str, lines: list[str]) -> list[str]:
         stdin = "".join(f"{line}\n" for line in lines).encode()
-        output = git_lines(*args, cwd=folder, stdin=stdin, env={"GIT_NO_LAZY_FETCH": "1"})
+        output = git_lines(*args, cwd=folder, stdin=stdin, env=env)
         printed = run(output.pipe(ops.to_list())) or []
         return [line.decode("utf-8", "replace") for line in printed]
 

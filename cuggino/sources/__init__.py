@@ -2,7 +2,8 @@
 
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
-`commit_obstacles` what keeps it from commits, `state_of_paths` the content of chosen files.
+`commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
+`state_of_paths` the content of chosen files.
 `folder_changes` emits when the files of a folder change, `watch_file_count` emits their number.
 Names are resolved on first use: the guardian of `process_lines` imports
 `cuggino.sources.process_tree` and must not wait for reactivex.
@@ -14,9 +15,11 @@ NAMES = {
     "bounded": "run_bounded",
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
-    "git": "RepositoryState git_lines git_output has_own_ssh repository_state",
+    "git": "git_lines git_output has_own_ssh",
     "git_locks": "remove_stale_locks",
     "git_obstacles": "CommitObstacle commit_obstacles git_failure has_work_tree",
+    "git_settings": "GitSetting git_folder looking_environment program_settings",
+    "git_state": "RepositoryState repository_state",
     "guardian_client": "GUARDIAN",
     "kept": "KeptProcesses",
     "orphans": "orphans_gone",

@@ -12,11 +12,9 @@ from cuggino.sources.folder import (
     folder_changes,
 )
 from cuggino.sources.git import (
-    RepositoryState,
     git_lines,
     git_output,
     has_own_ssh,
-    repository_state,
 )
 from cuggino.sources.git_locks import (
     remove_stale_locks,
@@ -26,6 +24,16 @@ from cuggino.sources.git_obstacles import (
     commit_obstacles,
     git_failure,
     has_work_tree,
+)
+from cuggino.sources.git_settings import (
+    GitSetting,
+    git_folder,
+    looking_environment,
+    program_settings,
+)
+from cuggino.sources.git_state import (
+    RepositoryState,
+    repository_state,
 )
 from cuggino.sources.guardian_client import (
     GUARDIAN,
@@ -50,6 +58,7 @@ from cuggino.sources.process import (
 __all__ = [
     "GUARDIAN",
     "CommitObstacle",
+    "GitSetting",
     "InputPipe",
     "KeptProcesses",
     "PollingStarted",
@@ -58,15 +67,18 @@ __all__ = [
     "count_files",
     "folder_changes",
     "git_failure",
+    "git_folder",
     "git_lines",
     "git_output",
     "has_own_ssh",
     "has_work_tree",
+    "looking_environment",
     "orphans_gone",
     "process_batches",
     "process_duplex",
     "process_lines",
     "process_output",
+    "program_settings",
     "remove_stale_locks",
     "repository_state",
     "run_bounded",

@@ -1,4 +1,4 @@
-"""git: its commands as streams, the state of a repository through GitPython.
+"""git: its commands as streams.
 
 Commands that may take long, run hooks or prompt go through `process_lines`, so that they can be
 disposed with every process they started.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from reactivex import Observable
@@ -89,44 +88,3 @@ def git_environment(more: Mapping[str, str] | None) -> dict[str, str]:
 def has_own_ssh() -> bool:
     """Return whether the environment configures how git calls ssh."""
     return bool(os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH"))
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryState:
-    """The state of a git repository."""
-
-    root: Path
-    branch: str | None
-    """None when HEAD is detached."""
-    head: str | None
-    """None before the first commit."""
-    dirty: bool
-    """Tracked files are modified."""
-
-
-def repository_state(folder: Path) -> RepositoryState | None:
-    """Return the state of the repository around `folder`; None without one, or in a bare one.
-
-    Raises:
-        FileNotFoundError: git itself is not installed.
-    """
-    # GitPython costs 85 ms to import, and runs git at import.
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    import git
-
-    try:
-        repo = git.Repo(folder, search_parent_directories=True)
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-        return None
-    try:
-        with repo:
-            if repo.bare:
-                return None
-            return RepositoryState(
-                root=Path(repo.working_tree_dir or folder),
-                branch=None if repo.head.is_detached else repo.head.ref.name,
-                head=repo.head.commit.hexsha if repo.head.is_valid() else None,
-                dirty=repo.is_dirty(),
-            )
-    except git.GitCommandNotFound as error:
-        raise FileNotFoundError("git") from error

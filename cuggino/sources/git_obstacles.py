@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cuggino.sources.bounded import run_bounded
 from cuggino.sources.git import git_environment
+from cuggino.sources.git_settings import looking_environment, program_settings
 
 ANSWER_S = 15.0
 """Seconds for git to answer; a smart card may take its time to sign."""
@@ -35,17 +36,20 @@ class CommitObstacle(NamedTuple):
     hint: str
 
 
-def commit_obstacles(folder: Path, *, locks: bool = True) -> Iterator[CommitObstacle]:
+def commit_obstacles(
+    folder: Path, *, locks: bool = True, looking: bool = False
+) -> Iterator[CommitObstacle]:
     """Yield what would make commits in this repository fail, as far as it can be known before.
 
     Asks git for its identity, its lock, its conflicts and a signature, and opens no dialog: a
     passphrase that would be asked for is an obstacle. What a hook would say is not known. `locks`
-    is False where stale locks are removed anyway.
+    is False where stale locks are removed anyway. With `looking` nothing is started that the
+    repository names: neither its signing program nor what its submodules need.
 
     Nothing is yielded for a folder without a repository.
     """
     try:
-        yield from _obstacles(folder, locks=locks)
+        yield from _obstacles(folder, locks=locks, looking=looking)
     except subprocess.TimeoutExpired as error:
         command = " ".join(word for word in error.cmd[1:3] if word != "-c")
         yield CommitObstacle(
@@ -55,7 +59,7 @@ def commit_obstacles(folder: Path, *, locks: bool = True) -> Iterator[CommitObst
         yield CommitObstacle(f"git cannot be started: {error.strerror}", "install it again")
 
 
-def _obstacles(folder: Path, *, locks: bool) -> Iterator[CommitObstacle]:
+def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitObstacle]:
     asked = _git(folder, "rev-parse", "--git-path", "index.lock")
     if asked.returncode != 0:
         return
@@ -65,12 +69,12 @@ def _obstacles(folder: Path, *, locks: bool) -> Iterator[CommitObstacle]:
             f"the repository is locked ({lock})",
             "finish the other git command, or remove the file if none runs",
         )
-    if unmerged := _unmerged(folder):
+    if unmerged := _unmerged(folder, looking_environment(folder) if looking else {}):
         yield CommitObstacle(
             f"unresolved merge conflicts in {_listed(unmerged)}",
             "resolve them and commit, or run `git merge --abort`",
         )
-    if modules := _changed_modules(folder):
+    if modules := [] if looking else _changed_modules(folder):
         yield CommitObstacle(
             f"uncommitted changes within {'a submodule' if len(modules) == 1 else 'submodules'}, "
             f"{_listed(modules)}",
@@ -81,7 +85,7 @@ def _obstacles(folder: Path, *, locks: bool) -> Iterator[CommitObstacle]:
             "no user.name and user.email to commit with",
             "run `git config user.name NAME` and `git config user.email ADDRESS`",
         )
-    elif refused := _unsigned(folder):
+    elif refused := "" if looking and _has_own_signer(folder) else _unsigned(folder):
         yield CommitObstacle(
             f"commits cannot be signed: {refused}",
             "unlock the key (sign something once), or turn off commit.gpgSign here",
@@ -112,8 +116,8 @@ def has_work_tree(folder: Path) -> bool:
     return asked.stdout.strip() == b"true"
 
 
-def _unmerged(folder: Path) -> list[str]:
-    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/").stdout
+def _unmerged(folder: Path, env: Mapping[str, str]) -> list[str]:
+    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/", env=env).stdout
     paths = [os.fsdecode(line.partition(b"\t")[2]) for line in listed.split(b"\0") if line]
     return list(dict.fromkeys(paths))
 
@@ -137,6 +141,10 @@ def _listed(paths: list[str]) -> str:
 def _has_identity(folder: Path) -> bool:
     asked = (_git(folder, "var", who) for who in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"))
     return all(answer.returncode == 0 for answer in asked)
+
+
+def _has_own_signer(folder: Path) -> bool:
+    return any(name.startswith("gpg.") for name, _ in program_settings(folder))
 
 
 def _unsigned(folder: Path) -> str:

@@ -18,8 +18,14 @@ _LABELS: dict[str, Label] = {
     "missing": "caution",
     "old": "caution",
     "broken": "failure",
+    "unchecked": "caution",
 }
-_WORDS = {"missing": "not installed", "old": "too old", "broken": "broken"}
+_WORDS = {
+    "missing": "not installed",
+    "old": "too old",
+    "broken": "broken",
+    "unchecked": "not checked",
+}
 _LONGEST_NAME = 30
 
 

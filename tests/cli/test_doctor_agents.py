@@ -16,7 +16,7 @@ def test_all_agents_of_the_configuration(ready: Path) -> None:
     raw = {
         "agent": "scripted:scenario.toml",
         "agents": {"audit": "nobody", "judge": {"model": "m"}},
-        "fallback": [{"agent": "claude", "path": fake_claude(ready, "1.0.0")}, "nobody"],
+        "fallback": [{"agent": "claude", "path": fake_claude(ready.parent, "1.0.0")}, "nobody"],
     }
     (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
     found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
@@ -40,7 +40,7 @@ def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
         "fallback": [{"agent": "scripted:scenario.toml", "path": "x"}],
     }
     (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
-    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
+    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1, trusted=True))
     guards = [finding for finding in found if finding.what.startswith("guard")]
     assert ["ok", "problem", "ok"] == [finding.status for finding in guards]
     assert guards[1].what.startswith("guard (judge): tests.cli.falling")

@@ -99,6 +99,17 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
     )
 
 
+def is_import_path(name: str) -> bool:
+    """Return whether `make_agent` would import this name as `package.module:Class`."""
+    kind = name.partition(":")[0]
+    return (
+        kind not in ("scripted", "replay")
+        and kind not in BUILT_IN
+        and kind not in _installed()
+        and _IMPORT_PATH.fullmatch(name) is not None
+    )
+
+
 def _installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 

@@ -1,0 +1,88 @@
+"""Settings of a repository that start programs, and an environment for git without them.
+
+An unpacked archive can contain a `.git/config` whose programs run when somebody only looks:
+`git status` starts `core.fsmonitor` and the filters of changed files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from cuggino.sources.bounded import run_bounded
+from cuggino.sources.git import git_environment
+
+_ANSWER_S = 15.0
+_OWN_SCOPES = ("local", "worktree")
+_STARTS = re.compile(
+    r"core\.(fsmonitor|hookspath|sshcommand|gitproxy|pager|editor|askpass|alternaterefscommand)"
+    r"|diff\.(external|.+\.(command|textconv))"
+    r"|filter\..+\.(clean|smudge|process)"
+    r"|gpg\.(.+\.)?(program|defaultkeycommand)"
+    r"|(merge\..+\.driver)|credential\.(.+\.)?helper|remote\..+\.(uploadpack|receivepack|vcs)"
+    r"|sequence\.editor|uploadpack\.packobjectshook|trailer\..+\.(command|cmd)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HARMLESS = ("", "true", "false")
+"""Values that name no program; `core.fsmonitor = true` is git's own."""
+_FILTER = re.compile(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
+
+
+class GitSetting(NamedTuple):
+    """A setting of the repository itself, not of its user."""
+
+    name: str
+    value: str
+
+
+def program_settings(folder: Path) -> tuple[GitSetting, ...]:
+    """Return the repository's own settings that start programs; none without a repository."""
+    listed = _git(folder, "config", "--list", "--show-scope", "-z")
+    if listed is None:
+        return ()
+    parts = listed.split(b"\0")
+    found = []
+    for scope, entry in zip(parts[::2], parts[1::2], strict=False):
+        name, _, value = os.fsdecode(entry).partition("\n")
+        is_own = os.fsdecode(scope) in _OWN_SCOPES
+        if is_own and _STARTS.fullmatch(name) and value.strip().lower() not in _HARMLESS:
+            found.append(GitSetting(name, value))
+    return tuple(dict.fromkeys(found))
+
+
+def git_folder(folder: Path) -> Path | None:
+    """Return the folder with the hooks and refs of the repository around `folder`, if any."""
+    told = _git(folder, "rev-parse", "--git-common-dir")
+    return None if told is None else folder / os.fsdecode(told.rstrip(b"\n"))
+
+
+def looking_environment(folder: Path) -> dict[str, str]:
+    """Return the variables for a git that starts nothing which the repository names.
+
+    They turn off its file monitor, hooks, filters and every way to fetch; add them to those of
+    `git_environment`. External diffs and text conversions are turned off by options of `git diff`
+    alone, and changes inside of submodules are looked for by a git with settings of their own.
+    """
+    pairs = {"core.fsmonitor": "false", "core.hooksPath": os.devnull, "log.showSignature": "false"}
+    for name, _ in program_settings(folder):
+        if found := _FILTER.fullmatch(name):
+            pairs |= {f"{found[1]}.clean": "", f"{found[1]}.process": ""}
+            pairs[f"{found[1]}.required"] = "false"
+    count = os.environ.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() else 0
+    variables = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+    for number, (name, value) in enumerate(pairs.items(), first):
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**variables, "GIT_CONFIG_COUNT": str(first + len(pairs))}
+
+
+def _git(folder: Path, *args: str) -> bytes | None:
+    """Return the output of a git that only reads settings; None if it fails."""
+    try:
+        done = run_bounded(["git", *args], seconds=_ANSWER_S, cwd=folder, env=git_environment(None))
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,54 @@
+"""The state of a repository, through GitPython."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.sources.git_settings import looking_environment
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryState:
+    """The state of a git repository."""
+
+    root: Path
+    branch: str | None
+    """None when HEAD is detached."""
+    head: str | None
+    """None before the first commit."""
+    dirty: bool
+    """Tracked files are modified."""
+
+
+def repository_state(folder: Path) -> RepositoryState | None:
+    """Return the state of the repository around `folder`; None without one, or in a bare one.
+
+    Nothing is started that the repository names (`looking_environment`), so that files with a
+    filter of its own may count as modified. Changes inside of submodules do not count.
+
+    Raises:
+        FileNotFoundError: git itself is not installed.
+    """
+    # GitPython costs 85 ms to import, and runs git at import.
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    import git
+
+    try:
+        repo = git.Repo(folder, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        return None
+    try:
+        with repo:
+            if repo.bare:
+                return None
+            repo.git.update_environment(**looking_environment(folder))
+            return RepositoryState(
+                root=Path(repo.working_tree_dir or folder),
+                branch=None if repo.head.is_detached else repo.head.ref.name,
+                head=repo.head.commit.hexsha if repo.head.is_valid() else None,
+                dirty=repo.is_dirty(submodules=False),
+            )
+    except git.GitCommandNotFound as error:
+        raise FileNotFoundError("git") from error

@@ -1,0 +1,142 @@
+"""Settings of a repository that start programs, and looking without them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cuggino.sources import (
+    commit_obstacles,
+    git_folder,
+    looking_environment,
+    program_settings,
+    repository_state,
+)
+from tests.git_project import GitProject, isolate_git
+from tests.hostile_project import GIT_PROGRAMS, HostileProject
+from tests.limits import LIMIT
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileProject:
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = HostileProject(tmp_path / "project")
+    project.break_git()
+    return project
+
+
+def test_settings_that_start_programs(hostile: HostileProject) -> None:
+    """Every setting that names a program is found, with its value, and no other one."""
+    found = dict(program_settings(hostile.root))
+    assert {_spelled(name) for name in (*GIT_PROGRAMS, "core.hooksPath")} == found.keys()
+    assert found["core.pager"].endswith("evil.sh core.pager")
+    assert [] == hostile.ran()
+
+
+def test_settings_of_an_included_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the repository includes is its own, and what its user has set is not."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    own = tmp_path / "own.gitconfig"
+    own.write_text('[core]\n\tpager = less\n[filter "lfs"]\n\tclean = git-lfs clean\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    project = GitProject(tmp_path / "project")
+    assert () == program_settings(project.root)
+    project.write("more", "[core]\n\tfsmonitor = ./watch\n")
+    project.git("config", "include.path", "../more")
+    assert [("core.fsmonitor", "./watch")] == [*program_settings(project.root)]
+
+
+@pytest.mark.parametrize("value", ["true", "false", ""])
+def test_a_value_without_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """Git's own file monitor is no program of the repository."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.git("config", "core.fsmonitor", value)
+    assert () == program_settings(project.root)
+
+
+def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a repository has no settings and no folder of git."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    assert ((), None) == (program_settings(tmp_path), git_folder(tmp_path))
+
+
+def test_the_folder_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of the main work tree, also in another one and in a folder below."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.write("below/a.txt")
+    project.git("add", "--all")
+    project.git("commit", "--message", "Begin")
+    project.git("worktree", "add", "--quiet", "../other")
+    for folder in (project.root, project.root / "below", tmp_path / "other"):
+        found = git_folder(folder)
+        assert found is not None
+        assert (project.root / ".git").samefile(found)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["status --porcelain", "diff --raw", "diff --numstat --no-ext-diff --no-textconv"],
+)
+def test_a_look_starts_nothing(hostile: HostileProject, command: str) -> None:
+    """Git starts none of the repository's programs with that environment, and all without it."""
+    _git(hostile, command, {})
+    assert [] != hostile.ran()
+    hostile.git.write("a.txt", "changed again\n")
+    assert "a.txt" in _git(hostile, command, looking_environment(hostile.root))
+    assert [] == hostile.ran()
+
+
+def test_the_users_settings_of_the_environment_stay(
+    hostile: HostileProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings that the environment already has are kept beside the new ones."""
+    given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "mine"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    env = looking_environment(hostile.root)
+    assert "mine\n" == _git(hostile, "config a.b", env)
+    assert "false\n" == _git(hostile, "config core.fsmonitor", env)
+
+
+def test_the_state_of_a_hostile_repository(hostile: HostileProject) -> None:
+    """Its state is read, and nothing is started."""
+    state = repository_state(hostile.root)
+    assert state is not None
+    assert ("main", True) == (state.branch, state.dirty)
+    assert [] == hostile.ran()
+
+
+def test_obstacles_of_a_hostile_repository(hostile: HostileProject) -> None:
+    """Its signing program is not tried by a look, but by what is to commit."""
+    assert [] == [*commit_obstacles(hostile.root, looking=True)]
+    assert [] == hostile.ran()
+    assert ["commits cannot be signed"] == [
+        obstacle.what.partition(":")[0] for obstacle in commit_obstacles(hostile.root)
+    ]
+    assert any("--status-fd" in line for line in hostile.ran())
+
+
+def _spelled(name: str) -> str:
+    """Return the name as git lists it: only the part in the middle keeps its case."""
+    section, _, rest = name.partition(".")
+    middle, dot, key = rest.rpartition(".")
+    return f"{section.lower()}.{middle}{dot}{key.lower()}"
+
+
+def _git(project: HostileProject, command: str, env: dict[str, str]) -> str:
+    return subprocess.run(
+        ["git", *command.split()],
+        cwd=project.root,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    ).stdout
