@@ -108,6 +108,7 @@ PROGRAMS = frozenset(
         "agents/scripted/process.py",
         "doctor/agent_process.py",
         "guard/hook.py",
+        "sandbox/loader.py",
         "sources/guardian.py",
     }
 )

@@ -12,7 +12,7 @@ NAMES = {
     "policy": "Level Mode Policy",
     "roles": "PERMISSIONS PERMISSION_SETS PermissionSet ROLES Role role_policy",
     "rules": "with_rules",
-    "sandbox": "NO_SANDBOX Sandbox SandboxMode sandbox_for sandbox_mode start_warnings",
+    "sandbox": "CACHES NO_SANDBOX Sandbox SandboxMode sandbox_for sandbox_mode start_warnings",
     "shell.shfmt": "find_shfmt",
     "tools": "FILE_TOOLS READERS SHELLS judge",
     "verdict": "Part Verdict denied",

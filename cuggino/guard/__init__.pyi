@@ -29,6 +29,7 @@ from cuggino.guard.rules import (
     with_rules,
 )
 from cuggino.guard.sandbox import (
+    CACHES,
     NO_SANDBOX,
     Sandbox,
     SandboxMode,
@@ -52,6 +53,7 @@ from cuggino.guard.verdict import (
 )
 
 __all__ = [
+    "CACHES",
     "FILE_TOOLS",
     "NOTE",
     "NO_SANDBOX",

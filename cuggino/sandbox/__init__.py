@@ -1,12 +1,15 @@
 """The sandbox: each role's view of the project, enforced by the operating system.
 
-An `Enclosure` is a view as an engine enforces it: the words in front of a command.
+`role_view` says what a role may write; `probe` finds what this machine can enforce, and
+`Boundary.enclose` turns a view into an `Enclosure`: the words in front of a command.
 """
 
 from cuggino._lazy import lazy
 
 NAMES = {
+    "boundary": "NO_BOUNDARY Boundary Engine probe",
     "enclosure": "Enclosure",
+    "view": "ROWS RoleView ViewRole make_granted role_view",
 }
 """Public names by module."""
 

@@ -1,0 +1,156 @@
+"""What this machine can enforce, found by really starting a program in a view."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cuggino.sandbox.bubblewrap import Overlay, bubblewrap
+from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.landlock import landlock
+from cuggino.sandbox.seatbelt import seatbelt
+from cuggino.sandbox.view import ROWS, RoleView, ViewRole
+
+Engine: TypeAlias = Literal["bubblewrap", "landlock", "seatbelt", "none"]
+
+_OWN_OVERLAY = (0, 11)
+"""First version of bubblewrap that can mount overlays."""
+
+_TRIAL = ".cuggino-trial"
+_OPAQUE = "rmdir x && mkdir x && : > x/y"
+"""A folder in place of a removed one: overlays in memory support it from Linux 6.6 for users."""
+
+_TIMEOUT = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boundary:
+    """What confines the sessions in a project."""
+
+    engine: Engine = "none"
+    overlay: Overlay = ""
+    """How copy-on-write folders are mounted; "" if they are read-only instead."""
+    program: str = ""
+    """The program of the engine."""
+    reason: str = ""
+    """Why it is not a better one, or ""."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages, such as `bubblewrap+overlay`."""
+        return f"{self.engine}+overlay" if self.overlay else self.engine
+
+    def holds(self, role: ViewRole) -> bool:
+        """Return whether sessions of the role are confined to what the role may write."""
+        match self.engine:
+            case "bubblewrap" | "seatbelt":
+                return True
+            case "landlock":
+                return ROWS[role].access != "writes"
+            case "none":
+                return False
+
+    def enclose(self, view: RoleView, *, scratch: Path | None = None) -> Enclosure | None:
+        """Return the enclosure of a view, or None without an engine.
+
+        `scratch` is a folder for temporary files, for engines that cannot give a private one.
+        """
+        match self.engine:
+            case "bubblewrap":
+                return bubblewrap(view, bwrap=self.program, overlay=self.overlay)
+            case "landlock":
+                return landlock(view, scratch=scratch)
+            case "seatbelt":
+                return seatbelt(view, scratch=scratch)
+            case "none":
+                return None
+
+
+NO_BOUNDARY = Boundary(reason="the sandbox is turned off")
+
+
+def probe(project: Path, *, home: Path | None = None) -> Boundary:
+    """Return the best boundary for sessions in the project. Each is tried once in a process."""
+    return _probed(project.resolve(), home, shutil.which("bwrap"), sys.platform)
+
+
+@cache
+def _probed(project: Path, home: Path | None, bwrap: str | None, platform: str) -> Boundary:
+    if platform == "darwin":
+        return Boundary(reason="the Seatbelt profiles have not been tested on macOS yet")
+    if platform != "linux":
+        return Boundary(reason=f"there is no engine for {platform}")
+    reason = "bubblewrap is not installed"
+    if bwrap is not None:
+        overlays: list[Overlay] = ["native"] if _version(bwrap) >= _OWN_OVERLAY else []
+        reasons: list[str] = []
+        for overlay in (*overlays, "loader", ""):
+            found = Boundary(
+                engine="bubblewrap",
+                overlay=overlay,
+                program=bwrap,
+                reason=f"no overlay: {reasons[0]}" if reasons and not overlay else "",
+            )
+            failure = _failure(found, project, home)
+            if not failure:
+                return found
+            reasons.append(failure)
+        reason = f"the system does not permit bubblewrap ({reasons[-1]})"
+    found = Boundary(engine="landlock", reason=reason)
+    failure = _failure(found, project, home)
+    return found if not failure else Boundary(reason=f"{reason}, nor Landlock ({failure})")
+
+
+def _version(bwrap: str) -> tuple[int, ...]:
+    try:
+        said = subprocess.run(
+            [bwrap, "--version"], capture_output=True, timeout=_TIMEOUT, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(int(number) for number in re.findall(rb"\d+", said)[:2])
+
+
+def _failure(boundary: Boundary, project: Path, home: Path | None) -> str:
+    """Return why the boundary does not work in the project, or "" if it does."""
+    with tempfile.TemporaryDirectory(prefix="cuggino-trial-") as name:
+        folder = Path(name).resolve()
+        (folder / "x").mkdir()
+        if boundary.overlay:
+            why = _tried(boundary, folder, home, _OPAQUE) or _tried(
+                boundary, project, home, f": > {_TRIAL}"
+            )
+        else:
+            why = _tried(boundary, folder, home, f"! (: > {_TRIAL}) 2>/dev/null")
+        if not why and ((folder / "x/y").exists() or (folder / _TRIAL).exists()):
+            why = "writes are not prevented"
+    if boundary.overlay and (project / _TRIAL).exists():
+        (project / _TRIAL).unlink()
+        why = "writes do not vanish"
+    return why
+
+
+def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -> str:
+    view = RoleView(role="reviewing", project=project, home_folder=home, copy_on_write=True)
+    enclosure = boundary.enclose(view)
+    assert enclosure is not None
+    try:
+        done = subprocess.run(
+            enclosure.command(["/bin/sh", "-c", command]),
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return "" if done.returncode == 0 else (said[-1] if said else f"exit code {done.returncode}")

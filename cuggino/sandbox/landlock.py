@@ -1,0 +1,43 @@
+"""Landlock (Linux without user namespaces): an allow-list of writable paths.
+
+It holds the roles that only look: tests and builds cannot write in the project. A role that writes
+the project may write all of it: protected files are left to verification, as an allow-list of the
+other files would permit no commit and no new file in the project's folder. It hides nothing, and
+does not control modes, owners and times of files.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from cuggino.sandbox import loader
+from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.view import RoleView
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+
+
+def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
+    """Return the enclosure of a view; `scratch` is its folder for temporary files.
+
+    Without one, it writes in the system's folders for them, unless the project is in there.
+    """
+    temporary = (scratch,) if scratch else view.temporary
+    write = [*view.writable, *view.state, *([view.folder] if view.folder else [])]
+    write += [path for path in temporary if scratch or not view.project.is_relative_to(path)]
+    write += [Path("/dev", name) for name in _DEVICES]
+    orders = {"write": sorted({str(path.resolve()) for path in write})}
+    words = (sys.executable, "-I", "-S", loader.__file__, json.dumps(orders), "--")
+    return Enclosure(words=words, env=_environment(view, scratch))
+
+
+def _environment(view: RoleView, scratch: Path | None) -> dict[str, str]:
+    """Return variables with which programs write elsewhere than in the project."""
+    env = {"TMPDIR": str(scratch)} if scratch else {}
+    if view.project not in view.writable:
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
+        if scratch:
+            env["CARGO_TARGET_DIR"] = str(scratch / "target")
+    return env

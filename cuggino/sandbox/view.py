@@ -1,0 +1,240 @@
+"""Role views: what each role may write, independent of the engine that enforces it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from cuggino.guard import CACHES, NOTE, Role
+
+ViewRole: TypeAlias = Role | Literal["pm"]
+"""A role of a loop, or `pm` for a session with the project manager."""
+
+Access: TypeAlias = Literal["writes", "looks", "reads"]
+"""`looks`: copy-on-write, so that tests and builds work and their files vanish."""
+
+
+class _Row(NamedTuple):
+    """What a role may write, relative to the project."""
+
+    access: Access
+    specs: bool = False
+    """Whether the specifications may be written."""
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+_ISSUES = (".cuggino/spec-issues", ".cuggino/backlog", ".cuggino/tbd")
+_REQUIREMENTS = "docs/requirements"
+
+ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
+    {
+        # cuggino run; the plan and the review are written to the session's own folder
+        "planning": _Row("looks"),
+        "implementing": _Row("writes"),
+        "reviewing": _Row("looks"),
+        # cuggino watch
+        "audit": _Row("looks"),
+        # cuggino pm: a person edits meanwhile, and sees the changes
+        "pm": _Row("reads", specs=True, folders=_ISSUES, files=(".cuggino/memory.md",)),
+        # cuggino deliver; .autonoe/status.json is written by cuggino alone
+        "initializer": _Row("writes", specs=True),
+        "coding": _Row("writes", specs=True),
+        "sync": _Row("looks", files=(NOTE,)),
+        "verify": _Row("looks", files=(NOTE,)),
+        # cuggino loop: the jobs and specifications are in the folder of the requirements
+        "plan": _Row("looks", specs=True, folders=(_REQUIREMENTS,)),
+        "build": _Row("writes", specs=True),
+        "judge": _Row("looks"),
+    }
+)
+"""What each role may write, loop by loop."""
+
+PROTECTED = (
+    *(".autonoe", ".cuggino", ".cuggino.json"),
+    *(".claude", ".mcp.json", ".codex", ".agents", ".gemini", ".opencode", "opencode.json"),
+    *("opencode.jsonc", ".github/copilot", ".github/hooks", ".lopen"),
+)
+"""Files and folders of a project that decide what agents and cuggino do."""
+
+GIT_PROTECTED = ("hooks", "config", "config.worktree", "info")
+"""What git runs or obeys, in its folder."""
+
+SOCKETS = ("/run/docker.sock", "/run/containerd", "/run/podman", "/run/dbus", "/run/systemd")
+"""Services that act outside of any view."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleView:
+    """The file system as the processes of one session see it.
+
+    Everything can be read except `hidden`; only `writable`, `state`, `folder` and a private
+    temporary folder can be written. Where paths contain each other, the inner one counts.
+    """
+
+    role: ViewRole
+    project: Path
+    home_folder: Path | None = None
+    copy_on_write: bool = False
+    """Whether writes in the project succeed and vanish; otherwise they fail."""
+    writable: tuple[Path, ...] = ()
+    read_only: tuple[Path, ...] = ()
+    """Parts of the above that stay as they are."""
+    folder: Path | None = None
+    """The session's own folder, for what it delivers."""
+    state: tuple[Path, ...] = ()
+    """The state of the agent's program, and caches."""
+    visible: tuple[Path, ...] = ()
+    """Files and folders that are read, even if they are in a folder for temporary files."""
+    hidden: tuple[Path, ...] = ()
+
+    def with_program(
+        self,
+        *,
+        state: Iterable[Path] = (),
+        visible: Iterable[Path] = (),
+        read_only: Iterable[Path] = (),
+    ) -> RoleView:
+        """Return the view for a program with this state, which reads these files."""
+        return replace(
+            self,
+            state=(*self.state, *state),
+            visible=(*self.visible, *visible),
+            read_only=(*self.read_only, *read_only),
+        )
+
+    @property
+    def temporary(self) -> tuple[Path, ...]:
+        """The folders for temporary files, each replaced by a private one."""
+        own = Path(os.environ.get("TMPDIR") or "/tmp")
+        folders = [Path("/tmp"), Path("/var/tmp"), *([own] if own.is_absolute() else [])]
+        real = [folder.resolve() for folder in folders if folder.is_dir()]
+        keep = (self.home_folder, self.project) if self.home_folder else (self.project,)
+        return tuple(f for f in dict.fromkeys(real) if f not in keep and f != Path("/"))
+
+
+def role_view(
+    role: ViewRole,
+    *,
+    project: Path,
+    specs: str = ".specs",
+    home: Path | None = None,
+    folder: Path | None = None,
+    hide: Iterable[str] = (),
+) -> RoleView:
+    """Return the view of a role. Reads the disk once, before the session starts.
+
+    `folder` is the session's own folder. `hide` are more paths that cannot be read; `~` is `home`.
+    Protected names that do not exist yet cannot be protected by a view.
+    """
+    root = project.resolve()
+    row = ROWS[role]
+    home = home.resolve() if home is not None and home.is_dir() else None
+    granted = [root / name for name in (*row.folders, *row.files)]
+    writable: list[Path] = []
+    if row.access == "writes":
+        writable += [root, *git_folders(root)]
+    writable += granted
+    if row.specs:
+        writable.append((root / specs).resolve())
+    protected = list(_protected(root, None if row.specs else specs))
+    read_only = [] if row.access == "looks" else protected
+    return RoleView(
+        role=role,
+        project=root,
+        home_folder=home,
+        copy_on_write=row.access == "looks",
+        writable=tuple(dict.fromkeys(writable)),
+        read_only=tuple(dict.fromkeys(path for path in read_only if path not in granted)),
+        folder=folder.resolve() if folder is not None else None,
+        state=tuple(_caches(home)),
+        hidden=tuple(_hidden(hide, home)),
+    )
+
+
+def make_granted(view: RoleView) -> None:
+    """Create the files and folders that the role may write, so that they can be shown to it.
+
+    Raises:
+        OSError: they cannot be created.
+    """
+    row = ROWS[view.role]
+    for name in row.folders:
+        (view.project / name).mkdir(parents=True, exist_ok=True)
+    for name in row.files:
+        path = view.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    if view.folder is not None:
+        view.folder.mkdir(parents=True, exist_ok=True)
+
+
+def git_folders(project: Path) -> tuple[Path, ...]:
+    """Return the folder of the repository, and for a worktree that of the main repository too."""
+    for folder in (project, *project.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return (git.resolve(),)
+        if git.is_file():
+            return tuple(_linked(git))
+    return ()
+
+
+def _linked(git: Path) -> Iterator[Path]:
+    """Yield the folders that the `.git` file of a worktree or submodule names."""
+    try:
+        named = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        own = (git.parent / named).resolve()
+        if own.is_dir():
+            yield own
+            common = own / "commondir"
+            if common.is_file():
+                yield (own / common.read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, ValueError):
+        return
+
+
+def _protected(root: Path, specs: str | None) -> Iterator[Path]:
+    """Yield what no agent writes: settings, git's hooks and configuration, the specifications."""
+    names = {*PROTECTED, *(entry.name for entry in root.glob(".cuggino*"))}
+    for name in sorted(names):
+        yield root / name
+    if specs is not None and not root.is_relative_to((root / specs).resolve()):
+        yield root / specs
+    if (root / ".git").is_file():
+        yield root / ".git"
+    for git in git_folders(root):
+        for name in GIT_PROTECTED:
+            yield git / name
+        yield from _submodules(git)
+
+
+def _submodules(git: Path) -> Iterator[Path]:
+    """Yield hooks and configuration of the submodules and worktrees of a repository."""
+    for kind in ("modules", "worktrees"):
+        for folder, folders, names in os.walk(git / kind):
+            if "HEAD" in names:
+                skipped = {"objects", "refs", "logs", *GIT_PROTECTED}
+                folders[:] = [name for name in folders if name not in skipped]
+                yield from (Path(folder, name) for name in GIT_PROTECTED)
+
+
+def _caches(home: Path | None) -> Iterator[Path]:
+    if home is not None:
+        for cache in CACHES:
+            yield home / cache.removeprefix("~/")
+
+
+def _hidden(hide: Iterable[str], home: Path | None) -> Iterator[Path]:
+    yield from map(Path, SOCKETS)
+    yield Path(f"/run/user/{os.getuid()}")
+    for path in hide:
+        if path == "~" or path.startswith("~/"):
+            if home is not None:
+                yield home / path[2:]
+        else:
+            yield Path(path)

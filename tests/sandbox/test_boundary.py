@@ -1,0 +1,73 @@
+"""Tests for `probe`: what is found, and what is said where something is missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cuggino.sandbox import NO_BOUNDARY, Boundary, boundary, probe, role_view
+from cuggino.sandbox.loader import landlock_version
+from tests.sandbox.arena import needs_bubblewrap
+
+
+def fake_bwrap(folder: Path, text: str) -> str:
+    program = folder / "bwrap"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_boundary_of_this_machine(tmp_path: Path) -> None:
+    """Probing leaves no file behind, and its result is remembered."""
+    needs_bubblewrap(tmp_path)
+    project = tmp_path / "project"
+    project.mkdir()
+    found = probe(project)
+    assert "bubblewrap" == found.engine
+    assert found is probe(project)
+    assert [] == list(project.iterdir())
+    assert found.name in ("bubblewrap", "bubblewrap+overlay")
+
+
+def test_without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Landlock where the kernel has it, else nothing; the reason is the missing program."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = probe(tmp_path)
+    assert found.engine == ("landlock" if landlock_version() else "none")
+    assert found.reason.startswith("bubblewrap is not installed")
+
+
+def test_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is what bubblewrap printed."""
+    fake_bwrap(tmp_path, "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = probe(tmp_path)
+    assert found.engine in ("landlock", "none")
+    assert "setting up uid map: Permission denied" in found.reason
+
+
+def test_a_program_that_confines_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boundary counts only if a write was really prevented."""
+    fake_bwrap(tmp_path, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = probe(tmp_path)
+    assert found.engine in ("landlock", "none")
+    assert ["bwrap"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_on_other_systems(tmp_path: Path) -> None:
+    """The Seatbelt profiles are not used until they have been run."""
+    for platform in ("darwin", "freebsd14"):
+        found = boundary._probed(tmp_path, None, None, platform)
+        assert "none" == found.engine
+        assert found.reason
+
+
+def test_no_boundary(tmp_path: Path) -> None:
+    """Without an engine there is nothing in front of a command."""
+    assert NO_BOUNDARY.enclose(role_view("audit", project=tmp_path)) is None
+    assert not NO_BOUNDARY.holds("audit")
+    assert "none" == NO_BOUNDARY.name
+    assert "bubblewrap+overlay" == Boundary(engine="bubblewrap", overlay="native").name
