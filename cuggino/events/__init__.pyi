@@ -138,6 +138,8 @@ from cuggino.events.supervision import (
     NoProgress,
     QuotaLifted,
     QuotaWaiting,
+    SnapshotFailed,
+    SnapshotTaken,
     StageCost,
     is_supervision_event,
 )
@@ -266,6 +268,8 @@ __all__ = [
     "SessionOutcome",
     "SetupCommandOutput",
     "SetupCommandStarted",
+    "SnapshotFailed",
+    "SnapshotTaken",
     "SpecIssue",
     "SpecsChanged",
     "StageCost",

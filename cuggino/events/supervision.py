@@ -131,4 +131,23 @@ class NoProgress(SupervisionEvent):
     action: Literal["replan", "stop"]
 
 
+class SnapshotTaken(SupervisionEvent):
+    """The files of the project were kept before a stage; `cuggino undo` goes back to them."""
+
+    stage: str
+    """The stage that follows, such as `implementing-2`."""
+    ref: str
+    """The reference `refs/cuggino/snapshots/<run>/<stage>`."""
+    commit: str
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Files that no snapshot of the run holds, each with the reason, such as its size."""
+
+
+class SnapshotFailed(SupervisionEvent):
+    """The files of the project could not be kept before a stage; the run goes on."""
+
+    stage: str
+    message: str
+
+
 is_supervision_event = category_guard(SupervisionEvent)

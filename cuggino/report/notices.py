@@ -41,6 +41,8 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     RunResumed,
+    SnapshotFailed,
+    SnapshotTaken,
     SpecsChanged,
     TaskLimitReached,
     WatchAuditFailed,
@@ -146,6 +148,11 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case RunResumed() as resumed:
             words = f"{counted(resumed.stages, 'finished stage')} kept, {money(resumed.cost_usd)}"
             return "Resumed", "neutral", f"{words} spent before"
+        case SnapshotFailed(stage=stage, message=message):
+            return "No snapshot", "warning", f"before {stage}: {message}"
+        case SnapshotTaken(left_out=left_out) if left_out:
+            files = ", ".join(f"{path} ({why})" for path, why in left_out)
+            return "Files not kept", "warning", f"in no snapshot: {files}"
         case LoopStalled(message=message):
             return "Stalled", "bad", message
         case LoopMaxIterations(max_iterations=limit):

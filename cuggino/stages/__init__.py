@@ -15,7 +15,9 @@ NAMES = {
         "commits_since must_commit push_stage removed_since Skipping skipping_since"
     ),
     "sessions": "Sessions",
+    "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",
     "supervision": "Earlier Supervision",
+    "undo": "Change UndoPlan Undone find_snapshot undo_plan undo_stage",
     "cuggino.sources": (
         "KeptProcesses PollingStarted count_files folder_changes orphans_gone state_of_paths "
         "watch_file_count"

@@ -47,18 +47,36 @@ from cuggino.stages.repository import (
 from cuggino.stages.sessions import (
     Sessions,
 )
+from cuggino.stages.snapshot import (
+    GitSnapshots,
+    NoSnapshots,
+    Snapshot,
+    Snapshots,
+    snapshot_stage,
+)
 from cuggino.stages.supervision import (
     Earlier,
     Supervision,
 )
+from cuggino.stages.undo import (
+    Change,
+    Undone,
+    UndoPlan,
+    find_snapshot,
+    undo_plan,
+    undo_stage,
+)
 
 __all__ = [
     "LINGER",
+    "Change",
     "Commit",
     "Commits",
     "Earlier",
     "GitRepository",
+    "GitSnapshots",
     "KeptProcesses",
+    "NoSnapshots",
     "PollingStarted",
     "Recovers",
     "Removed",
@@ -66,7 +84,11 @@ __all__ = [
     "Sessions",
     "Shell",
     "Skipping",
+    "Snapshot",
+    "Snapshots",
     "Supervision",
+    "UndoPlan",
+    "Undone",
     "act",
     "agent_stage",
     "clock",
@@ -75,6 +97,7 @@ __all__ = [
     "commit_stage",
     "commits_since",
     "count_files",
+    "find_snapshot",
     "fingerprint_stage",
     "folder_changes",
     "keeping_shell",
@@ -86,6 +109,9 @@ __all__ = [
     "removed_since",
     "shell_lines",
     "skipping_since",
+    "snapshot_stage",
     "state_of_paths",
+    "undo_plan",
+    "undo_stage",
     "watch_file_count",
 ]

@@ -50,6 +50,8 @@ from cuggino.events import (
     SessionEnded,
     SetupCommandOutput,
     SetupCommandStarted,
+    SnapshotFailed,
+    SnapshotTaken,
     SpecIssue,
     SpecsChanged,
     StageCost,
@@ -379,6 +381,13 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("caution", _standstill(event))
         case RunResumed():
             return always("round", _resumed(event))
+        case SnapshotTaken(left_out=left_out) if left_out:
+            files = ", ".join(f"{path} ({why})" for path, why in left_out)
+            return always("warning", f"[Snapshot] Without {clip(files, 300)}")
+        case SnapshotTaken(stage=stage):
+            return verbose("prose", f"[Snapshot] {stage}")
+        case SnapshotFailed(stage=stage, message=message):
+            return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
         case _:
             return None
 

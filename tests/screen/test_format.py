@@ -36,6 +36,8 @@ from cuggino.events import (
     SessionOutcome,
     SetupCommandOutput,
     SetupCommandStarted,
+    SnapshotFailed,
+    SnapshotTaken,
     StageCost,
     SubAgentEnded,
     SubAgentStarted,
@@ -58,7 +60,7 @@ from .samples import all_event_types, sample
 
 VERBOSE_ONLY = (
     *(AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded),
-    *(DeliverablesListed, VerificationEnded),
+    *(DeliverablesListed, SnapshotTaken, VerificationEnded),
 )
 FROM_NORMAL = (
     ToolCall,
@@ -321,6 +323,17 @@ def test_a_stalled_agent(event: Event, text: str) -> None:
     shown = format_event(event, verbosity=Verbosity.QUIET)
     assert shown is not None
     assert "".join(fragment.text for fragment in shown).startswith(text)
+
+
+def test_snapshots() -> None:
+    """What a snapshot does not hold is shown; a snapshot itself only with `--verbose`."""
+    taken = SnapshotTaken(stage="coding-1", ref="r", commit="c")
+    assert plain(taken, Verbosity.VERBOSE) == "[Snapshot] coding-1"
+    assert format_event(taken, verbosity=Verbosity.NORMAL) is None
+    left = taken.model_copy(update={"left_out": (("video", "60 MB"), ("key", "unreadable"))})
+    assert plain(left, Verbosity.QUIET) == "[Snapshot] Without video (60 MB), key (unreadable)"
+    failed = SnapshotFailed(stage="coding-1", message="no space")
+    assert plain(failed, Verbosity.QUIET) == "[Snapshot] None before coding-1: no space"
 
 
 def test_contradictory_markers() -> None:

@@ -1,0 +1,435 @@
+"""A private index of a work tree, which stores every file byte for byte.
+
+It is the index of a small git directory beside the repository, with the repository's objects. No
+attribute applies there: no filter runs and no line ending is converted. Nothing of the repository's
+own index, branches or configuration is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, operators as ops
+
+from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.files import write_atomic
+from cuggino.operators import Flow, ask, pause
+from cuggino.sources import git_output
+
+REFS = "refs/cuggino/snapshots"
+"""Where snapshots are kept, as `<run>/<stage>`."""
+
+MAX_FILE = 50_000_000
+"""Bytes of the largest file that a snapshot holds by default."""
+
+_NO_ATTRIBUTES = "* -text !eol !crlf -ident -filter !working-tree-encoding !diff !merge\n"
+_STATUS = ("--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+_UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
+"""Attributes by which a file differs from its blob in the repository."""
+_SETTINGS = r"^(core\.(filemode|ignorecase|precomposeunicode|symlinks|longpaths|excludesfile|"
+_SETTINGS += r"attributesfile|autocrlf)|extensions\.(objectformat|refstorage))$"
+_USUAL = frozenset({0o644, 0o755})
+_SLICE = 512
+"""Files that are looked at before the scheduler may run other work."""
+_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a repository keeps its parts, and the settings that its work tree depends on."""
+
+    top: Path
+    git_dir: Path
+    common: Path
+    objects: Path
+    index: Path
+    exclude: Path
+    settings: Mapping[str, str]
+
+    @property
+    def has_ref_files(self) -> bool:
+        """Whether references are files."""
+        return self.settings.get("extensions.refstorage", "files") == "files"
+
+    @property
+    def algorithm(self) -> str:
+        """The hash function of its objects."""
+        return self.settings.get("extensions.objectformat", "sha1")
+
+    def head(self) -> str | None:
+        """Return the current commit; None before the first one, or if it cannot be read."""
+        name = "HEAD"
+        for _ in range(5):
+            folder = self.git_dir if name == "HEAD" else self.common
+            text = _first_line(folder / name) or self._packed(name)
+            if not text.startswith("ref: "):
+                return text if _HASH.fullmatch(text) else None
+            name = text.removeprefix("ref: ").strip()
+        return None
+
+    def _packed(self, name: str) -> str:
+        with suppress(OSError), (self.common / "packed-refs").open("rb") as file:
+            for line in file:
+                if line.rstrip().endswith(b" " + os.fsencode(name)):
+                    return line.split(b" ")[0].decode("ascii", "replace")
+        return ""
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return os.fsdecode(file.readline(4096).rstrip(b"\n"))
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The files of a work tree, as one tree of git."""
+
+    tree: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Paths that the tree does not hold, each with the reason."""
+    modes: Mapping[str, str] = field(default_factory=dict)
+    """Unusual permissions, as octal digits by path."""
+
+
+class Shadow:
+    """The private index of the repository around `cwd`, kept in `folder`.
+
+    One process at a time may use it.
+    """
+
+    def __init__(self, cwd: Path, folder: Path, *, max_file: int = MAX_FILE) -> None:
+        self._cwd = cwd
+        self.folder = folder
+        self._max_file = max_file
+        self._layout: Layout | None = None
+
+    def is_in_repository(self) -> bool:
+        """Return whether a folder from `cwd` upward looks like a repository."""
+        return any((place / ".git").exists() for place in (self._cwd, *self._cwd.parents))
+
+    def layout(self) -> Flow[Layout]:
+        """Return the layout of the repository.
+
+        Raises:
+            ProcessError: there is none, or it has no work tree.
+        """
+        if self._layout is None:
+            words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+            paths = (word for name in _PARTS for word in ("--git-path", name))
+            said = yield from self._read("rev-parse", *words, *paths)
+            top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
+            try:
+                values = yield from self._read("config", "-z", "--get-regexp", _SETTINGS)
+            except ProcessFailed:  # none of them is set
+                values = b""
+            pairs = (os.fsdecode(one).partition("\n") for one in values.split(b"\0") if one)
+            places = [(self._cwd / path).resolve() for path in others]
+            git_dir, common, objects, index, exclude = places
+            settings = {key.lower(): value for key, _, value in pairs}
+            self._layout = Layout(Path(top), git_dir, common, objects, index, exclude, settings)
+        return self._layout
+
+    def contents(self, *, force: Iterable[str] = ()) -> Flow[Contents]:
+        """Store every file that is tracked or not ignored, and `force`, and return their tree.
+
+        Raises:
+            ProcessError: git failed.
+            OSError: the folder cannot be written.
+        """
+        layout = yield from self.layout()
+        self._prepare(layout)
+        known = self._state() if (self.folder / "index").exists() else {}
+        if known:
+            try:
+                return (yield from self._update(layout, known, force))
+            except ProcessError:  # an index whose objects are gone, say
+                shutil.rmtree(self.folder)
+                self._prepare(layout)
+        dropped = yield from self._begin(layout)
+        return (yield from self._update(layout, {}, (*dropped, *force)))
+
+    def commit(self, contents: Contents, message: str, *, seconds: int) -> str:
+        """Write a commit of the contents, whose parent is the current commit; return its hash.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        layout = self._layout
+        assert layout is not None
+        parent = layout.head()
+        who = f"cuggino <cuggino@localhost> {seconds} +0000"
+        lines = [f"tree {contents.tree}", *([f"parent {parent}"] if parent else [])]
+        lines += [f"author {who}", f"committer {who}", "", message, ""]
+        body = "\n".join(lines).encode()
+        raw = b"commit %d\0%b" % (len(body), body)
+        commit = hashlib.new(layout.algorithm, raw, usedforsecurity=False).hexdigest()
+        place = layout.objects / commit[:2] / commit[2:]
+        if not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            new = place.with_name(f"tmp_obj_{commit[:12]}_{os.getpid()}")
+            new.write_bytes(zlib.compress(raw, 1))
+            new.chmod(0o444)
+            new.replace(place)
+        (self.folder / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+        return commit
+
+    def keep(self, name: str, commit: str) -> Flow[str]:
+        """Make the reference `name`, or `name-2`, ... if it exists; return which.
+
+        Raises:
+            ProcessError, OSError: it cannot be made.
+        """
+        layout = yield from self.layout()
+        number = 1
+        while True:
+            ref = name if number == 1 else f"{name}-{number}"
+            if not layout.has_ref_files:
+                try:
+                    yield from self._read("update-ref", ref, commit, "0" * len(commit))
+                except ProcessFailed:
+                    if number >= _MOST:
+                        raise
+                else:
+                    return ref
+            elif _create(layout.common / ref, f"{commit}\n"):
+                return ref
+            number += 1
+
+    def _prepare(self, layout: Layout) -> None:
+        """Write the git directory anew; nobody else's settings must be in it."""
+        for name in ("objects", "refs", "info"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "index.lock").unlink(missing_ok=True)
+        if not (self.folder / ".gitignore").exists():
+            (self.folder / ".gitignore").write_text("*\n", encoding="ascii")
+        if not (self.folder / "HEAD").exists():
+            (self.folder / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+        config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tautocrlf = false\n"
+        if layout.algorithm != "sha1":
+            config += f"[extensions]\n\tobjectformat = {layout.algorithm}\n"
+        (self.folder / "config").write_text(config, encoding="ascii")
+        (self.folder / "info" / "attributes").write_text(_NO_ATTRIBUTES, encoding="ascii")
+        own = b""
+        with suppress(OSError):
+            own = layout.exclude.read_bytes()
+        with suppress(ValueError):  # it is outside
+            place = self.folder.resolve().relative_to(layout.top.resolve())
+            own += b"\n/" + os.fsencode(place.as_posix()) + b"/\n"
+        (self.folder / "info" / "exclude").write_bytes(own)
+
+    def _begin(self, layout: Layout) -> Flow[list[str]]:
+        """Copy the repository's index, without the entries that may differ from their files.
+
+        Return the paths that were dropped.
+        """
+        index = self.folder / "index"
+        head = layout.head() or "ref: refs/heads/none"
+        (self.folder / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+        try:
+            # With its time, by which git notices a change in the same instant.
+            shutil.copy2(layout.index, index)
+            listed = yield from self._git("ls-files", "-v", "-z")
+        except (FileNotFoundError, ProcessFailed):  # none yet, or a split one
+            index.unlink(missing_ok=True)
+            return []
+        entries = [(line[:1], line[2:]) for line in listed.split(b"\0") if line]
+        # Flags by which git does not look at the file.
+        dropped = {path for tag, path in entries if tag == b"S" or tag.islower()}
+        paths = [path for _, path in entries]
+        dropped |= yield from self._converted(layout, paths)
+        if dropped:
+            stdin = b"\0".join(sorted(dropped))
+            yield from self._git("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
+        return [os.fsdecode(path) for path in dropped]
+
+    def _converted(self, layout: Layout, paths: list[bytes]) -> Flow[set[bytes]]:
+        """Return the paths with an attribute by which file and blob may differ."""
+        command = ("check-attr", "-z", "--stdin", *_CONVERTING)
+        said = yield from self._read(*command, stdin=b"\0".join(paths) + b"\0")
+        fields = said.split(b"\0")
+        automatic = layout.settings.get("core.autocrlf", "false") in ("true", "input")
+        found: set[bytes] = set()
+        for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+            if value not in (b"unset", b"unspecified") or (
+                automatic and name == b"text" and value == b"unspecified"
+            ):
+                found.add(path)
+        return found
+
+    def _update(
+        self, layout: Layout, known: dict[str, Any], force: Iterable[str]
+    ) -> Flow[Contents]:
+        status = yield from self._git("status", "--porcelain", "-z", *_STATUS)
+        entries = [(one[:2], one[3:]) for one in os.fsdecode(status).split("\0") if one]
+        count = _count_of(layout.index)
+        if known and count != known.get("entries"):
+            # Files that the repository tracks although they are ignored.
+            names = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+            said = yield from self._read(*names, cwd=layout.top)
+            force = (*force, *(os.fsdecode(path) for path in said.split(b"\0") if path))
+        entries += [("??", path) for path in force]
+        modes: dict[str, str] = dict(known.get("modes", {}))
+        left_out: dict[str, str] = {}
+        added: list[str] = []
+        removed: list[str] = []
+        for number, (code, path) in enumerate(entries):
+            if code[1] == " " and code not in _UNMERGED:
+                continue
+            is_stored, why = _stored(layout.top, path, code, modes, self._max_file)
+            if is_stored:
+                added.append(path)
+            elif code != "??" or path in modes:
+                removed.append(path)
+                modes.pop(path, None)
+            if why:
+                left_out[path] = why
+            if number % _SLICE == _SLICE - 1:
+                yield from pause(0)
+        # Removed ones first: a file may have become a folder, or a folder a link.
+        for words, paths in ((("--force-remove",), removed), (_ADD, added)):
+            if paths:
+                stdin = os.fsencode("\0".join(paths))
+                yield from self._git("update-index", *words, "-z", "--stdin", stdin=stdin)
+        tree = known.get("tree")
+        if added or removed or not tree:
+            tree = (yield from self._git("write-tree")).decode("ascii").strip()
+        state = {"tree": tree, "entries": count, "modes": modes}
+        if state != known:
+            write_atomic(self.folder / "state.json", json.dumps(state))
+        return Contents(tree, left_out, dict(modes))
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            state = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return state if isinstance(state, dict) and state.get("tree") else {}
+
+    def _git(self, *args: str, stdin: bytes | None = None) -> Flow[bytes]:
+        """Run a git command with the private index."""
+        layout = self._layout
+        assert layout is not None
+        env = {"GIT_OBJECT_DIRECTORY": str(layout.objects), "GIT_OPTIONAL_LOCKS": "0"}
+        passed = (
+            word
+            for name in _PASSED
+            if (value := layout.settings.get(name)) is not None
+            for word in ("-c", f"{name}={value}")
+        )
+        words = (f"--git-dir={self.folder}", f"--work-tree={layout.top}", *_PLAIN, *passed, *args)
+        output = git_output(*words, cwd=layout.top, stdin=stdin, env=env, sweep=False)
+        return (yield from _whole(output))
+
+    def _read(self, *args: str, stdin: bytes | None = None, cwd: Path | None = None) -> Flow[bytes]:
+        """Run a git command in the repository itself."""
+        output = git_output(*_PLAIN, *args, cwd=cwd or self._cwd, stdin=stdin, sweep=False)
+        return (yield from _whole(output))
+
+    def read(self, *args: str, stdin: bytes | None = None) -> Flow[bytes]:
+        """Run a git command in the repository's top folder, and return its output."""
+        layout = yield from self.layout()
+        return (yield from self._read(*args, stdin=stdin, cwd=layout.top))
+
+    def ignored(self, rules: Path, paths: Iterable[str]) -> Flow[frozenset[str]]:
+        """Return which paths are ignored by the `.gitignore` files below the folder `rules`."""
+        layout = yield from self.layout()
+        excludes = layout.settings.get("core.excludesfile")
+        own = ("-c", f"core.excludesFile={excludes}") if excludes is not None else ()
+        words = (f"--git-dir={self.folder}", f"--work-tree={rules}", *_PLAIN, *own)
+        command = ("check-ignore", "--no-index", "-z", "--stdin")
+        stdin = os.fsencode("\0".join(paths))
+        output = git_output(*words, *command, cwd=rules, stdin=stdin, sweep=False)
+        try:
+            said = yield from _whole(output)
+        except ProcessFailed as error:
+            if error.child_exit_code != 1:  # none of them
+                raise
+            return frozenset()
+        return frozenset(os.fsdecode(path) for path in said.split(b"\0") if path)
+
+
+_PARTS = ("objects", "index", "info/exclude")
+_ADD = ("--add", "--replace", "--remove")
+_PLAIN = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"),
+)
+"""Settings that start no program of the project."""
+_PASSED = (
+    *("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks"),
+    *("core.longpaths", "core.excludesfile"),
+)
+_MOST = 1000
+
+
+def _whole(output: Observable[bytes]) -> Flow[bytes]:
+    return (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+
+
+def _create(path: Path, text: str) -> bool:
+    """Create the file with the text; return False if it exists."""
+    for _ in range(3):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="ascii") as file:
+                file.write(text)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:  # git has just removed the empty folder
+            continue
+        return True
+    raise FileNotFoundError(path)
+
+
+def _stored(
+    top: Path, path: str, code: str, modes: dict[str, str], max_file: int
+) -> tuple[bool, str]:
+    """Return whether the file of a status entry is to be stored; if not, why, or ""."""
+    if path.endswith("/"):
+        return False, "a repository of its own"
+    file = top / path
+    try:
+        found = file.lstat()
+    except OSError:
+        return False, ""
+    if code[1] == "D":  # also one below a folder that has become a link
+        return False, ""
+    if stat.S_ISLNK(found.st_mode):
+        modes.pop(path, None)
+        return True, ""
+    if not stat.S_ISREG(found.st_mode):
+        return False, ""
+    if found.st_size > max_file:
+        return False, f"{found.st_size / 1e6:,.0f} MB"
+    if not os.access(file, os.R_OK):
+        return False, "unreadable"
+    mode = stat.S_IMODE(found.st_mode)
+    if mode in _USUAL:
+        modes.pop(path, None)
+    else:
+        modes[path] = f"{mode:o}"
+    return True, ""
+
+
+def _count_of(index: Path) -> int:
+    """Return the number of entries in an index of git; 0 if it cannot be read."""
+    try:
+        with index.open("rb") as file:
+            return int.from_bytes(file.read(12)[8:12], "big")
+    except OSError:
+        return 0

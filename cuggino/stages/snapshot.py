@@ -1,0 +1,209 @@
+"""Snapshots of the work tree, kept as commits under `refs/cuggino/snapshots/`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from reactivex import Observable, empty, just, operators as ops, throw, timer
+
+from cuggino.errors import ProcessError, ProcessFailed, SpawnFailed
+from cuggino.events import SnapshotFailed, SnapshotTaken
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.stages.acts import clock
+from cuggino.stages.shadow import MAX_FILE, REFS, Contents, Shadow
+
+UNDONE = "undo"
+"""The run of the snapshots that are taken before an undo."""
+
+_NAME = re.compile(r"[\w-][\w.-]*", re.ASCII)
+_NOWHERE = ("not a git repository", "must be run in a work tree")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a project before a stage of a run."""
+
+    run: str
+    """The id of the run; `undo` for the state before an undo."""
+    stage: str
+    """The stage that followed, such as `implementing-2`."""
+    ref: str
+    commit: str
+    at: datetime
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Files that it does not hold, each with the reason: too large, unreadable."""
+    modes: Mapping[str, str] = field(default_factory=dict)
+    """Unusual permissions, as octal digits by path."""
+
+    @property
+    def name(self) -> str:
+        """Return `<run>/<stage>`, by which the snapshot can be named."""
+        return f"{self.run}/{self.stage}"
+
+
+class Snapshots(Protocol):
+    """Keeps the state of a project before each stage that may change it."""
+
+    def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
+        """Keep the files as they are now; emits nothing where that is impossible."""
+
+    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
+        """Remove older snapshots of runs that are not in `keep`; emits how many."""
+
+
+class NoSnapshots:
+    """A project without snapshots."""
+
+    def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
+        """Emit nothing."""
+        return empty()
+
+    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
+        """Remove nothing."""
+        return just(0)
+
+
+class GitSnapshots:
+    """Snapshots in the git repository around `cwd`; none without a repository.
+
+    A snapshot holds every file of the work tree that is tracked or not ignored, byte for byte, with
+    its executable bit. Files above `max_file` bytes, submodules and repositories within the
+    repository are left out. `folder` keeps the private index, and must belong to this project
+    alone. A snapshot that takes longer than `timeout` seconds fails.
+    """
+
+    def __init__(
+        self, cwd: Path, folder: Path, *, max_file: int = MAX_FILE, timeout: float = 300.0
+    ) -> None:
+        self.shadow = Shadow(cwd, folder, max_file=max_file)
+        self._timeout = timeout
+        self._told: dict[str, str] = {}
+
+    def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
+        return flow(lambda: self._take(run, stage))
+
+    def all(self) -> Observable[list[Snapshot]]:
+        """Emit the snapshots of the repository, the oldest first; errors: `ProcessError`."""
+        return flow(self._all)
+
+    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
+        """Remove older snapshots; the latest one stays. Errors: `ProcessError`."""
+        return flow(lambda: self._prune(before, keep))
+
+    def _take(self, run: str, stage: str) -> Flow[None]:
+        shadow = self.shadow
+        if not shadow.is_in_repository():
+            return
+        try:
+            yield from shadow.layout()
+        except ProcessError as error:
+            if not _is_nowhere(error):
+                yield from emit(SnapshotFailed(stage=stage, message=error.message))
+            return
+        try:
+            contents = yield from ask(self._bounded(flow(self._contents)))
+            assert contents is not None
+            ref, commit = yield from store(shadow, contents, run, stage)
+        except (ProcessError, OSError) as error:
+            told = error.message if isinstance(error, ProcessError) else str(error)
+            yield from emit(SnapshotFailed(stage=stage, message=told))
+            return
+        new = tuple(
+            (os.fsencode(path).decode("utf-8", "replace"), why)
+            for path, why in contents.left_out.items()
+            if path not in self._told
+        )
+        self._told = dict(contents.left_out)
+        yield from emit(SnapshotTaken(stage=stage, ref=ref, commit=commit, left_out=new))
+
+    def _contents(self) -> Flow[None]:
+        yield from emit((yield from self.shadow.contents()))
+
+    def _bounded(self, stream: Observable[Any]) -> Observable[Any]:
+        late = ProcessError("git", f"git took longer than {self._timeout:g} s")
+        alarm = timer(self._timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
+        return stream.pipe(interrupt_when(alarm))
+
+    def _all(self) -> Flow[None]:
+        said = yield from self.shadow.read("for-each-ref", f"--format={_FORMAT}", REFS)
+        records = [record.strip() for record in said.decode("utf-8", "replace").split("\n")]
+        found = [_snapshot(record) for record in records if record]
+        yield from emit(sorted(found, key=lambda one: (one.at, one.ref)))
+
+    def _prune(self, before: datetime, keep: Collection[str]) -> Flow[None]:
+        old: list[Snapshot] = []
+        if self.shadow.is_in_repository():
+            *others, _latest = (yield from ask(flow(self._all))) or [None]
+            old = [one for one in others if one and one.at < before and one.run not in keep]
+        if old:
+            stdin = "".join(f"delete {one.ref} {one.commit}\n" for one in old).encode()
+            yield from self.shadow.read("update-ref", "--stdin", stdin=stdin)
+        yield from emit(len(old))
+
+
+_FORMAT = "%(refname) %(objectname) %(committerdate:unix) %(contents:body)"
+
+
+def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[tuple[str, str]]:
+    """Keep the contents as a snapshot; return its reference and its commit.
+
+    Raises:
+        ProcessError, OSError: it cannot be written.
+        ValueError: the run or the stage cannot be part of a reference.
+    """
+    if not (_NAME.fullmatch(run) and _NAME.fullmatch(stage)):
+        raise ValueError(f"{run}/{stage} cannot be the name of a snapshot")
+    now = yield from ask(clock())
+    assert now is not None
+    kept = {
+        "at": now.timestamp(),
+        "left_out": dict(contents.left_out),
+        "modes": dict(contents.modes),
+    }
+    message = f"cuggino: before {stage} of {run}\n\n{json.dumps(kept)}"
+    commit = shadow.commit(contents, message, seconds=int(now.timestamp()))
+    return (yield from shadow.keep(f"{REFS}/{run}/{stage}", commit)), commit
+
+
+def _snapshot(record: str) -> Snapshot:
+    ref, commit, seconds, *rest = record.split(" ", 3)
+    run, _, stage = ref.removeprefix(f"{REFS}/").rpartition("/")
+    try:
+        kept = json.loads(rest[0]) if rest else {}
+    except ValueError:
+        kept = {}
+    kept = kept if isinstance(kept, dict) else {}
+    return Snapshot(
+        run=run,
+        stage=stage,
+        ref=ref,
+        commit=commit,
+        at=datetime.fromtimestamp(kept.get("at", int(seconds)), UTC),
+        left_out=kept.get("left_out", {}),
+        modes=kept.get("modes", {}),
+    )
+
+
+def _is_nowhere(error: Exception) -> bool:
+    """Return whether there is no git, or no repository with a work tree."""
+    said = error.stderr_tail if isinstance(error, ProcessFailed) else ""
+    return isinstance(error, SpawnFailed) or any(words in said for words in _NOWHERE)
+
+
+def snapshot_stage(
+    cwd: Path, folder: Path, *, run: str, stage: str, max_file: int = MAX_FILE
+) -> Observable[SnapshotTaken | SnapshotFailed]:
+    """Keep the files of the project as they are, as `<run>/<stage>`.
+
+    Emits `SnapshotTaken`, or `SnapshotFailed`: never an error, as work goes on without a snapshot.
+    Nothing is emitted without a git repository. The private index is kept in `folder`
+    (`GitSnapshots`).
+    """
+    return GitSnapshots(cwd, folder, max_file=max_file).take(run, stage)

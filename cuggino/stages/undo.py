@@ -1,0 +1,369 @@
+"""Going back to a snapshot of the work tree, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from reactivex import Observable
+
+from cuggino.errors import RunNotFound, StorageError
+from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.stages.acts import clock
+from cuggino.stages.shadow import Contents, Shadow
+from cuggino.stages.snapshot import UNDONE, GitSnapshots, Snapshot, store
+
+Kind: TypeAlias = Literal["create", "change", "remove"]
+
+_MODULE = "160000"
+_LINK = "120000"
+_EXECUTABLE = "100755"
+_OWN = ".cuggino"
+"""The folder that no undo changes: backlog, findings and journals are not the work of agents."""
+_BATCH = 32_000_000
+"""Bytes that are read from git at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an undo does with one file."""
+
+    kind: Kind
+    path: str
+    mode: str = ""
+    """Type and permission in git's digits; empty for one that is removed."""
+    blob: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What an undo changes."""
+
+    snapshot: Snapshot
+    changes: tuple[Change, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    """Files that stay as they are although they differ, each with the reason."""
+    tree: str = ""
+    """The files as they were when the plan was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo has changed."""
+
+    plan: UndoPlan
+    before: Snapshot | None
+    """The state before the undo, by which it can be taken back; None if nothing changed."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Files that could not be restored, each with the reason."""
+
+
+def find_snapshot(snapshots: Sequence[Snapshot], name: str | None = None) -> Snapshot:
+    """Return the snapshot that `name` stands for.
+
+    A run, by the start of its id, stands for the state before it; a stage of the latest run, such
+    as `implementing-2`, for the state before that stage; `RUN/STAGE` for one of another run. `undo`
+    is the state before the latest undo. Without a name it is the state before the latest run.
+
+    Raises:
+        RunNotFound: there is none, or several runs begin so.
+    """
+    of_runs = [one for one in snapshots if one.run != UNDONE]
+    latest = of_runs[-1].run if of_runs else ""
+    run, _, stage = (latest if name is None else name).rpartition("/")
+    if name == UNDONE:
+        found = [one for one in snapshots if one.run == UNDONE][-1:]
+    elif run:
+        found = [one for one in snapshots if one.run.startswith(run) and one.stage == stage]
+    else:
+        found = [one for one in of_runs if one.run == latest and one.stage == stage]
+        found = found or [one for one in of_runs if stage and one.run.startswith(stage)]
+    if not found:
+        told = f"no snapshot {name}" if name else "there are no snapshots"
+        raise RunNotFound(told, hint="see `cuggino snapshots`")
+    runs = sorted({one.run for one in found})
+    if len(runs) > 1:
+        raise RunNotFound(
+            f"several runs begin with {run or name}: {', '.join(runs)}",
+            hint="write more of the id",
+        )
+    return found[0]
+
+
+def undo_plan(snapshots: GitSnapshots, snapshot: Snapshot) -> Observable[UndoPlan]:
+    """Emit what going back to the snapshot would change; nothing is changed yet.
+
+    Files that git ignores stay, also those that were ignored then; so do submodules, `.cuggino/`
+    and what the snapshot left out. Errors: `ProcessError`, `OSError`.
+    """
+    return flow(lambda: _plan(snapshots.shadow, snapshot))
+
+
+def undo_stage(snapshots: GitSnapshots, plan: UndoPlan) -> Observable[Undone]:
+    """Change the files as planned, after a snapshot of how they are now; emits the result.
+
+    No branch moves, and git's index stays as it is. What cannot be changed is told in the result.
+
+    Errors: `StorageError` when the files have changed since the plan was made, or git has lost the
+    content of one; nothing has been changed then. `ProcessError`, `OSError`.
+    """
+    return flow(lambda: _undo(snapshots.shadow, plan))
+
+
+def _plan(shadow: Shadow, snapshot: Snapshot) -> Flow[None]:
+    layout = yield from shadow.layout()
+    contents = yield from shadow.contents()
+    rows = yield from _differences(shadow, contents.tree, snapshot.commit)
+    # In the way, but not in the tree: git ignores it by now.
+    in_the_way = [row.path for row in rows if row.kind == "create" and _is_there(layout.top, row)]
+    if in_the_way:
+        contents = yield from shadow.contents(force=in_the_way)
+        rows = yield from _differences(shadow, contents.tree, snapshot.commit)
+    kept: dict[str, str] = {}
+    changes: list[Change] = []
+    gone = [row.path for row in rows if row.kind == "remove" and row.mode != _MODULE]
+    ignored = yield from _ignored_then(shadow, snapshot, gone)
+    for row in rows:
+        why = _reason_to_keep(row, snapshot, contents, ignored, layout.top)
+        if why:
+            kept[row.path] = why
+        elif _OWN not in Path(row.path).parts:
+            changes.append(row)
+    named = {row.path for row in rows}
+    for path, why in snapshot.left_out.items():
+        if path not in named:
+            kept[path] = why
+    yield from emit(UndoPlan(snapshot, tuple(changes), tuple(kept.items()), contents.tree))
+
+
+def _differences(shadow: Shadow, tree: str, commit: str) -> Flow[list[Change]]:
+    command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", tree, commit)
+    fields = os.fsdecode((yield from shadow.read(*command))).split("\0")
+    rows: list[Change] = []
+    for words, path in zip(fields[::2], fields[1::2], strict=False):
+        before, mode, _, blob, state = words.removeprefix(":").split()
+        if state == "D":
+            rows.append(Change("remove", path, before))
+        elif before == _MODULE:
+            rows.append(Change("change", path, before))
+        else:
+            rows.append(Change("create" if state == "A" else "change", path, mode, blob))
+    return rows
+
+
+def _is_there(top: Path, row: Change) -> bool:
+    place = top / row.path
+    return not _blocking(top, place) and os.path.lexists(place)
+
+
+def _blocking(top: Path, place: Path) -> Path | None:
+    """Return the first folder above `place` that is none, but a link or a file."""
+    folder = top
+    for part in place.relative_to(top).parts[:-1]:
+        folder /= part
+        try:
+            if not stat.S_ISDIR(folder.lstat().st_mode):
+                return folder
+        except OSError:
+            return None
+    return None
+
+
+def _reason_to_keep(
+    row: Change, snapshot: Snapshot, contents: Contents, ignored: frozenset[str], top: Path
+) -> str:
+    if row.mode == _MODULE:
+        return "a repository of its own"
+    if row.path in ignored:
+        return "git ignored it then"
+    if row.kind == "remove":
+        return snapshot.left_out.get(row.path, "")
+    if row.kind == "create" and _is_there(top, row) and not (top / row.path).is_dir():
+        return f"the file in its place cannot be kept: {contents.left_out.get(row.path, 'special')}"
+    return ""
+
+
+def _ignored_then(shadow: Shadow, snapshot: Snapshot, paths: list[str]) -> Flow[frozenset[str]]:
+    """Return which of these paths git ignored when the snapshot was taken."""
+    if not paths:
+        return frozenset()
+    listed = yield from shadow.read("ls-tree", "-r", "-z", snapshot.commit)
+    rules: list[Change] = []
+    for record in os.fsdecode(listed).split("\0"):
+        words, _, path = record.partition("\t")
+        mode, _, blob = words.partition(" ")[0], "", words.rpartition(" ")[2]
+        if Path(path).name == ".gitignore" and mode.startswith("100"):
+            rules.append(Change("create", path, mode, blob))
+    if not rules:
+        return frozenset()
+    folder = shadow.folder / "rules"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield from _each_blob(
+            shadow, rules, lambda rule, data: _write_new(folder / rule.path, data)
+        )
+        return (yield from shadow.ignored(folder, paths))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
+    if not plan.changes:
+        yield from emit(Undone(plan, None))
+        return
+    layout = yield from shadow.layout()
+    contents = yield from shadow.contents()
+    if contents.tree != plan.tree:
+        raise StorageError(
+            "undo",
+            "files have changed since it was shown what would change",
+            hint="look again: `cuggino undo`",
+        )
+    wanted = [row for row in plan.changes if row.kind != "remove"]
+    sizes = yield from _sizes(shadow, wanted)
+    now = yield from ask(clock())
+    assert now is not None
+    stage = f"{now:%Y%m%d-%H%M%S}"
+    ref, commit = yield from store(shadow, contents, UNDONE, stage)
+    before = Snapshot(UNDONE, ref.rpartition("/")[2], ref, commit, now, contents.left_out)
+    failed: dict[str, str] = {}
+    for row in plan.changes:
+        if row.kind == "remove":
+            with _noted(failed, row.path):
+                _remove(layout.top, row.path)
+
+    def restore(row: Change, data: bytes) -> None:
+        with _noted(failed, row.path):
+            _restore(layout.top, row, data, plan.snapshot.modes.get(row.path))
+
+    yield from _each_blob(shadow, wanted, restore, sizes)
+    yield from emit(Undone(plan, before, tuple(failed.items())))
+
+
+@contextmanager
+def _noted(failed: dict[str, str], path: str) -> Iterator[None]:
+    """Note the error of a file, instead of raising it."""
+    try:
+        yield
+    except OSError as error:
+        failed[path] = error.strerror or str(error)
+
+
+def _sizes(shadow: Shadow, rows: list[Change]) -> Flow[list[int]]:
+    """Return the size of each blob.
+
+    Raises:
+        StorageError: git does not have one any more.
+    """
+    stdin = "".join(f"{row.blob}\n" for row in rows).encode()
+    said = yield from shadow.read("cat-file", "--batch-check", stdin=stdin)
+    sizes: list[int] = []
+    for row, line in zip(rows, said.decode("ascii", "replace").splitlines(), strict=True):
+        words = line.split()
+        if words[1] != "blob":
+            raise StorageError("undo", f"git has lost the content of {row.path}")
+        sizes.append(int(words[2]))
+    return sizes
+
+
+def _each_blob(
+    shadow: Shadow,
+    rows: list[Change],
+    use: Callable[[Change, bytes], None],
+    sizes: list[int] | None = None,
+) -> Flow[None]:
+    """Call `use` with the content of each file, as it is stored."""
+    for batch in _batches(rows, sizes or [0] * len(rows)):
+        stdin = "".join(f"{row.blob}\n" for row in batch).encode()
+        said = yield from shadow.read("cat-file", "--batch", stdin=stdin)
+        start = 0
+        for row in batch:
+            head = said.index(b"\n", start)
+            end = head + 1 + int(said[start:head].split()[2])
+            use(row, said[head + 1 : end])
+            start = end + 1
+        yield from pause(0)
+
+
+def _batches(rows: Iterable[Change], sizes: Iterable[int]) -> Iterator[list[Change]]:
+    batch: list[Change] = []
+    total = 0
+    for row, size in zip(rows, sizes, strict=True):
+        if batch and (total + size > _BATCH or len(batch) >= 512):
+            yield batch
+            batch, total = [], 0
+        batch.append(row)
+        total += size
+    if batch:
+        yield batch
+
+
+def _remove(top: Path, path: str) -> None:
+    place = top / path
+    if _blocking(top, place):
+        return  # what stands there now is not that file
+    with suppress(FileNotFoundError):
+        place.unlink()
+    for folder in place.parents:
+        if folder == top:
+            break
+        try:
+            folder.rmdir()
+        except OSError:  # not empty
+            break
+
+
+def _restore(top: Path, row: Change, data: bytes, permissions: str | None) -> None:
+    place = top / row.path
+    if blocking := _blocking(top, place):
+        raise OSError(0, f"{blocking.relative_to(top)} is in the way, which git ignores")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    mode: int | None = None
+    with suppress(OSError):
+        found = place.lstat().st_mode
+        if stat.S_ISDIR(found):
+            _remove_empty(place)
+        elif stat.S_ISREG(found):
+            mode = stat.S_IMODE(found)
+    new = place.with_name(f".cuggino-{os.getpid()}.tmp")
+    try:
+        if row.mode == _LINK:
+            new.unlink(missing_ok=True)
+            new.symlink_to(os.fsdecode(data))
+        else:
+            new.write_bytes(data)
+            new.chmod(_mode(new, row, mode, permissions))
+        new.replace(place)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        raise
+
+
+def _mode(new: Path, row: Change, mode: int | None, permissions: str | None) -> int:
+    """Return the recorded permissions, or the present ones with the right executable bits."""
+    if permissions is not None:
+        return int(permissions, 8)
+    mode = stat.S_IMODE(new.stat().st_mode) if mode is None else mode
+    if row.mode == _EXECUTABLE:
+        return mode | (mode & 0o444) >> 2
+    return mode & ~0o111
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder without files, as far as it is one."""
+    for parent, _folders, _files in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            Path(parent).rmdir()

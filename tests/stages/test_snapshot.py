@@ -1,0 +1,344 @@
+"""Snapshots in repositories of every kind, their pruning, and what they cannot hold."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino import run
+from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
+from cuggino.stages import GitSnapshots, NoSnapshots, snapshot_stage
+from tests.git_project import GitProject
+from tests.stages.trees import snapshots_of, take, tree_of, undo
+
+SOON = timedelta(hours=1)
+
+
+@pytest.fixture
+def filled(project: GitProject) -> GitProject:
+    """A repository with a commit."""
+    project.write(".gitignore", "*.log\n")
+    project.write("a.txt", "a\n")
+    project.write("src/b.txt", "b\n")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "first")
+    return project
+
+
+def _files(project: GitProject, ref: str) -> set[str]:
+    return set(project.git("ls-tree", "-rz", "--name-only", ref).split("\0")) - {""}
+
+
+class TestWhatItHolds:
+    def test_tracked_and_untracked_files(self, filled: GitProject) -> None:
+        """Everything but ignored files and the program's own."""
+        filled.write("new.txt")
+        filled.write("x.log")
+        taken = take(snapshots_of(filled))
+        assert {".gitignore", "a.txt", "src/b.txt", "new.txt"} == _files(filled, taken.ref)
+        assert ("one", "implementing-1") == (taken.run, taken.stage)
+        assert "cuggino: before implementing-1 of one" in filled.git("log", "-1", taken.ref)
+
+    def test_before_the_first_commit(self, project: GitProject) -> None:
+        """A repository without a commit has snapshots without a parent."""
+        project.write("a.txt")
+        snapshots = snapshots_of(project)
+        taken = take(snapshots)
+        assert {"a.txt"} == _files(project, taken.ref)
+        (project.root / "a.txt").unlink()
+        undo(snapshots, taken)
+        assert (project.root / "a.txt").exists()
+
+    def test_ignored_files_that_git_tracks(self, filled: GitProject) -> None:
+        """A file that was added by force is held, also one that was added later."""
+        filled.write("early.log")
+        filled.git("add", "--force", "early.log")
+        snapshots = snapshots_of(filled)
+        assert "early.log" in _files(filled, take(snapshots).ref)
+        filled.write("late.log")
+        filled.git("add", "--force", "late.log")
+        assert {"early.log", "late.log"} < _files(filled, take(snapshots, "implementing-2").ref)
+
+    def test_files_that_git_shall_not_look_at(self, filled: GitProject) -> None:
+        """Changes of a file that is assumed to be unchanged are held."""
+        filled.git("update-index", "--assume-unchanged", "a.txt")
+        filled.git("update-index", "--skip-worktree", "src/b.txt")
+        filled.write("a.txt", "local\n")
+        filled.write("src/b.txt", "local\n")
+        snapshots = snapshots_of(filled)
+        taken = take(snapshots)
+        filled.write("a.txt", "lost\n")
+        filled.write("src/b.txt", "lost\n")
+        undo(snapshots, taken)
+        assert "local\n" == (filled.root / "a.txt").read_text()
+        assert "local\n" == (filled.root / "src/b.txt").read_text()
+
+    def test_a_change_in_the_same_instant(self, filled: GitProject) -> None:
+        """A change of equal size and time since the index was written is noticed."""
+        times = (filled.root / "a.txt").stat()
+        index = filled.root / ".git/index"
+        filled.write("a.txt", "z\n")
+        os.utime(filled.root / "a.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.utime(index, ns=(times.st_atime_ns, times.st_mtime_ns))
+        taken = take(snapshots_of(filled))
+        assert "z\n" == filled.git("show", f"{taken.ref}:a.txt")
+
+    def test_conflicts(self, filled: GitProject) -> None:
+        """Files with conflict markers are held as they are."""
+        filled.git("checkout", "--quiet", "-b", "other")
+        filled.write("a.txt", "theirs\n")
+        filled.git("commit", "--quiet", "--all", "--message", "theirs")
+        filled.git("checkout", "--quiet", "main")
+        filled.write("a.txt", "ours\n")
+        filled.git("commit", "--quiet", "--all", "--message", "ours")
+        with pytest.raises(subprocess.CalledProcessError):
+            filled.git("merge", "other")
+        before = tree_of(filled.root)
+        snapshots = snapshots_of(filled)
+        taken = take(snapshots)
+        filled.git("merge", "--abort")
+        undo(snapshots, taken)
+        assert before == tree_of(filled.root)
+
+
+class TestOddRepositories:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            ("core.splitIndex", "true"),
+            ("core.untrackedCache", "true"),
+            ("index.version", "4"),
+            ("feature.manyFiles", "true"),
+            ("core.fileMode", "false"),
+            ("core.sharedRepository", "group"),
+        ],
+    )
+    def test_settings_of_the_index(self, filled: GitProject, settings: tuple[str, str]) -> None:
+        """However git keeps its index, the files are held."""
+        filled.git("config", *settings)
+        filled.write("c.txt")
+        filled.git("add", "c.txt")
+        filled.git("status")
+        snapshots = snapshots_of(filled)
+        taken = take(snapshots)
+        filled.git("reset", "--quiet", "--hard")
+        undo(snapshots, taken)
+        assert (filled.root / "c.txt").exists()
+        filled.git("status")
+
+    def test_sha256(self, tmp_path: Path, project: GitProject) -> None:
+        """A repository with longer hashes."""
+        root = tmp_path / "longer"
+        subprocess.run(["git", "init", "-q", "--object-format=sha256", root], check=True)
+        longer = GitProject(root)
+        longer.write("a.txt")
+        longer.git("add", "--all")
+        longer.git("commit", "--quiet", "--message", "first")
+        longer.write("b.txt")
+        taken = take(snapshots_of(longer))
+        assert 64 == len(taken.commit)
+        assert {"a.txt", "b.txt"} == _files(longer, taken.ref)
+        longer.git("fsck", "--strict")
+
+    def test_sparse_checkout(self, filled: GitProject) -> None:
+        """Files that are not checked out are neither held nor written."""
+        filled.git("sparse-checkout", "set", "--no-cone", "/a.txt")
+        assert not (filled.root / "src").exists()
+        snapshots = snapshots_of(filled)
+        taken = take(snapshots)
+        filled.write("a.txt", "x\n")
+        undo(snapshots, taken)
+        assert not (filled.root / "src").exists()
+        assert "a\n" == (filled.root / "a.txt").read_text()
+
+    def test_a_submodule(self, filled: GitProject, tmp_path: Path) -> None:
+        """A submodule is left alone, and does not disturb."""
+        other = GitProject(tmp_path / "other")
+        other.write("x")
+        other.git("add", "--all")
+        other.git("commit", "--quiet", "--message", "x")
+        add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add")
+        filled.git(*add, str(other.root), "sub")
+        filled.git("commit", "--quiet", "--message", "sub")
+        snapshots = snapshots_of(filled)
+        taken = take(snapshots)
+        filled.write("sub/x", "changed\n")
+        filled.write("a.txt", "changed\n")
+        undo(snapshots, taken)
+        assert "changed\n" == (filled.root / "sub/x").read_text()
+        assert "a\n" == (filled.root / "a.txt").read_text()
+
+
+class TestLaterSnapshots:
+    def test_one_after_the_other(self, filled: GitProject) -> None:
+        """Each holds the files of its time; a second one of a stage gets a number."""
+        snapshots = snapshots_of(filled)
+        first = take(snapshots)
+        filled.write("a.txt", "second\n")
+        second = take(snapshots)
+        assert f"{first.ref}-2" == second.ref
+        assert "a\n" == filled.git("show", f"{first.ref}:a.txt")
+        assert "second\n" == filled.git("show", f"{second.ref}:a.txt")
+
+    @pytest.mark.parametrize("left", ["index.lock", "state.json", "index", "HEAD", "config"])
+    def test_whatever_a_killed_process_leaves(self, filled: GitProject, left: str) -> None:
+        """Broken or missing files of the private index are made anew."""
+        snapshots = snapshots_of(filled)
+        take(snapshots)
+        folder = filled.root / ".cuggino/wip/snapshots"
+        filled.write("a.txt", "second\n")
+        (folder / left).write_text("broken")
+        assert "second\n" == filled.git("show", f"{take(snapshots).ref}:a.txt")
+        (folder / left).unlink(missing_ok=True)
+        filled.write("a.txt", "third\n")
+        assert "third\n" == filled.git("show", f"{take(snapshots).ref}:a.txt")
+
+    def test_after_all_snapshots_are_gone(self, filled: GitProject) -> None:
+        """When git has collected everything, the next snapshot is whole."""
+        filled.write("new.txt", "new\n")
+        snapshots = snapshots_of(filled)
+        first = take(snapshots)
+        filled.git("update-ref", "-d", first.ref)
+        filled.git("gc", "--quiet", "--prune=now")
+        second = take(snapshots, "implementing-2")
+        filled.git("fsck", "--strict", "--connectivity-only")
+        assert "new\n" == filled.git("show", f"{second.ref}:new.txt")
+
+    def test_packed_references(self, filled: GitProject) -> None:
+        """References that git has packed are listed and pruned."""
+        snapshots = snapshots_of(filled)
+        take(snapshots)
+        filled.git("pack-refs", "--all")
+        filled.write("a.txt", "x\n")
+        taken = take(snapshots, "implementing-2")
+        assert filled.git("rev-parse", "HEAD") == filled.git("rev-parse", f"{taken.ref}^")
+        assert 1 == run(snapshots.prune(datetime.now(UTC) + SOON))
+        assert [taken] == run(snapshots.all())
+
+
+class TestPruning:
+    def test_old_ones_go(self, filled: GitProject) -> None:
+        """Older ones are removed; those of runs to keep, and the latest of all, stay."""
+        snapshots = snapshots_of(filled)
+        for name in ("one", "two", "three"):
+            take(snapshots, name=name)
+        assert 0 == run(snapshots.prune(datetime.now(UTC) - SOON))
+        assert 1 == run(snapshots.prune(datetime.now(UTC) + SOON, keep={"one"}))
+        left = run(snapshots.all())
+        assert left is not None
+        assert 2 == len(left)
+        assert "one" in {one.run for one in left}
+
+    def test_without_a_repository(self, tmp_path: Path) -> None:
+        """There is nothing to prune."""
+        assert 0 == run(GitSnapshots(tmp_path, tmp_path / "own").prune(datetime.now(UTC)))
+        assert 0 == run(NoSnapshots().prune(datetime.now(UTC)))
+
+
+class TestWithoutASnapshot:
+    def test_no_repository(self, project: GitProject, tmp_path: Path) -> None:
+        """Nothing is emitted and nothing is written."""
+        plain = tmp_path / "plain"
+        plain.mkdir()
+        seen: list[object] = []
+        run(GitSnapshots(plain, plain / "own").take("one", "a-1"), seen.append)
+        run(NoSnapshots().take("one", "a-1"), seen.append)
+        assert [] == seen
+        assert [] == list(plain.iterdir())
+
+    def test_a_bare_repository(self, project: GitProject, tmp_path: Path) -> None:
+        """A repository without a work tree has no snapshots."""
+        bare = tmp_path / "bare"
+        subprocess.run(["git", "init", "-q", "--bare", bare / ".git"], check=True)
+        seen: list[object] = []
+        run(GitSnapshots(bare, bare / "own").take("one", "a-1"), seen.append)
+        assert [] == seen
+
+    def test_a_failure_is_an_event(self, filled: GitProject) -> None:
+        """A snapshot that fails is told, and is no error."""
+        (filled.root / ".git/config").write_text("[broken")
+        failed = run(snapshots_of(filled).take("one", "a-1"))
+        assert isinstance(failed, SnapshotFailed)
+        assert "config" in failed.message
+
+    def test_a_folder_that_cannot_be_written(self, filled: GitProject) -> None:
+        """A private index that cannot be written is told."""
+        (filled.root / "taken").write_text("a file")
+        failed = run(snapshot_stage(filled.root, filled.root / "taken/own", run="one", stage="a-1"))
+        assert isinstance(failed, SnapshotFailed)
+
+    def test_git_that_takes_too_long(self, filled: GitProject) -> None:
+        """A snapshot has an end."""
+        own = filled.root / ".cuggino/wip/snapshots"
+        failed = run(GitSnapshots(filled.root, own, timeout=0).take("one", "a-1"))
+        assert isinstance(failed, SnapshotFailed)
+        assert "longer than 0 s" in failed.message
+
+    def test_a_name_that_is_no_reference(self, filled: GitProject) -> None:
+        """A stage cannot leave its folder."""
+        for name in ("../up", "a b", "", "x/.."):
+            with pytest.raises(ValueError, match="name of a snapshot"):
+                run(snapshots_of(filled).take(name, "a-1"))
+
+
+class TestLeftOut:
+    def test_it_is_told_once(self, filled: GitProject) -> None:
+        """A file that is left out is named in the first event and in every snapshot."""
+        filled.write("video", "x" * 2_000_000)
+        snapshots = snapshots_of(filled, max_file=1_000_000)
+        first, second = (run(snapshots.take("one", f"a-{n}")) for n in (1, 2))
+        assert isinstance(first, SnapshotTaken)
+        assert isinstance(second, SnapshotTaken)
+        assert (("video", "2 MB"),) == first.left_out
+        assert () == second.left_out
+        listed = run(snapshots.all())
+        assert listed is not None
+        assert [{"video": "2 MB"}] * 2 == [one.left_out for one in listed]
+
+    def test_a_name_in_bytes(self, filled: GitProject) -> None:
+        """A name outside UTF-8 is shown as far as it can be."""
+        Path(os.fsdecode(os.fsencode(filled.root) + b"/b\xff")).write_bytes(b"x" * 2000)
+        taken = run(snapshots_of(filled, max_file=1000).take("one", "a-1"))
+        assert isinstance(taken, SnapshotTaken)
+        assert (("b\ufffd", "0 MB"),) == taken.left_out
+        assert taken == parse_event(dump_event(taken))
+
+    def test_a_file_that_has_grown(self, filled: GitProject) -> None:
+        """The earlier content of a file that is too large by now is not taken for it."""
+        snapshots = snapshots_of(filled, max_file=1000)
+        take(snapshots)
+        filled.write("a.txt", "x" * 2000)
+        grown = take(snapshots, "implementing-2")
+        assert "a.txt" not in _files(filled, grown.ref)
+        filled.write("a.txt", "small\n")
+        small = take(snapshots, "implementing-3")
+        assert "small\n" == filled.git("show", f"{small.ref}:a.txt")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+    def test_unreadable_files(self, filled: GitProject) -> None:
+        """A file that cannot be read is named."""
+        filled.write("secret").chmod(0)
+        assert {"secret": "unreadable"} == take(snapshots_of(filled)).left_out
+
+    def test_special_files(self, filled: GitProject) -> None:
+        """A pipe is no file."""
+        os.mkfifo(filled.root / "pipe")
+        (filled.root / "a.txt").unlink()
+        os.mkfifo(filled.root / "a.txt")
+        assert {".gitignore", "src/b.txt"} == _files(filled, take(snapshots_of(filled)).ref)
+
+
+def test_a_moved_project(filled: GitProject, tmp_path: Path) -> None:
+    """The private index of a project that was moved or copied still serves."""
+    snapshots = snapshots_of(filled)
+    take(snapshots)
+    shutil.copytree(filled.root, tmp_path / "copy", symlinks=True)
+    copy = GitProject(tmp_path / "copy")
+    copy.write("a.txt", "there\n")
+    taken = take(snapshots_of(copy), "implementing-2")
+    assert "there\n" == copy.git("show", f"{taken.ref}:a.txt")
