@@ -7,7 +7,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -120,7 +120,7 @@ def describe(error: OSError | ValueError) -> str:
 
 def write_atomic(
     path: Path,
-    text: str,
+    text: str | Iterable[bytes],
     *,
     follow_links: bool = False,
     sync: bool = True,
@@ -128,12 +128,12 @@ def write_atomic(
 ) -> None:
     """Write the text to a temporary file, sync it to disk, and rename it over `path`.
 
-    A reader sees the old or the new text, never a part of it. An existing file keeps its
-    permissions, and missing folders are created. A link at `path` is replaced, unless
-    `follow_links` replaces its target. The temporary file is never an existing one, so a link
-    planted in its place is not written through. Without `sync` a crash of the machine may leave an
-    empty file. A `private` file can be read and written by its owner alone, also one that replaces
-    another.
+    A long text may come in parts, encoded. A reader sees the old or the new text, never a part of
+    it. An existing file keeps its permissions, and missing folders are created. A link at `path` is
+    replaced, unless `follow_links` replaces its target. The temporary file is never an existing
+    one, so a link planted in its place is not written through. Without `sync` a crash of the
+    machine may leave an empty file. A `private` file can be read and written by its owner alone,
+    also one that replaces another.
 
     Raises:
         OSError: the file cannot be written and is unchanged.
@@ -144,18 +144,13 @@ def write_atomic(
     try:
         beside.unlink(missing_ok=True)  # left by a killed process
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        with open(  # noqa: PTH123
-            os.open(beside, flags, 0o600 if private else 0o666),
-            "w",
-            encoding="utf-8",
-            errors="replace",
-            newline="",
-        ) as file:
+        descriptor = os.open(beside, flags, 0o600 if private else 0o666)
+        with open(descriptor, "wb") as file:  # noqa: PTH123
             with suppress(FileNotFoundError):
                 mode = target.lstat().st_mode
                 if stat.S_ISREG(mode) and not private:
                     os.fchmod(file.fileno(), stat.S_IMODE(mode))
-            file.write(text)
+            file.writelines([text.encode("utf-8", "replace")] if isinstance(text, str) else text)
             file.flush()
             if sync:
                 os.fsync(file.fileno())

@@ -24,7 +24,7 @@ from cuggino.events import (
     WatchLoopEvent,
     dump_event,
 )
-from cuggino.report.markup import to_json
+from cuggino.report.markup import for_island, to_json
 from cuggino.report.model import RunReport
 from cuggino.report.times import Times
 from cuggino.storage.journal import Entry
@@ -35,6 +35,9 @@ MOST_EVENTS: Final = 200_000
 _PAGE_CHARACTERS = 24_000_000
 _LEAST, _MOST = 200, 20_000
 """Characters per event, for many events and for few."""
+
+_ROWS = 1000
+"""Events in one part."""
 
 CATEGORIES: Final[dict[str, str]] = {
     "agent": "Agent",
@@ -79,8 +82,8 @@ def category_of(event: Event) -> str:
 class EventsTable(NamedTuple):
     """The rows as JSON, and the number of omitted events."""
 
-    parts: tuple[str, ...]
-    """The text of the JSON object, in parts, so that a long one is joined once."""
+    parts: tuple[bytes, ...]
+    """The JSON object for an `island`, in parts and in UTF-8, as it is long."""
     shown: int
     left_out: int
     """Events at the start that are not among the rows."""
@@ -92,7 +95,7 @@ class EventsTable(NamedTuple):
     @property
     def json(self) -> str:
         """Return the whole object."""
-        return "".join(self.parts)
+        return b"".join(self.parts).decode()
 
 
 def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) -> EventsTable:
@@ -106,9 +109,10 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
     stages: dict[str | None, int] = {}
     kinds: dict[tuple[str, str], int] = {}
     counts = dict.fromkeys(CATEGORIES, 0)
+    parts: list[bytes] = []
     rows: list[str] = []
     cut = 0
-    for entry in report.entries[left_out:]:
+    for number, entry in enumerate(report.entries[left_out:], 1):
         category = category_of(entry.event)
         counts[category] += 1
         stage = stages.setdefault(entry.stage, len(stages))
@@ -118,16 +122,23 @@ def events_table(report: RunReport, times: Times, *, most: int = MOST_EVENTS) ->
         if is_long or any(mark in line for mark in _UNREADABLE):
             line = to_json(shorten(_fields(entry), share if is_long else 2 * _MOST))
             cut += is_long
-        end = ",\n" if len(rows) + 1 < shown else "\n"
+        end = ",\n" if number < shown else "\n"
         rows.append(f"[{entry.seq},{times.milliseconds(entry.at)},{stage},{kind},{line}]{end}")
+        if len(rows) == _ROWS or number == shown:
+            parts.append(_encoded("".join(rows)))
+            rows.clear()
     head = to_json({"stages": list(stages), "kinds": list(kinds)})
     return EventsTable(
-        parts=(f'{head[:-1]},"rows":[\n', *rows, "]}"),
+        parts=(_encoded(f'{head[:-1]},"rows":[\n'), *parts, b"]}"),
         shown=shown,
         left_out=left_out,
         cut=cut,
         counts={name: count for name, count in counts.items() if count},
     )
+
+
+def _encoded(text: str) -> bytes:
+    return for_island(text).encode("utf-8", "replace")
 
 
 def shorten(value: JsonValue, budget: int) -> JsonValue:

@@ -291,7 +291,7 @@ class Tools:
                 calls=tally.calls,
                 errors=tally.errors,
                 unanswered=tally.calls - tally.answered,
-                seconds=tuple(sorted(tally.seconds)),
+                seconds=array("d", sorted(tally.seconds)),
             )
             for name, tally in self._tallies.items()
         ]

@@ -12,7 +12,7 @@ from importlib.resources import files
 from cuggino.errors import ConfigError
 from cuggino.report import deliveries, results, sections
 from cuggino.report.events_table import CATEGORIES, QUIET, EventsTable, events_table
-from cuggino.report.markup import PLACE, Html, for_island, island, join, tag, to_json
+from cuggino.report.markup import PLACE, Html, island, join, tag, to_json
 from cuggino.report.model import RunReport
 from cuggino.report.timeline import timeline
 from cuggino.report.times import Times
@@ -41,7 +41,14 @@ def chart_library() -> str:
 
 
 def render_report(report: RunReport, *, zone: timezone, charts: str | None = None) -> str:
-    """Render the report as one HTML page.
+    """Render the report as one HTML page; see `render_parts`."""
+    return b"".join(render_parts(report, zone=zone, charts=charts)).decode()
+
+
+def render_parts(
+    report: RunReport, *, zone: timezone, charts: str | None = None
+) -> tuple[bytes, ...]:
+    """Render the report as one HTML page in UTF-8, in parts, as it may be long.
 
     Its Content-Security-Policy allows only the page's own scripts, by digest, and no loading. All
     foreign text is escaped. Without a stage there is no chart, and no need for the chart library.
@@ -85,7 +92,7 @@ def render_report(report: RunReport, *, zone: timezone, charts: str | None = Non
     )
     page = f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
     before, _, after = page.partition(PLACE)
-    return "".join((before, *map(for_island, events.parts), after))
+    return (before.encode("utf-8", "replace"), *events.parts, after.encode("utf-8", "replace"))
 
 
 def _main(report: RunReport, times: Times, events: EventsTable, *, drawn: bool) -> Html:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from reactivex import operators as ops
 
@@ -16,18 +16,25 @@ from cuggino.events import CommitPerformed
 from cuggino.report.fold import build_report
 from cuggino.report.model import DiffStats
 from cuggino.report.numstat import NUMSTAT, parse_numstat
-from cuggino.report.page import render_report
+from cuggino.report.page import render_parts
 from cuggino.report.times import zone_at
 from cuggino.runs import Runs
 from cuggino.sources import git_lines, looking_environment
 from cuggino.storage.journal import JournalFile, scan_journal
 
 
-class RunPage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunPage:
     """The report of one run."""
 
     run_id: str
-    html: str
+    parts: tuple[bytes, ...]
+    """The page in UTF-8; that of a long run is large, and best written part by part."""
+
+    @property
+    def html(self) -> str:
+        """Return the whole page."""
+        return b"".join(self.parts).decode()
 
 
 def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None) -> RunPage:
@@ -47,7 +54,7 @@ def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None)
         running_at=datetime.now(UTC) if found.state == "running" else None,
         diffs=_diffs(folder, journal),
     )
-    return RunPage(found.id, render_report(report, zone=zone_at(report.start)))
+    return RunPage(found.id, render_parts(report, zone=zone_at(report.start)))
 
 
 def _diffs(folder: Path, journal: JournalFile) -> DiffStats:

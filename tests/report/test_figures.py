@@ -167,6 +167,18 @@ def test_rows_are_limited() -> None:
     assert [7, 8, 9, 10] == [row[0] for row in rows_of(report, most=4)]
 
 
+@pytest.mark.parametrize("count", [999, 1000, 1001, 2000])
+def test_rows_in_parts(count: int) -> None:
+    """All rows are there in order, however many parts they fill."""
+    said = AgentMessage(text="</script><b> & …")
+    report = build_report(entries_of(*[said] * (count - 1)))
+    table = events_table(report, Times(ZONE, report.start, report.end))
+    assert not any(char in b"".join(table.parts) for char in b"<>&")
+    rows = json.loads(table.json)["rows"]
+    assert [*range(1, count + 1)] == [row[0] for row in rows]
+    assert {said.text} == {row[-1]["text"] for row in rows[1:]}
+
+
 def test_nonfinite_numbers_are_text() -> None:
     """Numbers that JSON cannot represent are written as text."""
     event = BudgetWarning(budget="cost", spent=float("nan"), limit=float("inf"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from cuggino.events import (
@@ -138,6 +140,6 @@ def test_tools() -> None:
         ("b#2", Done(content="")),
     )
     assert (
-        ToolUse(name="Bash", calls=3, errors=1, unanswered=1, seconds=(1.0, 3.0)),
+        ToolUse(name="Bash", calls=3, errors=1, unanswered=1, seconds=array("d", [1.0, 3.0])),
         ToolUse(name="Read", calls=1, unanswered=1),
     ) == build_report(entries).tools
