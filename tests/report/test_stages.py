@@ -141,5 +141,5 @@ def test_tools() -> None:
     )
     assert (
         ToolUse(name="Bash", calls=3, errors=1, unanswered=1, seconds=array("d", [1.0, 3.0])),
-        ToolUse(name="Read", calls=1, unanswered=1),
+        ToolUse(name="Read", calls=1, unanswered=1, seconds=array("d")),
     ) == build_report(entries).tools
