@@ -29,7 +29,7 @@ from cuggino.preflight import (
     git_answers,
 )
 from cuggino.prompts import Prompts
-from cuggino.stages import GitRepository, act
+from cuggino.stages import GitRepository, GitSnapshots, act
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ class Runtime:
             workspace=workspace,
             repository=GitRepository(folder, exclude=apart, timeout=timeout),
             prompts=Prompts(workspace.prompts),
+            snapshots=GitSnapshots(
+                folder, workspace.snapshots, max_file=round(config.snapshot_max_file * 1e6)
+            ),
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
 

@@ -64,7 +64,7 @@ class GitProject:
         return self.git("log", "-1", "--format=%B").rstrip("\n") + "\n"
 
     def count(self) -> int:
-        return int(self.git("rev-list", "--count", "--all"))
+        return int(self.git("rev-list", "--count", "--branches"))
 
 
 EXCLUDED = (Path(".specs"), Path(".cuggino"))

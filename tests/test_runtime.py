@@ -108,6 +108,7 @@ class TestBuilding:
             "review_patience": 6,
             "journal": False,
             "journal_days": 7,
+            "snapshot_days": 9,
             "journal_runs": 8,
             "guard": "full",
             "profile": ["python"],

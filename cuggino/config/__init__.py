@@ -16,7 +16,7 @@ NAMES = {
     "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
     "model": (
         "CommandSettings Config GuardSettings JournalSettings LoopSettings ReviewSettings "
-        "RunSettings SupervisionSettings WatchSettings"
+        "RunSettings SnapshotSettings SupervisionSettings WatchSettings"
     ),
     "plan_build": (
         "PLAN_BUILD_CONFIG_FILE LogLevel PlanBuildConfig PlanBuildSettings "

@@ -36,6 +36,7 @@ from cuggino.config.model import (
     LoopSettings,
     ReviewSettings,
     RunSettings,
+    SnapshotSettings,
     SupervisionSettings,
     WatchSettings,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "ReviewSettings",
     "RoleAgent",
     "RunSettings",
+    "SnapshotSettings",
     "SupervisionSettings",
     "WatchSettings",
     "change_note",

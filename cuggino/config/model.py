@@ -77,6 +77,13 @@ class JournalSettings(_Settings):
     """How many journals of ended runs are kept."""
 
 
+class SnapshotSettings(_Settings):
+    """The snapshots of the work tree."""
+
+    snapshot_days: int = Field(default=14, ge=1)
+    """Days after which the snapshots of an ended run are removed."""
+
+
 class GuardSettings(_Settings):
     """What agents may do."""
 
@@ -141,7 +148,7 @@ class GuardSettings(_Settings):
         return value
 
 
-class RunSettings(SupervisionSettings, JournalSettings, GuardSettings):
+class RunSettings(SupervisionSettings, JournalSettings, SnapshotSettings, GuardSettings):
     """The settings of every loop."""
 
     model: str | None = None
@@ -224,6 +231,8 @@ class Config(WatchSettings, LoopSettings):
     journal: bool = True
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit, with its hooks and signature, or a push may take."""
+    snapshot_max_file: float = Field(default=50.0, gt=0)
+    """Megabytes of the largest file that snapshots hold; larger ones are named instead."""
     notify: str | list[str] = "bell"
     """How `watch` notifies a person: `bell`, `none`, or one or more Apprise URLs."""
     agent: str = Field(default="claude", pattern=r"\S")

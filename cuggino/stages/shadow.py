@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,19 @@ class Layout:
                 return text if _HASH.fullmatch(text) else None
             name = text.removeprefix("ref: ").strip()
         return None
+
+    def has_older(self, before: datetime) -> bool:
+        """Return whether there may be snapshots from before that time, without asking git."""
+        folder = self.common / REFS
+        if not self.has_ref_files:
+            return True
+        with suppress(OSError):
+            if REFS.encode() in (self.common / "packed-refs").read_bytes():
+                return True
+        try:
+            return any(run.stat().st_mtime < before.timestamp() for run in folder.iterdir())
+        except OSError:
+            return False
 
     def _packed(self, name: str) -> str:
         with suppress(OSError), (self.common / "packed-refs").open("rb") as file:

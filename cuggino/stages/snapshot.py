@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from reactivex import Observable, empty, just, operators as ops, throw, timer
 
@@ -48,14 +48,23 @@ class Snapshot:
         return f"{self.run}/{self.stage}"
 
 
+Needed: TypeAlias = Callable[[str], bool]
+"""Whether the snapshots of a run are still needed, by its id."""
+
+
+def nobody(_run: str) -> bool:
+    """Return False: no run needs its snapshots any more."""
+    return False
+
+
 class Snapshots(Protocol):
     """Keeps the state of a project before each stage that may change it."""
 
     def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
         """Keep the files as they are now; emits nothing where that is impossible."""
 
-    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
-        """Remove older snapshots of runs that are not in `keep`; emits how many."""
+    def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
+        """Remove older snapshots of runs that nobody needs; emits how many."""
 
 
 class NoSnapshots:
@@ -65,7 +74,7 @@ class NoSnapshots:
         """Emit nothing."""
         return empty()
 
-    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
+    def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
         """Remove nothing."""
         return just(0)
 
@@ -93,9 +102,9 @@ class GitSnapshots:
         """Emit the snapshots of the repository, the oldest first; errors: `ProcessError`."""
         return flow(self._all)
 
-    def prune(self, before: datetime, *, keep: Collection[str] = ()) -> Observable[int]:
+    def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
         """Remove older snapshots; the latest one stays. Errors: `ProcessError`."""
-        return flow(lambda: self._prune(before, keep))
+        return flow(lambda: self._prune(before, is_needed))
 
     def _take(self, run: str, stage: str) -> Flow[None]:
         shadow = self.shadow
@@ -137,11 +146,11 @@ class GitSnapshots:
         found = [_snapshot(record) for record in records if record]
         yield from emit(sorted(found, key=lambda one: (one.at, one.ref)))
 
-    def _prune(self, before: datetime, keep: Collection[str]) -> Flow[None]:
+    def _prune(self, before: datetime, is_needed: Needed) -> Flow[None]:
         old: list[Snapshot] = []
-        if self.shadow.is_in_repository():
+        if self.shadow.is_in_repository() and (yield from self.shadow.layout()).has_older(before):
             *others, _latest = (yield from ask(flow(self._all))) or [None]
-            old = [one for one in others if one and one.at < before and one.run not in keep]
+            old = [one for one in others if one and one.at < before and not is_needed(one.run)]
         if old:
             stdin = "".join(f"delete {one.ref} {one.commit}\n" for one in old).encode()
             yield from self.shadow.read("update-ref", "--stdin", stdin=stdin)

@@ -28,6 +28,7 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 /lock
 /lock.json
 /locks/
+/snapshots/
 /unverified-jobs.json
 /wip/
 """
@@ -53,6 +54,8 @@ class Workspace:
         """Items that failed too often, until a person retries them."""
         self.journal = self.folder / "journal"
         """The journals, one file per run."""
+        self.snapshots = self.folder / "snapshots"
+        """The private index of the snapshots of the project."""
         self.memory = self.folder / "memory.md"
         """Dismissed findings, for the audit agent."""
         self.unverified_jobs = self.folder / "unverified-jobs.json"

@@ -17,6 +17,7 @@ from cuggino.config import (
     LoopSettings,
     ReviewSettings,
     RoleAgent,
+    SnapshotSettings,
     SupervisionSettings,
     WatchSettings,
 )
@@ -54,6 +55,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Limits, waits and retries": own_fields(SupervisionSettings, ReviewSettings),
     "What agents may do": [key for key in _GUARD if key != "specs_path"],
     "Journals": own_fields(JournalSettings),
+    "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
     "The watch": (*own_fields(WatchSettings), "notify"),
 }
 """The keys of `.cuggino.json` by topic."""
@@ -160,7 +162,7 @@ cuggino's whole environment.
 | `.cuggino/backlog/`, `spec-issues/`, `tbd/`, `archive/`, `parked/`, `memory.md` | \
 work, questions, findings, settled items, failed items, dismissed findings | as you like |
 | `.cuggino/prompts/` | your own prompts | yes |
-| `.cuggino/journal/`, `wip/`, `lock`, `lock.json` and others | runs on this machine | no |
+| `.cuggino/journal/`, `wip/`, `snapshots/`, `lock` and others | runs on this machine | no |
 | `.autonoe/status.json`, `.autonoe-note.md`, `SPEC.md` | the deliverables loop | yes |
 | `docs/requirements/`, `PLAN.PROMPT.md`, `BUILD.PROMPT.md` | the plan/build loop | yes |
 | `lopen.loop.done` | a finished plan/build loop | no |

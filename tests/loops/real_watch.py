@@ -17,6 +17,7 @@ import pytest
 from cuggino import Config, save_config
 from cuggino.events import (
     Event,
+    SnapshotTaken,
     is_llm_agent_event,
     parse_event,
 )
@@ -213,11 +214,11 @@ class Watch:
 
     @property
     def story(self) -> list[str]:
-        """The tags of everything but the agents' own events, with the item where there is one."""
+        """The tags of all but agents' events and snapshots, with the item where there is one."""
         return [
             f"{event.tag} {name}" if (name := getattr(event, "filename", None)) else event.tag
             for event in self.events
-            if not is_llm_agent_event(event)
+            if not is_llm_agent_event(event) and not isinstance(event, SnapshotTaken)
         ]
 
     def interrupt(self) -> None:

@@ -190,7 +190,7 @@ class TestLaterSnapshots:
         """Broken or missing files of the private index are made anew."""
         snapshots = snapshots_of(filled)
         take(snapshots)
-        folder = filled.root / ".cuggino/wip/snapshots"
+        folder = filled.root / ".cuggino/snapshots"
         filled.write("a.txt", "second\n")
         (folder / left).write_text("broken")
         assert "second\n" == filled.git("show", f"{take(snapshots).ref}:a.txt")
@@ -228,7 +228,9 @@ class TestPruning:
         for name in ("one", "two", "three"):
             take(snapshots, name=name)
         assert 0 == run(snapshots.prune(datetime.now(UTC) - SOON))
-        assert 1 == run(snapshots.prune(datetime.now(UTC) + SOON, keep={"one"}))
+        assert 1 == run(
+            snapshots.prune(datetime.now(UTC) + SOON, is_needed=lambda name: name == "one")
+        )
         left = run(snapshots.all())
         assert left is not None
         assert 2 == len(left)
@@ -274,7 +276,7 @@ class TestWithoutASnapshot:
 
     def test_git_that_takes_too_long(self, filled: GitProject) -> None:
         """A snapshot has an end."""
-        own = filled.root / ".cuggino/wip/snapshots"
+        own = filled.root / ".cuggino/snapshots"
         failed = run(GitSnapshots(filled.root, own, timeout=0).take("one", "a-1"))
         assert isinstance(failed, SnapshotFailed)
         assert "longer than 0 s" in failed.message

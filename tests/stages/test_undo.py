@@ -387,7 +387,7 @@ def test_a_project_in_a_folder_of_the_repository(filled: GitProject) -> None:
     """The whole repository is restored, as git's own commands change all of it."""
     from cuggino.stages import GitSnapshots
 
-    snapshots = GitSnapshots(filled.root / "src", filled.root / "src/.cuggino/wip/snapshots")
+    snapshots = GitSnapshots(filled.root / "src", filled.root / "src/.cuggino/snapshots")
     before = tree_of(filled.root)
     taken = take(snapshots)
     filled.git("reset", "--quiet", "--hard")
@@ -403,7 +403,7 @@ def test_a_linked_worktree(filled: GitProject, tmp_path: Path) -> None:
     (other / "fresh").write_text("fresh\n")
     from cuggino.stages import GitSnapshots
 
-    snapshots = GitSnapshots(other, other / ".cuggino/wip/snapshots")
+    snapshots = GitSnapshots(other, other / ".cuggino/snapshots")
     before = tree_of(other)
     taken = take(snapshots)
     shutil.rmtree(other / "src")

@@ -41,7 +41,7 @@ def tree_of(root: Path) -> dict[str, tuple[str, bytes]]:
 
 
 def snapshots_of(project: GitProject, **options: int) -> GitSnapshots:
-    return GitSnapshots(project.root, project.root / ".cuggino/wip/snapshots", **options)
+    return GitSnapshots(project.root, project.root / ".cuggino/snapshots", **options)
 
 
 def take(snapshots: GitSnapshots, stage: str = "implementing-1", name: str = "one") -> Snapshot:

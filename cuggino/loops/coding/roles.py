@@ -71,6 +71,7 @@ class Roles:
         self._session = session
         self._options = options
         self._supervision = run.supervision
+        self._snapshot = run.snapshot
         self._turns: Counter[Role] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
@@ -175,6 +176,7 @@ class Roles:
             yield from ask(act(session.clear_plan))
         if role == "reviewing":
             yield from ask(act(session.clear_review))
+        yield from self._snapshot(f"{role}-{options.turn}")
         marker: Any = yield from forward(
             agent_stage(
                 self._agent,

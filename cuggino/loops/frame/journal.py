@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from reactivex import abc
 
-from cuggino.config import JournalSettings
+from cuggino.config import JournalSettings, SnapshotSettings
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
     Interrupted,
     LoopError,
+    ProcessError,
     QuotaExceeded,
     RunNotResumable,
 )
@@ -33,7 +34,8 @@ from cuggino.events import (
     is_journal_event,
 )
 from cuggino.loops.frame.options import RunOptions
-from cuggino.operators import Recorded, Recorder
+from cuggino.loops.frame.services import Services
+from cuggino.operators import Flow, Recorded, Recorder, ask
 from cuggino.storage import (
     Journal,
     JournalFile,
@@ -236,6 +238,22 @@ def open_journal(
         options=options.model_dump(mode="json", exclude={"cwd", *apart}),
     )
     return Journal.create(workspace.journal, started, at=at)
+
+
+def forget_old_snapshots(
+    services: Services, settings: SnapshotSettings, *, keep: str, at: datetime
+) -> Flow[None]:
+    """Remove the snapshots that are too old, but not those of runs that can be resumed."""
+    folder = services.workspace.journal
+
+    def is_needed(run: str) -> bool:
+        journal = folder / f"{run}.jsonl"
+        return run == keep or (journal.exists() and not has_ended(journal))
+
+    now = at if at.tzinfo else at.replace(tzinfo=UTC)
+    old = now - timedelta(days=settings.snapshot_days)
+    with suppress(ProcessError, OSError):  # the next run tries again
+        yield from ask(services.snapshots.prune(old, is_needed=is_needed), name="prune")
 
 
 def forget_old_runs(

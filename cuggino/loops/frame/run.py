@@ -18,7 +18,13 @@ from cuggino.errors import (
 )
 from cuggino.events import AgentFellBack, Event, RunResumed
 from cuggino.loops.frame.interruption import Interruption
-from cuggino.loops.frame.journal import JournalRecorder, RunRecorder, concluded, open_journal
+from cuggino.loops.frame.journal import (
+    JournalRecorder,
+    RunRecorder,
+    concluded,
+    forget_old_snapshots,
+    open_journal,
+)
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
 from cuggino.loops.frame.supervision import earlier_counts, ledger_of, supervision
@@ -92,6 +98,11 @@ class Run:
         budget = within_budget(self.supervision.budget, ledger=self.supervision.ledger)
         yield from forward(nothing.pipe(budget), name="budget")
 
+    def snapshot(self, stage: str) -> Flow[None]:
+        """Keep the project as it is before a stage that may change it."""
+        taken = self.services.snapshots.take(self.session.id, stage)
+        yield from forward(self.interruption.ending(taken), name="snapshot")
+
     def pause(self, seconds: float) -> Flow[None]:
         """Wait between two sessions, unless interrupted."""
         if seconds > 0:
@@ -159,6 +170,7 @@ def framed(
         interruption.heard(interrupt, here),
     ):
         yield from wait_for_orphans(workspace, before)
+        yield from forget_old_snapshots(services, options, keep=session.id, at=here.now)
         resumed = resume(here.now) if callable(resume) else resume
         counted = earlier = None
         if resumed is not None:

@@ -15,10 +15,12 @@ from cuggino.prompts import Prompts
 from cuggino.stages import (
     Commit,
     Commits,
+    NoSnapshots,
     Removed,
     Repository,
     Shell,
     Skipping,
+    Snapshots,
     commits_since,
     fingerprint_stage,
     folder_changes,
@@ -62,6 +64,8 @@ class Services:
     workspace: Workspace
     repository: Repository = field(default_factory=NoRepository)
     prompts: Prompts = field(default_factory=Prompts)
+    snapshots: Snapshots = field(default_factory=NoSnapshots)
+    """Where the project is kept as it was before each agent."""
     shell: Shell = shell_lines
     gate: QuotaGate = field(default_factory=QuotaGate)
     """Where all loops wait for a usage limit to be lifted."""

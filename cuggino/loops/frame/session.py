@@ -162,6 +162,8 @@ def run_session(
     events = run.supervision.session(run.services.agent, options, read=fold.read)
     failure: Exception | None = None
     try:
+        turn = f"-{options.turn}" if options.turn else ""
+        yield from run.snapshot(f"{options.role}{turn}")
         work = accompanied(events.pipe(each(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:
