@@ -42,20 +42,21 @@ def check_project(
     was killed is removed by the run itself.
 
     Raises:
-        ConfigError: the specs folder is missing or holds no file, there is no repository while
+        ConfigError: the specs folder is missing or holds no
+            specification, there is no repository while
             `commit` is on, commits would fail (`commit_obstacles`), git is not installed, or the
             workspace folder cannot be written; and as `check_agents`.
         AgentNotFound: as `check_agents`.
     """
     specs = cwd / config.specs_path
     check_specs(specs)
+    if config.commit and specs.resolve() == cwd.resolve():
+        raise ConfigError(
+            "specsPath is the project itself, and specs are never committed, but commit is on",
+            hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
+        )
     check_specs_not_empty(specs)
     if config.commit:
-        if specs.resolve() == cwd.resolve():
-            raise ConfigError(
-                "specsPath is the project itself, and specs are never committed, but commit is on",
-                hint=f"give the specifications a folder of their own in {CONFIG_FILE}",
-            )
         check_commits(cwd, locks=not (watch or resume))
     roles = (*_CODING, "audit") if watch and config.audit else _CODING
     check_agents(agent, roles, guarded=config.guard != "off")

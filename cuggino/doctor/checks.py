@@ -20,7 +20,7 @@ from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.storage import SPEC_FILE
+from cuggino.storage import SPEC_FILE, holds_specs
 
 WORKSPACE = ".cuggino"
 _FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
@@ -238,8 +238,8 @@ def specifications(folder: Path, specs_path: str) -> CheckResult:
         return CheckResult("problem", f"specs: {place} {state}", hint)
     if not os.access(place, os.R_OK | os.X_OK):
         return CheckResult("problem", f"specs: {place} cannot be read", "check its permissions")
-    if not any(files for _, _, files in os.walk(place, followlinks=True)):
-        return CheckResult("problem", f"specs: {place} holds no file", hint)
+    if not holds_specs(place):
+        return CheckResult("problem", f"specs: {place} holds no specification", hint)
     return CheckResult("ok", f"specs: {specs_path}")
 
 

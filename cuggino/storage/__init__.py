@@ -6,7 +6,7 @@ NAMES = {
     "backlog": "Backlog Survey",
     "branch": "BranchRefused current_branch protected_branch",
     "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
-    "focus": "check_specs check_specs_not_empty read_focus read_text_file",
+    "focus": "check_specs check_specs_not_empty holds_specs read_focus read_text_file",
     "jobs": (
         "DONE_FILE JOBS_FILE PLAN_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "
         "LoadedJobs UnverifiedJobs check_requirement is_done remove_done research_file "

@@ -19,6 +19,7 @@ from cuggino.storage.deliverables import (
 from cuggino.storage.focus import (
     check_specs,
     check_specs_not_empty,
+    holds_specs,
     read_focus,
     read_text_file,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "find_run",
     "finished_stages",
     "has_ended",
+    "holds_specs",
     "is_done",
     "iter_entries",
     "list_journals",

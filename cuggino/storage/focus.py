@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from cuggino.errors import ConfigError
@@ -62,7 +63,18 @@ def check_specs_not_empty(folder: Path) -> None:
     """Check that there is something to build, and to review against.
 
     Raises:
-        ConfigError: the folder holds no file.
+        ConfigError: the folder holds no specification.
     """
-    if not any(files for _, _, files in os.walk(folder, followlinks=True)):
-        raise ConfigError(f"the specs folder {folder} holds no file", hint=_WRITE_SPECS)
+    if not holds_specs(folder):
+        raise ConfigError(f"the specs folder {folder} holds no specification", hint=_WRITE_SPECS)
+
+
+def holds_specs(folder: Path) -> bool:
+    """Return whether a file below the folder is neither empty nor hidden, such as `.gitkeep`."""
+    for place, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            with suppress(OSError):
+                if not name.startswith(".") and Path(place, name).stat().st_size > 0:
+                    return True
+    return False

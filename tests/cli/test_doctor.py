@@ -136,14 +136,20 @@ def test_workspace_protected(ready: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_specifications(ready: Path) -> None:
-    """One file anywhere in the specs folder is enough; none, or no folder, is a problem."""
+    """One file with text anywhere in the specs folder is enough; hidden ones are none."""
     assert CheckResult("ok", "specs: .specs") == checks.specifications(ready, ".specs")
     deep = ready / "docs" / "a" / "b"
     deep.mkdir(parents=True)
     found = checks.specifications(ready, "docs")
-    expected = ("problem", f"specs: {ready / 'docs'} holds no file")
+    expected = ("problem", f"specs: {ready / 'docs'} holds no specification")
     assert expected == (found.status, found.what)
-    (deep / "spec.md").write_text("", encoding="utf-8")
+    (deep / "spec.md").touch()
+    (deep / ".gitkeep").write_text("keep", encoding="utf-8")
+    (deep / ".git").mkdir()
+    (deep / ".git" / "HEAD").write_text("ref", encoding="utf-8")
+    found = checks.specifications(ready, "docs")
+    assert expected == (found.status, found.what)
+    (deep / "spec.md").write_text("# A", encoding="utf-8")
     assert "ok" == checks.specifications(ready, "docs").status
     missing = checks.specifications(ready, "nothing")
     expected = ("problem", f"specs: {ready / 'nothing'} does not exist")

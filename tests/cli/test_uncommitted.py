@@ -55,7 +55,7 @@ def test_refused_by_a_hook(project: GitProject, capsys: pytest.CaptureFixture[st
         ("lock", "the repository is locked (.git/index.lock), but commit is on"),
         ("conflict", "unresolved merge conflicts in app.py, but commit is on"),
         ("signature", "commits cannot be signed: "),
-        ("specs", "holds no file"),
+        ("specs", "holds no specification"),
     ],
 )
 def test_what_is_known_before(

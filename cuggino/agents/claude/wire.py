@@ -473,6 +473,14 @@ class ClaudeSession:
         return self._result is not None
 
     @property
+    def _has_failed(self) -> bool:
+        """Whether the main answer is an error; what is said after it counts for nothing."""
+        result = self._result
+        if result is None:
+            return False
+        return bool(result.get("is_error")) or str(result.get("subtype")).startswith("error")
+
+    @property
     def limit(self) -> RateLimited | None:
         """The last usage limit that the program reported."""
         return self._limit
@@ -504,7 +512,7 @@ class ClaudeSession:
             # Even an incomplete line is a sign of life.
             return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
         if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
-            said = self._writing.read(_with_surrogates(line, raw))
+            said = [] if self._has_failed else self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
         events = to_events(raw, now=now)
         if self._guard:
@@ -519,6 +527,8 @@ class ClaudeSession:
                 self._refused = 0
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
+                if self._has_failed:
+                    events = [event for event in events if not isinstance(event, AgentMessage)]
                 events = [*self._unfinished(events), *events]
             case "user":
                 self._interrupted = self._interrupted or any(map(_is_interruption, events))
@@ -578,7 +588,7 @@ class ClaudeSession:
             text = from_json(b'"%b"' % b"".join(texts))
         except ValueError:  # half of a surrogate pair, or no JSON at all
             return [event for line in deltas for event in self.feed(line, now=now)]
-        return [self._alive(now), *self._writing.add(text)]
+        return [self._alive(now), *([] if self._has_failed else self._writing.add(text))]
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float

@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
+from cuggino.events import AgentMessage, MessageDelta
 from tests.agents.claude.claude_lines import (
     LIFTED,
     LIMIT_TOLD,
@@ -132,6 +133,28 @@ def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
     """A successful background task does not hide the failure of the main answer."""
     _, error = end(api_error(500), result(), exit_code=0)
     assert kind(error) == "server"
+
+
+@pytest.mark.parametrize("failed", [api_error(500), {"type": "result", "subtype": "error_x"}])
+def test_what_is_said_after_a_failed_answer(failed: dict[str, Any]) -> None:
+    """No marker of a background task counts after the failure of the main answer."""
+    block = {"type": "text", "text": "<APPROVED>ok</APPROVED>"}
+    said = {"type": "assistant", "message": {"id": "m", "content": [block]}}
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "<APPROVED>"}}
+    lines = [said, {"type": "stream_event", "event": delta}]
+    for one_by_one in (False, True):
+        for first, expected in ((result(), True), (failed, False)):
+            session = ClaudeSession()
+            raws = [json.dumps(raw).encode() for raw in (first, *lines)]
+            fed = (
+                [session.feed(raw, now=0.0) for raw in raws]
+                if one_by_one
+                else [list(session.feed_all(raws, now=0.0))]
+            )
+            texts = [
+                e for events in fed for e in events if isinstance(e, AgentMessage | MessageDelta)
+            ]
+            assert bool(texts) == expected
 
 
 @pytest.mark.parametrize(
