@@ -17,7 +17,8 @@ NAMES = {
     ),
     "findings": "Finding ReviewLedger files_named finding_as_markdown parse_findings",
     "gate_files": (
-        "PathChange PathState files_of_command is_named is_test_file path_changes skips_tests"
+        "PathChange PathState begins_test files_of_command has_test_name is_named is_test_file "
+        "path_changes skips_tests"
     ),
     "job_verification": (
         "CommandCheck CommandRun FailureCounts JobFacts VerificationResult failure_note "

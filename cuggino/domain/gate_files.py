@@ -47,6 +47,16 @@ _SKIPS = pattern(
 )
 
 
+_BEGINS = pattern(
+    r"""
+    ^\s*(async\s+)?def\s+test | ^\s*func\s+(\([^)]*\)\s*)?[tT]est
+    | @Test\b | \[(Fact|Theory|Test)\b
+    | \#\[(tokio::)?test\b | (?<![\w.])(it|test|specify)(\.\w+)?\(\s*["'`] | ^\s*(it|specify)\s+["']
+    """,
+    re.VERBOSE,
+)
+
+
 class PathChange(NamedTuple):
     """What has become of a path between two states."""
 
@@ -106,7 +116,17 @@ def _words(command: str) -> list[str]:
 def is_test_file(path: str) -> bool:
     """Return whether a path looks like a test, by the usual names of folders and files."""
     parts = PurePosixPath(path).parts
-    return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_FILE.match(parts[-1]))
+    return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or has_test_name(path)
+
+
+def has_test_name(path: str) -> bool:
+    """Return whether the name of the file alone is one of a test."""
+    return _TEST_FILE.match(PurePosixPath(path).name) is not None
+
+
+def begins_test(line: str) -> bool:
+    """Return whether a line of a test file begins a test."""
+    return _BEGINS.search(line) is not None
 
 
 def skips_tests(line: str) -> bool:

@@ -120,8 +120,8 @@ class GateChanged(LoopPhaseEvent):
     removed or newly skipped."""
     check: tuple[str, ...] = ()
     """Those of the check whose change neither the focus nor a specification asks for."""
-    skipping: tuple[str, ...] = ()
-    """Test files with more skip markers than at the start."""
+    weakened: tuple[str, ...] = ()
+    """Test files with fewer tests, or more skip markers, than at the start."""
 
 
 class SpecsChanged(LoopPhaseEvent):

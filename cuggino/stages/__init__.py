@@ -12,7 +12,7 @@ NAMES = {
     "fingerprint": "fingerprint_stage",
     "repository": (
         "Commit Commits GitRepository Recovers Removed Repository commit_message commit_stage "
-        "commits_since must_commit push_stage removed_since Skipping skipping_since"
+        "commits_since must_commit push_stage removed_since Weakened weakened_since"
     ),
     "sessions": "Sessions",
     "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
-from cuggino.domain import is_test_file, skips_tests
+from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
 from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
@@ -47,17 +47,16 @@ _PLAIN_DIFF = (
     *("--src-prefix=a/", "--dst-prefix=b/"),
 )
 """A diff that no configuration changes."""
-_LIKE_A_SKIP = (
-    "[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|Disabled|Incomplete"
-    "|[xf](it|test|[dcs])"
+_LIKE_A_TEST = (
+    "[tT]est|it|[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|[dD]is|[xf]des"
 )
-"""Matches at least what `skips_tests` does, so that git prints few files."""
+"""Matches at least the lines that count, so that git prints few files."""
 
 Removed = Callable[[Path, "str | None"], Observable[list[str]]]
 """Lists the files removed since a commit, as `removed_since` does."""
 
-Skipping = Callable[[Path, "str | None"], Observable[list[str]]]
-"""Lists the tests with new skip markers, as `skipping_since` does."""
+Weakened = Callable[[Path, "str | None"], Observable[list[str]]]
+"""Lists test files with fewer tests since a commit, as `weakened_since` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +397,8 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
 def removed_since(cwd: Path, base: str | None) -> Observable[list[str]]:
     """Emit the files below `cwd` that were in the commit `base` and are gone, not merely renamed.
 
-    None without a `base`, without a repository or when git fails.
+    A test that is renamed so that it is none any more counts as gone. None without a `base`,
+    without a repository or when git fails.
     """
     return flow(lambda: _removed(cwd, base))
 
@@ -406,40 +406,48 @@ def removed_since(cwd: Path, base: str | None) -> Observable[list[str]]:
 def _removed(cwd: Path, base: str | None) -> Flow[None]:
     output: bytes | None = b""
     if base is not None:
-        words = ("diff", "--no-ext-diff", "--find-renames", "--diff-filter=D", "--name-only")
+        words = ("diff", "--no-ext-diff", "--find-renames", "--diff-filter=DR", "--name-status")
         look = git_output(*words, "--relative", "-z", base, "--", cwd=cwd, sweep=False)
         with suppress(ProcessError):
             output = yield from ask(look)
-    paths = (output or b"").split(b"\0")
-    yield from emit([path.decode("utf-8", "replace") for path in paths if path])
+    fields = iter((output or b"").decode("utf-8", "replace").split("\0"))
+    gone: list[str] = []
+    for status in fields:
+        old = next(fields, "")
+        renamed = next(fields, "") if status.startswith("R") else ""
+        if old and not (renamed and has_test_name(renamed) >= has_test_name(old)):
+            gone.append(old)
+    yield from emit(gone)
 
 
-def skipping_since(cwd: Path, base: str | None) -> Observable[list[str]]:
-    """Emit the test files below `cwd` with more skip markers than in the commit `base`.
+def weakened_since(cwd: Path, base: str | None) -> Observable[list[str]]:
+    """Emit the test files below `cwd` with fewer tests, or more skipped, than in the commit `base`.
 
-    Only files that were in that commit. None without a `base` or when git fails.
+    Only files that were in that commit and still exist. None without a `base` or when git fails.
     """
-    return flow(lambda: _skipping(cwd, base))
+    return flow(lambda: _weakened(cwd, base))
 
 
-def _skipping(cwd: Path, base: str | None) -> Flow[None]:
+def _weakened(cwd: Path, base: str | None) -> Flow[None]:
     output: bytes | None = b""
     if base is not None:
         words = (*_PLAIN_DIFF, "--unified=0", "--find-renames", "--diff-filter=MR", "--relative")
-        look = git_output(*words, f"-G{_LIKE_A_SKIP}", base, "--", cwd=cwd, sweep=False)
+        look = git_output(*words, f"-G{_LIKE_A_TEST}", base, "--", cwd=cwd, sweep=False)
         with suppress(ProcessError):
             output = yield from ask(look)
-    more: Counter[str] = Counter()
+    skips: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
     path, before = "", ""
     for line in (output or b"").decode("utf-8", "replace").split("\n"):
         if line.startswith("+++ ") and before.startswith("--- "):
             path = line.removeprefix("+++ b/").rstrip("\t")
-        elif line.startswith(("+", "-")) and skips_tests(line[1:]):
-            more[path] += 1 if line[0] == "+" else -1
+        elif line.startswith(("+", "-")):
+            change = 1 if line[0] == "+" else -1
+            skips[path] += change * skips_tests(line[1:])
+            tests[path] += change * begins_test(line[1:])
         before = line
-    yield from emit(
-        sorted(path for path, count in more.items() if count > 0 and is_test_file(path))
-    )
+    weaker = {path for path, more in skips.items() if more > 0 or tests[path] < 0}
+    yield from emit(sorted(filter(is_test_file, weaker)))
 
 
 def gist(text: str, count: int = 3) -> str:

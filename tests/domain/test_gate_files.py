@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain import files_of_command, is_named, is_test_file, path_changes, skips_tests
+from cuggino.domain import (
+    begins_test,
+    files_of_command,
+    is_named,
+    is_test_file,
+    path_changes,
+    skips_tests,
+)
 
 
 @pytest.mark.parametrize(
@@ -99,3 +106,22 @@ def test_skip_markers(line: str) -> None:
 def test_other_lines(line: str) -> None:
     """Code that is merely called alike is none."""
     assert not skips_tests(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("def test_a() -> None:", "    async def test_b(self):", "func TestA(t *testing.T) {"),
+        *("@Test", "[Fact]", "#[test]", "#[tokio::test]", "it('adds', f)", 'test("adds", f)'),
+        *("  it.each('a', f)", "test.only('a', f)", "  it 'adds' do"),
+    ],
+)
+def test_beginnings_of_tests(line: str) -> None:
+    """The usual ways to begin a test are recognized."""
+    assert begins_test(line)
+
+
+@pytest.mark.parametrize("line", ["    assert test(x)", "attest('x')", "exit('a')", "testing = 1"])
+def test_no_beginnings_of_tests(line: str) -> None:
+    """Other lines begin none."""
+    assert not begins_test(line)

@@ -144,8 +144,8 @@ class CodingLoop:
         self.ran: list[str] = []
         self.removed: list[str] = []
         """Files that have been removed since the start."""
-        self.skipping: list[str] = []
-        """Tests that are newly skipped."""
+        self.weakened: list[str] = []
+        """Test files with fewer tests or more skip markers."""
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
         self.service = LoopService(
@@ -157,7 +157,7 @@ class CodingLoop:
                 shell=self._shell,
                 gate=self.gate,
                 removed=lambda _cwd, _base: just(list(self.removed)),
-                skipping=lambda _cwd, _base: just(list(self.skipping)),
+                weakened=lambda _cwd, _base: just(list(self.weakened)),
                 fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
             )
         )

@@ -12,7 +12,7 @@ from reactivex import Observable, concat, defer, empty, of, operators as ops
 
 from cuggino import run
 from cuggino.events import ApprovalBlocked, Event, GateChanged, SpecsChanged
-from cuggino.stages import removed_since, skipping_since
+from cuggino.stages import removed_since, weakened_since
 from tests.git_project import GitProject, isolate_git
 from tests.loops.coding_loop import CodingLoop, marbles, says, tags
 
@@ -140,15 +140,15 @@ def test_removed_tests(tmp_path: Path) -> None:
 def test_skipped_tests(tmp_path: Path) -> None:
     """Tests that are newly skipped are reported, and the reviewer is told why."""
     played = loop(tmp_path, lambda: None, says("APPROVED", "yes"))
-    played.skipping = ["tests/test_a.py"]
+    played.weakened = ["tests/test_a.py"]
     _, events = story(played, gate="block")
-    expected = GateChanged(iteration=1, paths=("tests/test_a.py",), skipping=("tests/test_a.py",))
+    expected = GateChanged(iteration=1, paths=("tests/test_a.py",), weakened=("tests/test_a.py",))
     assert expected in events
-    assert "to be skipped in `tests/test_a.py`" in played.prompts("reviewing")[0]
+    assert "newly skipped in, `tests/test_a.py`" in played.prompts("reviewing")[0]
 
 
-def test_skipping_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Test files that gain skip markers are found, committed or not; moved markers are none."""
+def test_weakened_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test files that gain skip markers or lose tests are found, committed or not."""
     isolate_git(monkeypatch, tmp_path / "home")
     project = GitProject(tmp_path / "project")
     project.git("config", "diff.noprefix", "true")
@@ -159,6 +159,8 @@ def test_skipping_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "tests/test_b.py": test,
         "tests/test_moved.py": marker + test + test,
         "tests/test_freed.py": marker + test,
+        "tests/test_emptied.py": test,
+        "tests/test_renamed.py": test,
         "src/app.py": test,
         "web/a.test.ts": "it('a', f)\n",
     }
@@ -167,6 +169,8 @@ def test_skipping_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "tests/test_b.py": test.replace("one", "skip"),
         "tests/test_moved.py": test + marker + test,
         "tests/test_freed.py": test,
+        "tests/test_emptied.py": "",
+        "tests/test_renamed.py": test.replace("test_a", "test_other"),
         "src/app.py": marker + test,
         "web/a.test.ts": "it.only('a', f)\n",
     }
@@ -176,16 +180,16 @@ def test_skipping_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         project.git("add", "-A")
         project.git("commit", "--quiet", "--message=x")
     base = project.git("rev-parse", "HEAD~1").strip()
-    expected = ["tests/test_ü a.py", "web/a.test.ts"]
-    assert expected == run(skipping_since(project.root, base))
+    expected = ["tests/test_emptied.py", "tests/test_ü a.py", "web/a.test.ts"]
+    assert expected == run(weakened_since(project.root, base))
     project.git("reset", "--quiet", "--soft", "HEAD~1")
-    assert expected == run(skipping_since(project.root, base))
-    assert ["test_ü a.py"] == run(skipping_since(project.root / "tests", base))
-    assert [] == run(skipping_since(project.root, None)) == run(skipping_since(tmp_path, base))
+    assert expected == run(weakened_since(project.root, base))
+    assert ["test_emptied.py", "test_ü a.py"] == run(weakened_since(project.root / "tests", base))
+    assert [] == run(weakened_since(project.root, None)) == run(weakened_since(tmp_path, base))
 
 
 def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removed files are found, committed or not; a renamed one is none, and no git gives none."""
+    """Removed files are found, committed or not, and tests whose new name is not one of a test."""
     isolate_git(monkeypatch, tmp_path / "home")
     project = GitProject(tmp_path / "project")
     for name in ("one", "two", "three"):
@@ -193,13 +197,19 @@ def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     project.git("add", "-A")
     project.git("commit", "--quiet", "--message=begin")
     base = project.git("rev-parse", "HEAD").strip()
+    project.write("tests/test_four.py", "four\n" * 20)
+    project.git("add", "-A")
+    project.git("commit", "--quiet", "--message=four")
+    base = project.git("rev-parse", "HEAD").strip()
     project.git("mv", "tests/test_one.py", "tests/test_1.py")
+    project.git("mv", "tests/test_four.py", "tests/old_four.py")
     project.git("rm", "--quiet", "tests/test_two.py")
     project.git("commit", "--quiet", "--message=less")
     (project.root / "tests" / "test_three.py").unlink()
     look = removed_since(project.root, base)
-    assert ["tests/test_three.py", "tests/test_two.py"] == run(look)
-    assert ["test_three.py", "test_two.py"] == run(removed_since(project.root / "tests", base))
+    gone = ["test_four.py", "test_three.py", "test_two.py"]
+    assert [f"tests/{name}" for name in gone] == run(look)
+    assert gone == run(removed_since(project.root / "tests", base))
     assert [] == run(removed_since(project.root, None)) == run(removed_since(tmp_path, base))
 
 

@@ -63,8 +63,8 @@ class Gate:
             return None
         check = _paths(self._start["check"], now["check"])
         specs = _paths(self._start["specs"], now["specs"])
-        skipping = tuple(now.get("skipping", ()))  # none by an earlier version
-        paths = tuple(sorted({*check, *specs, *now["removed"], *skipping}))
+        weakened = tuple(now.get("weakened", ()))  # none by an earlier version
+        paths = tuple(sorted({*check, *specs, *now["removed"], *weakened}))
         if not paths:
             return None
         explained = tuple(path for path in check if path in now["named"])
@@ -72,7 +72,7 @@ class Gate:
             iteration=n,
             paths=paths,
             check=tuple(p for p in check if p not in explained),
-            skipping=skipping,
+            weakened=weakened,
         )
         if paths != self._told:
             self._told = paths
@@ -123,7 +123,7 @@ class Gate:
     def _compared(self, start: _State) -> Flow[None]:
         options = self._options
         removed = yield from ask(self._services.removed(options.cwd, start["head"]))
-        skipping = yield from ask(self._services.skipping(options.cwd, start["head"]))
+        weakened = yield from ask(self._services.weakened(options.cwd, start["head"]))
         check = state_of_paths(options.cwd, self._patterns())
         changed = _paths(start["check"], check)
         specs = state_of_paths(options.cwd, [options.specs_path])
@@ -133,7 +133,7 @@ class Gate:
                 "check": check,
                 "specs": specs,
                 "removed": [path for path in removed or () if is_test_file(path)],
-                "skipping": skipping or [],
+                "weakened": weakened or [],
                 "named": [path for path in changed if is_named(path, asked_for)],
             }
         )
@@ -148,8 +148,8 @@ def gate_section(changed: GateChanged | None) -> str:
         f"removed (check command, tests, specifications): {_listed(changed.paths)}. Look at each "
         "with care: tests that were deleted or skipped and a check that was weakened are findings."
     )
-    if changed.skipping:
-        told += f" Tests were newly marked to be skipped in {_listed(changed.skipping)}."
+    if changed.weakened:
+        told += f" Tests were removed from, or newly skipped in, {_listed(changed.weakened)}."
     if changed.check:
         told += (
             f" An approval must name each of {_listed(changed.check)} and say why its change is "

@@ -19,14 +19,14 @@ from cuggino.stages import (
     Removed,
     Repository,
     Shell,
-    Skipping,
     Snapshots,
+    Weakened,
     commits_since,
     fingerprint_stage,
     folder_changes,
     removed_since,
     shell_lines,
-    skipping_since,
+    weakened_since,
 )
 from cuggino.storage import Workspace
 
@@ -73,7 +73,7 @@ class Services:
     changes: Changes = folder_changes
     commits: Commits = commits_since
     removed: Removed = removed_since
-    skipping: Skipping = skipping_since
+    weakened: Weakened = weakened_since
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None
