@@ -48,7 +48,7 @@ _PLAIN_DIFF = (
 )
 """A diff that no configuration changes."""
 _LIKE_A_TEST = (
-    "[tT]est|it|[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|[dD]is|[xf]des"
+    "[tT]est|it[ .(]|[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|[dD]is|[xf]des"
 )
 """Matches at least the lines that count, so that git prints few files."""
 
