@@ -17,6 +17,7 @@ CugginoError
 │   ├── AgentFailed             the agent reported an error
 │   ├── GuardNotLive            the agent could have used tools unguarded
 │   ├── AgentStalled            the agent was silent for too long
+│   ├── RoleViolation           it changed what its role may not write
 │   ├── QuotaExceeded           a usage limit
 │   └── BudgetExceeded          a budget is used up
 ├── ReplayDiverged              a replayed run differs from the recorded one
@@ -224,6 +225,22 @@ class AgentStalled(LlmSessionError):
     """An agent that was silent for too long."""
 
     exit_code = 14
+
+
+class RoleViolation(LlmSessionError):
+    """A session that changed `paths` which its role may not write; they were put back."""
+
+    exit_code = 14
+
+    def __init__(self, role: str, paths: tuple[str, ...], *, kept: str | None = None) -> None:
+        shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+        super().__init__(
+            f"the agent changed what the role {role} may not write: {shown}",
+            hint=f"what it wrote is kept in {kept}" if kept else None,
+        )
+        self.role = role
+        self.paths = paths
+        self.kept = kept
 
 
 class QuotaExceeded(LlmSessionError):

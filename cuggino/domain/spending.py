@@ -30,6 +30,7 @@ SESSION_BEGINS = frozenset(
         "PlanningStart",
         "QuotaWaiting",
         "ReviewingStart",
+        "RoleViolated",
         "WatchAuditStarted",
     }
 )

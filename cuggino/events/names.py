@@ -46,8 +46,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "resumed": "RunResumed SupervisionEvent",
         "supervision": (
             "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
-            "ContradictoryMarkers NoProgress QuotaLifted QuotaWaiting SnapshotFailed "
-            "SnapshotTaken StageCost is_supervision_event"
+            "ContradictoryMarkers NoProgress ProtectedChanged QuotaLifted QuotaWaiting "
+            "RoleViolated SnapshotFailed SnapshotTaken StageCost is_supervision_event"
         ),
         "usage": "Usage",
         "watch": (

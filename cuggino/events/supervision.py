@@ -89,6 +89,28 @@ class AgentReplaced(SupervisionEvent):
     repeated: int | None = None
 
 
+class RoleViolated(SupervisionEvent):
+    """A session changed what its role may not write. It was put back, and the verdict is void."""
+
+    role: str
+    paths: tuple[str, ...]
+    """Relative to the project; `HEAD:PATH` in a commit, `:PATH` in git's index, or a reference."""
+    kept: str | None = None
+    """The reference, or without git the folder, that keeps what the session wrote."""
+    failed: tuple[str, ...] = ()
+    """What could not be put back."""
+
+
+class ProtectedChanged(SupervisionEvent):
+    """Something that the role may not write has changed during a session, and stays.
+
+    A person has edited it: the session could not, or these are places in which persons write.
+    """
+
+    role: str
+    paths: tuple[str, ...]
+
+
 class AgentFellBack(SupervisionEvent):
     """An agent failed; its fallback starts the session again with the same prompt.
 

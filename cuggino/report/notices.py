@@ -34,10 +34,12 @@ from cuggino.events import (
     PlanBuildEvent,
     PlanBuildSessionRetry,
     PlanBuildWarning,
+    ProtectedChanged,
     PushFailed,
     QuotaLifted,
     QuotaWaiting,
     RateLimited,
+    RoleViolated,
     RunContinued,
     RunEnded,
     RunResumed,
@@ -142,6 +144,11 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case ContradictoryMarkers(counted=counts, markers=markers):
             said = "; ".join(f"{tag}: {content}" for tag, content in markers)
             return "Contradictory markers", "warning", f"{counts} counts ({said})"
+        case RoleViolated(role=role, paths=paths, kept=place):
+            where = f"; kept in {place}" if place else ""
+            return "Role violated", "bad", f"{role} changed {', '.join(paths)}{where}"
+        case ProtectedChanged(role=role, paths=paths):
+            return "Protected files changed", "warning", f"during {role}: {', '.join(paths)}"
         case NoProgress(kind=kind, agents=agents, action=action):
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"

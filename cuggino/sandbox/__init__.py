@@ -9,7 +9,8 @@ from cuggino._lazy import lazy
 NAMES = {
     "boundary": "NO_BOUNDARY Boundary Engine probe",
     "enclosure": "Enclosure",
-    "view": "ROWS RoleView ViewRole make_granted role_view",
+    "protected": "Protected protected_for",
+    "view": "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view",
 }
 """Public names by module."""
 

@@ -9,11 +9,17 @@ from cuggino.sandbox.boundary import (
 from cuggino.sandbox.enclosure import (
     Enclosure,
 )
+from cuggino.sandbox.protected import (
+    Protected,
+    protected_for,
+)
 from cuggino.sandbox.view import (
     ROWS,
     RoleView,
     ViewRole,
+    git_folders,
     make_granted,
+    protected_paths,
     role_view,
 )
 
@@ -23,9 +29,13 @@ __all__ = [
     "Boundary",
     "Enclosure",
     "Engine",
+    "Protected",
     "RoleView",
     "ViewRole",
+    "git_folders",
     "make_granted",
     "probe",
+    "protected_for",
+    "protected_paths",
     "role_view",
 ]

@@ -141,7 +141,7 @@ def role_view(
     writable += granted
     if row.specs:
         writable.append((root / specs).resolve())
-    protected = list(_protected(root, None if row.specs else specs))
+    protected = list(protected_paths(root, None if row.specs else specs))
     read_only = [] if row.access == "looks" else protected
     return RoleView(
         role=role,
@@ -198,7 +198,7 @@ def _linked(git: Path) -> Iterator[Path]:
         return
 
 
-def _protected(root: Path, specs: str | None) -> Iterator[Path]:
+def protected_paths(root: Path, specs: str | None) -> Iterator[Path]:
     """Yield what no agent writes: settings, git's hooks and configuration, the specifications."""
     names = {*PROTECTED, *(entry.name for entry in root.glob(".cuggino*"))}
     for name in sorted(names):

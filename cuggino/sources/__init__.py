@@ -24,6 +24,7 @@ NAMES = {
     "kept": "KeptProcesses",
     "orphans": "orphans_gone",
     "path_state": "state_of_paths",
+    "protection": "PathVersion Protection files_of",
     "process": "InputPipe process_batches process_duplex process_lines process_output",
 }
 """The public names by module."""

@@ -54,6 +54,11 @@ from cuggino.sources.process import (
     process_lines,
     process_output,
 )
+from cuggino.sources.protection import (
+    PathVersion,
+    Protection,
+    files_of,
+)
 
 __all__ = [
     "GUARDIAN",
@@ -61,10 +66,13 @@ __all__ = [
     "GitSetting",
     "InputPipe",
     "KeptProcesses",
+    "PathVersion",
     "PollingStarted",
+    "Protection",
     "RepositoryState",
     "commit_obstacles",
     "count_files",
+    "files_of",
     "folder_changes",
     "git_failure",
     "git_folder",

@@ -18,6 +18,7 @@ NAMES = {
     "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",
     "supervision": "Earlier Supervision",
     "undo": "Change UndoPlan Undone find_snapshot undo_plan undo_stage",
+    "verification": "KEPT verified",
     "cuggino.sources": (
         "KeptProcesses PollingStarted count_files folder_changes orphans_gone state_of_paths "
         "watch_file_count"

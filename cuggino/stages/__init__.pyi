@@ -66,8 +66,13 @@ from cuggino.stages.undo import (
     undo_plan,
     undo_stage,
 )
+from cuggino.stages.verification import (
+    KEPT,
+    verified,
+)
 
 __all__ = [
+    "KEPT",
     "LINGER",
     "Change",
     "Commit",
@@ -112,6 +117,7 @@ __all__ = [
     "state_of_paths",
     "undo_plan",
     "undo_stage",
+    "verified",
     "watch_file_count",
     "weakened_since",
 ]

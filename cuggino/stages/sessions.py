@@ -11,10 +11,14 @@ from reactivex import Observable, abc, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import most_cautious
-from cuggino.errors import AgentFailed
+from cuggino.errors import AgentFailed, RoleViolation
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import Subscription, attach, catch_tag, deferred, managed, unopened
 from cuggino.operators.supervision import QuotaWaits
+from cuggino.stages.verification import verified
+
+MOST_VIOLATIONS = 3
+"""Sessions in a row that may change what their role may not write."""
 
 _LONGEST_REASON = 300
 
@@ -40,6 +44,7 @@ class Sessions:
         self._budget = budget
         self._id = options.session_id
         self._begun = False
+        self._violations = 0
         self.waits = QuotaWaits()
         """The waits for usage limits of the whole stage."""
         self.endings: list[Event] = []
@@ -114,9 +119,21 @@ class Sessions:
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits, default=None))
             events = cast("Observable[Event]", self._agent.spawn(bounded))
-            return events.pipe(unopened(self._watched), self._read)
+            session = events.pipe(unopened(self._watched), self._read)
+            if options.protected is None:
+                return session
+            compared = session.pipe(verified(options.protected))
+            return compared.pipe(catch_tag(RoleViolation, self._violated))
 
         return deferred(start)
+
+    def _violated(self, error: RoleViolation) -> Observable[Event]:
+        """Replace the agent; its verdict is void. The third in a row is the failure."""
+        self.endings = []
+        self._violations += 1
+        if self._violations >= MOST_VIOLATIONS:
+            raise error
+        return self.fresh()
 
     def _watched(self, session: Observable[Any]) -> Observable[Any]:
         """Remember how to resume the session; end it where another agent would take over."""

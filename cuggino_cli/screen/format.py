@@ -40,12 +40,14 @@ from cuggino.events import (
     PlanComplete,
     PlanningStart,
     Progress,
+    ProtectedChanged,
     PushFailed,
     PushPerformed,
     QuotaLifted,
     QuotaWaiting,
     RateLimited,
     ReviewingStart,
+    RoleViolated,
     RunResumed,
     SessionEnded,
     SetupCommandOutput,
@@ -288,6 +290,7 @@ def _command_end(name: str, exit_code: int | None) -> str:
 _PARAMETER_LIMIT = 100
 _PART_LIMIT = 100
 _REASON_LIMIT = 500
+_SHOWN = 5
 _RESULT_LINES = 5
 _NUMBERS = tuple(f"{number:5}→" for number in range(1, _RESULT_LINES + 1))
 
@@ -377,6 +380,11 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", _fallen_back(event))
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
+        case RoleViolated():
+            return always("error", _violation(event))
+        case ProtectedChanged():
+            changed = _some(event.paths)
+            return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
         case NoProgress():
             return always("caution", _standstill(event))
         case RunResumed():
@@ -397,6 +405,20 @@ def _fallen_back(event: AgentFellBack) -> str:
     what = f"Falling back from {event.from_agent} to {event.to_agent}"
     role = f" as {event.role}" if event.role else ""
     return f"[Agent] {what}{role} ({event.reason.replace('_', ' ')}{until}): {event.message}"
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return inert(", ".join(paths[:_SHOWN]) + more)
+
+
+def _violation(event: RoleViolated) -> str:
+    back = "what could be was put back" if event.failed else "it was put back"
+    kept = f", the changed version is in {inert(event.kept)}" if event.kept else ""
+    return (
+        f"[Agent] Changed what {inert(event.role)} may not write: "
+        f"{_some(event.paths)} ({back}{kept})"
+    )
 
 
 def _contradiction(event: ContradictoryMarkers) -> str:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reactivex import operators as ops
+from reactivex import of, operators as ops
 
 from cuggino.agents.base import Role
 from cuggino.errors import (
@@ -74,20 +74,22 @@ class TestErrors:
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
 
+        checks = [of(b"fine"), of(b"fine").pipe(ops.do_action(remove))]
         loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
-            implementing=[t.cold("a-d|").pipe(ops.do_action(remove))],
+            implementing=[t.cold("a-d|")],
             reviewing=[t.cold("Y|")],
+            commands={"check": checks},
         )
-        error = t.record(loop.run())[-1][2]
+        error = t.record(loop.run(check_command="check"))[-1][2]
         assert isinstance(error, ConfigError)
         assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
         assert [1, 1, 0] == [len(loop.prompts(role)) for role in ROLES]
         loop.assert_released()
 
-    def test_a_workspace_that_an_agent_removes(self, tmp_path: Path) -> None:
-        """An agent that removes the workspace ends the loop with an error of storage."""
+    def test_a_workspace_that_is_gone(self, tmp_path: Path) -> None:
+        """A workspace that is removed meanwhile ends the loop with an error of storage."""
         t = marbles()
 
         def remove(_event: object) -> None:
@@ -96,9 +98,10 @@ class TestErrors:
         loop = CodingLoop(
             tmp_path,
             planning=[t.cold("c|")],
-            implementing=[t.cold("a-d|").pipe(ops.do_action(remove))],
+            implementing=[t.cold("a-d|")],
+            commands={"check": [of(b"fine").pipe(ops.do_action(remove))]},
         )
-        error = t.record(loop.run())[-1][2]
+        error = t.record(loop.run(check_command="check"))[-1][2]
         assert isinstance(error, StorageError)
 
 

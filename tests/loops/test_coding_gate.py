@@ -19,8 +19,8 @@ from tests.loops.coding_loop import CodingLoop, marbles, says, tags
 CHECK = "./check.sh"
 
 
-def changing(action: Callable[[], object], said: Event) -> Observable[Any]:
-    """An agent that does this before it speaks."""
+def changing(action: Callable[[], object], said: object) -> Observable[Any]:
+    """An agent or a command that does this before it speaks."""
 
     def act(_scheduler: object) -> Observable[Any]:
         action()
@@ -29,8 +29,13 @@ def changing(action: Callable[[], object], said: Event) -> Observable[Any]:
     return concat(defer(act), of(said))
 
 
-def loop(folder: Path, change: Callable[[], object], *reviews: Event) -> CodingLoop:
-    """A loop whose first implementing agent makes a change."""
+def loop(
+    folder: Path,
+    change: Callable[[], object],
+    *reviews: Event,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> CodingLoop:
+    """A loop whose first implementing agent makes a change, and a person `meanwhile`."""
     t = marbles()
     (folder / "check.sh").write_text("make test\n", encoding="utf-8")
     done = t.events["d"]
@@ -39,7 +44,7 @@ def loop(folder: Path, change: Callable[[], object], *reviews: Event) -> CodingL
         planning=[of(t.events["c"])] * len(reviews),
         implementing=[changing(change, done), *[of(done)] * (len(reviews) - 1)],
         reviewing=[of(review) for review in reviews],
-        commands={CHECK: [of(b"fine")] * 2 * len(reviews)},
+        commands={CHECK: [changing(meanwhile, b"fine"), *[of(b"fine")] * 2 * len(reviews)]},
     )
 
 
@@ -102,11 +107,10 @@ class TestTheCheckItself:
     def test_explained_by_the_agent_itself(self, tmp_path: Path) -> None:
         """A specification that changes during the run explains nothing."""
 
-        def change() -> None:
-            weaken(tmp_path)()
+        def explain() -> None:
             (tmp_path / ".specs" / "a.md").write_text("check.sh is easier now", encoding="utf-8")
 
-        played = loop(tmp_path, change, says("APPROVED", "yes"))
+        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "yes"), meanwhile=explain)
         names, _ = story(played, gate="block", max_iterations=1)
         assert "ApprovalBlocked" in names
         assert "LoopApproved" not in names
@@ -115,7 +119,7 @@ class TestTheCheckItself:
         """A specification with bytes for a name, or that nobody can read, ends no run."""
         spec = tmp_path / ".specs" / os.fsdecode(b"na\xffve.md")
         again = [says("APPROVED", "yes")] * 2
-        played = loop(tmp_path, lambda: spec.write_bytes(b"\xff"), *again)
+        played = loop(tmp_path, lambda: None, *again, meanwhile=lambda: spec.write_bytes(b"\xff"))
         (tmp_path / ".specs" / "gone.md").symlink_to("nowhere")
         names, _ = story(played, journal=True)
         assert "GateChanged" in names
@@ -219,9 +223,10 @@ class TestSpecifications:
         spec = tmp_path / ".specs" / "new.md"
         played = loop(
             tmp_path,
-            lambda: spec.write_text("more", encoding="utf-8"),
+            lambda: None,
             says("REQUEST_CHANGES", "redo"),
             says("APPROVED", "yes"),
+            meanwhile=lambda: spec.write_text("more", encoding="utf-8"),
         )
         names, events = story(played)
         assert SpecsChanged(iteration=2, paths=(".specs/new.md",)) in events
@@ -237,9 +242,10 @@ class TestSpecifications:
         spec = tmp_path / ".specs" / "new.md"
         played = loop(
             tmp_path,
-            lambda: spec.write_text("more", encoding="utf-8"),
+            lambda: None,
             says("APPROVED", "a"),
             says("APPROVED", "b"),
+            meanwhile=lambda: spec.write_text("more", encoding="utf-8"),
         )
         names, _ = story(played)
         assert "Approved SpecsChanged IterationStart" in names

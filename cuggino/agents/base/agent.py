@@ -14,6 +14,7 @@ from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
+from cuggino.sandbox import Protected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class SpawnOptions:
     """Policy for tool calls; an agent without a guard fails with `GuardNotLive`."""
     sandbox: Sandbox | None = None
     """Sandbox for commands, used where both the agent and the machine support it."""
+    protected: Protected | None = None
+    """What the session may not change, compared by the stage after it; None compares nothing."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings of the agent's program; they cannot override guard or sandbox."""
     mcp_servers: Mapping[str, object] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from cuggino.errors import (
     LlmSessionError,
     ProcessError,
     QuotaExceeded,
+    RoleViolation,
 )
 from cuggino.events import (
     AgentFellBack,
@@ -91,6 +92,8 @@ class SessionFold:
         error: CugginoError | None = None
         if failure is not None:
             error = failure if isinstance(failure, CugginoError) else _unknown(failure)
+        if isinstance(error, RoleViolation):
+            return error
         said = self.ended.outcome if self.ended is not None else None
         limits = Interrupted | QuotaExceeded | BudgetExceeded
         if said != "completed" and isinstance(error, limits):
@@ -109,6 +112,8 @@ class SessionFold:
         """Return the outcome, given the error from `judged`."""
         if isinstance(error, Interrupted):
             return "interrupted"
+        if isinstance(error, RoleViolation):
+            return "error"
         if isinstance(error, BudgetExceeded):
             return "budget"
         if isinstance(error, QuotaExceeded):
@@ -129,6 +134,8 @@ class SessionFold:
         """Return whether every other session would fail the same way."""
         if isinstance(error, BudgetExceeded):
             return self._budget != Budget()  # else it is the agent's own (AUT-055)
+        if isinstance(error, RoleViolation):
+            return True
         return hits_every_item(error) or not isinstance(error, LlmSessionError | ProcessError)
 
 

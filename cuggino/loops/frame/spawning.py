@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
+from pathlib import Path
 
 from cuggino.agents.base import Role, SpawnOptions
 from cuggino.config import configured_sandbox
 from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
+from cuggino.sandbox import protected_for
 from cuggino.storage import Session
 
 
@@ -20,10 +23,12 @@ def spawn_options(
     turn: int | None = None,
     session: Session | None = None,
     writes_specs: bool = False,
+    written: Iterable[Path] = (),
 ) -> SpawnOptions:
     """Return the options that all sessions share; loops replace those special to theirs.
 
-    `writes_specs` lets the sandbox write the specifications.
+    `writes_specs` lets the sandbox write the specifications. `written` are files and folders that
+    the run itself writes during the session, besides those of the `session`.
     """
     sandbox = configured_sandbox(options, guard)
     if writes_specs and sandbox is not None and guard is not None:
@@ -42,4 +47,10 @@ def spawn_options(
         env=env,
         guard=guard,
         sandbox=sandbox,
+        protected=protected_for(
+            role,
+            project=options.cwd,
+            specs=options.specs_path,
+            own=(*written, *(() if session is None else session.files)),
+        ),
     )

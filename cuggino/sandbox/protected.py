@@ -1,0 +1,69 @@
+"""What is compared after a session, on every system: the second line behind the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.sandbox.view import ROWS, ViewRole, protected_paths
+
+_PERSONS = ("archive", "backlog", "control", "memory.md", "parked", "spec-issues", "tbd")
+"""Where persons, and the commands they type, write while a run is under way."""
+
+_OWN = (
+    *("agent.sha256", "browser", "digests", "journal", "kept", "lock", "lock.json", "locks"),
+    *("snapshots", "unverified-jobs.json"),
+)
+"""Where the run itself writes."""
+
+_DELIVER: frozenset[ViewRole] = frozenset({"initializer", "coding", "sync", "verify"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protected:
+    """What one session may not change. Paths are absolute; a folder stands for what it contains."""
+
+    project: Path
+    role: str
+    paths: tuple[Path, ...]
+    """Put back if they have changed."""
+    told: tuple[Path, ...] = ()
+    """Within them, where persons write at any time: only told."""
+    exempt: tuple[Path, ...] = ()
+    """Within them, what the run itself or this session may write."""
+    specs: str | None = None
+    """The specifications, relative to the project, if the role may not write them."""
+    looks: bool = False
+    """Whether the role may not change the repository at all."""
+    held: bool = False
+    """Whether the kernel has kept the session from the paths; a person has changed them then."""
+
+
+def protected_for(
+    role: ViewRole, *, project: Path, specs: str = ".specs", own: Iterable[Path] = ()
+) -> Protected:
+    """Return what a session with this role may not change. Reads the disk once.
+
+    `own` are files of the run in `.cuggino`.
+    """
+    root = project.resolve()
+    row = ROWS[role]
+    folder = root / ".cuggino"
+    exempt = [
+        *(root / name for name in (*row.folders, *row.files)),
+        *(folder / name for name in _OWN),
+        *(path.parent.resolve() / path.name for path in own),
+    ]
+    if role in _DELIVER:
+        exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
+    outside = root.is_relative_to((root / specs).resolve())
+    return Protected(
+        project=root,
+        role=role,
+        paths=tuple(protected_paths(root, None if row.specs else specs)),
+        told=tuple(folder / name for name in _PERSONS if folder / name not in exempt),
+        exempt=tuple(exempt),
+        specs=None if row.specs or outside else specs,
+        looks=row.access != "writes",
+    )

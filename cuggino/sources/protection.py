@@ -1,0 +1,198 @@
+"""`Protection`: chosen paths, as they were; what has become of them, and putting them back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+LARGEST = 8 * 1024 * 1024
+"""Bytes of the largest file that is kept in memory to be put back."""
+
+
+class PathPrint(NamedTuple):
+    """What a path is, without its content.
+
+    No program can set the time of the last change of an inode, so a file with an equal print has
+    not been written.
+    """
+
+    kind: int
+    permissions: int
+    inode: int = 0
+    changed_ns: int = 0
+    size: int = 0
+    target: str = ""
+    """Of a link."""
+
+
+class PathVersion(NamedTuple):
+    """One version of a path, with its content."""
+
+    print: PathPrint
+    content: bytes | None
+    """None for a folder, a link, and a file that is too large or unreadable."""
+
+
+Prints = Mapping[Path, PathPrint]
+
+
+def path_prints(paths: Iterable[Path], *, exempt: Callable[[Path], bool]) -> dict[Path, PathPrint]:
+    """Return the prints of the paths and of all that they contain; links are not followed.
+
+    `exempt` paths are left out with what they contain, and so is what does not exist.
+    """
+    found: dict[Path, PathPrint] = {}
+    todo = [path for path in paths if not exempt(path)]
+    while todo:
+        path = todo.pop()
+        try:
+            state = path.lstat()
+        except OSError:
+            continue
+        found[path] = _print(path, state)
+        if stat.S_ISDIR(state.st_mode):
+            with suppress(OSError):
+                todo += [child for child in path.iterdir() if not exempt(child)]
+    return found
+
+
+def _print(path: Path, state: os.stat_result) -> PathPrint:
+    kind, permissions = stat.S_IFMT(state.st_mode), stat.S_IMODE(state.st_mode)
+    if kind == stat.S_IFREG:
+        return PathPrint(kind, permissions, state.st_ino, state.st_ctime_ns, state.st_size)
+    if kind == stat.S_IFLNK:
+        target = ""
+        with suppress(OSError):
+            target = os.fspath(path.readlink())
+        return PathPrint(kind, 0, target=target)
+    return PathPrint(kind, permissions)
+
+
+class Protection:
+    """The state of paths at one time, with the contents needed to put it back.
+
+    It can be taken again and again; a file is read only when its print has changed.
+    """
+
+    def __init__(self, paths: Iterable[Path], *, exempt: Iterable[Path] = ()) -> None:
+        self._paths = tuple(dict.fromkeys(paths))
+        self._exempt = tuple(exempt)
+        self._before: dict[Path, PathPrint] = {}
+        self._contents: dict[Path, bytes | None] = {}
+
+    def take(self) -> None:
+        """Remember the state as it is now."""
+        prints = path_prints(self._paths, exempt=self._is_exempt)
+        self._contents = {
+            path: self._contents[path]
+            if self._before.get(path) == print_ and path in self._contents
+            else _content(path, print_)
+            for path, print_ in prints.items()
+            if print_.kind == stat.S_IFREG
+        }
+        self._before = prints
+
+    def changes(self) -> dict[Path, PathVersion | None]:
+        """Return the paths that differ, each as it is now; None for one that is gone.
+
+        A file that was written with the content it had does not differ.
+        """
+        now = path_prints(self._paths, exempt=self._is_exempt)
+        changed: dict[Path, PathVersion | None] = {}
+        for path in sorted({*self._before, *now}):
+            before, after = self._before.get(path), now.get(path)
+            if before == after:
+                continue
+            if after is None:
+                changed[path] = None
+                continue
+            content = _content(path, after)
+            is_same_file = (
+                before is not None
+                and before.kind == after.kind == stat.S_IFREG
+                and before.permissions == after.permissions
+                and before.size == after.size
+                and content is not None
+                and content == self._contents.get(path)
+            )
+            if not is_same_file:
+                changed[path] = PathVersion(after, content)
+        return changed
+
+    def put_back(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """Restore these paths; return those that cannot be, because they were too large.
+
+        Raises:
+            OSError: a path cannot be changed.
+        """
+        chosen = sorted(set(paths))
+        for path in reversed(chosen):  # what a folder contains first
+            before = self._before.get(path)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                kind = stat.S_IFMT(path.lstat().st_mode)
+                if before is None or before.kind != kind or kind != stat.S_IFDIR:
+                    _remove(path, kind, keep=_lost(before, self._contents.get(path)))
+        failed = []
+        for path in chosen:
+            before = self._before.get(path)
+            if before is None:
+                continue
+            if _lost(before, self._contents.get(path)):
+                failed.append(path)
+            else:
+                _create(path, before, self._contents.get(path))
+        return tuple(failed)
+
+    def _is_exempt(self, path: Path) -> bool:
+        return path in self._exempt
+
+
+def _lost(before: PathPrint | None, content: bytes | None) -> bool:
+    return before is not None and before.kind == stat.S_IFREG and content is None
+
+
+def _content(path: Path, print_: PathPrint) -> bytes | None:
+    if print_.kind != stat.S_IFREG or print_.size > LARGEST:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _remove(path: Path, kind: int, *, keep: bool) -> None:
+    if keep:  # better the changed version than none
+        return
+    if kind == stat.S_IFDIR:
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _create(path: Path, before: PathPrint, content: bytes | None) -> None:
+    if before.kind == stat.S_IFDIR:
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(before.permissions)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if before.kind == stat.S_IFLNK:
+        path.symlink_to(before.target)
+    elif content is not None:
+        path.write_bytes(content)
+        path.chmod(before.permissions)
+
+
+def files_of(versions: Mapping[Path, PathVersion | None]) -> Iterator[tuple[Path, bytes, bool]]:
+    """Yield the files and links among the versions: path, content or target, whether a link."""
+    for path, version in versions.items():
+        if version is None:
+            continue
+        if version.print.kind == stat.S_IFLNK:
+            yield path, os.fsencode(version.print.target), True
+        elif version.content is not None:
+            yield path, version.content, False

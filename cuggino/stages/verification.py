@@ -1,0 +1,199 @@
+"""`verified`: after a session, what it may not write is as it was before, or it does not count."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactivex import Observable, operators as ops
+
+from cuggino.errors import ProcessError, RoleViolation
+from cuggino.events import ProtectedChanged, RoleViolated, is_llm_terminal_marker_event
+from cuggino.operators import Flow, ask, emit, flow, forward, unopened
+from cuggino.sandbox import Protected, git_folders
+from cuggino.sources import PathVersion, Protection, files_of, git_output
+from cuggino.stages.acts import clock
+from cuggino.stages.history import History
+
+T = TypeVar("T")
+
+KEPT = "refs/cuggino/kept"
+"""Where versions that were put back are kept."""
+
+_KEPT_FOLDER = ".cuggino/kept"
+"""The same without git."""
+
+
+def verified(
+    protected: Protected | None,
+    *,
+    is_last: Callable[[Any], bool] = is_llm_terminal_marker_event,
+) -> Callable[[Observable[T]], Observable[Any]]:
+    """Compare what a session may not change with what it was before.
+
+    The events that `is_last` accepts, the session's verdict, are emitted after the comparison. Its
+    processes must have ended by then. If something has changed:
+
+    - `RoleViolated` with the paths; what they are now is kept under `refs/cuggino/kept/`, what they
+      were is put back, and the stream fails with `RoleViolation`. The verdict is void.
+    - With a view that the kernel enforces (`Protected.held`) it was not the session: a person has
+      edited them. `ProtectedChanged` names them, and they stay.
+
+    `Protected.told` are places where persons write at any time: always `ProtectedChanged`.
+    A disposed session is not compared. With `None` the source itself is returned.
+    """
+    if protected is None:
+        return lambda source: source
+    return lambda source: flow(lambda: _Verification(protected).around(source, is_last))
+
+
+class _Verification:
+    def __init__(self, protected: Protected) -> None:
+        self._protected = protected
+        folders = git_folders(protected.project)
+        self._files = Protection(protected.paths, exempt=(*protected.exempt, *protected.told))
+        self._told = Protection(protected.told, exempt=protected.exempt)
+        self._history = History(
+            protected.project, folders, specs=protected.specs, looks=protected.looks
+        )
+        self._has_git = bool(folders)
+
+    def around(self, source: Observable[Any], is_last: Callable[[Any], bool]) -> Flow[None]:
+        held: list[Any] = []
+
+        def keep(event: Any) -> bool:
+            if is_last(event):
+                held.append(event)
+                return False
+            return True
+
+        self._files.take()
+        self._told.take()
+        if not (self._protected.held and self._protected.looks):
+            self._history.take()
+        try:
+            yield from forward(source.pipe(unopened(ops.filter(keep))))
+        except Exception:
+            yield from self._compare()
+            raise
+        yield from self._compare()
+        yield from emit(*held)
+
+    def _compare(self) -> Flow[None]:
+        """Emit what has changed.
+
+        Raises:
+            RoleViolation: the session has changed it.
+        """
+        protected = self._protected
+        changed, told = self._files.changes(), self._told.changes()
+        if protected.held:
+            told = {**changed, **told}
+            changed = {}
+        if told:
+            yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
+        try:
+            refs = yield from self._history.changes()
+        except ProcessError:  # a repository that git cannot read: the commit will report it
+            refs = {}
+        if not changed and not refs:
+            return
+        paths = (*self._names(changed), *refs)
+        kept = yield from self._keep(changed, refs)
+        failed: list[str] = []
+        try:
+            failed += self._names(self._files.put_back(changed))
+            yield from self._history.put_back(refs)
+        except (OSError, ProcessError) as error:
+            failed.append(str(error))
+        yield from emit(
+            RoleViolated(role=protected.role, paths=paths, kept=kept, failed=tuple(failed))
+        )
+        raise RoleViolation(protected.role, paths, kept=kept)
+
+    def _names(self, paths: Iterable[Path]) -> tuple[str, ...]:
+        root = self._protected.project
+        return tuple(
+            path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+            for path in paths
+        )
+
+    def _keep(
+        self, changed: Mapping[Path, PathVersion | None], refs: Mapping[str, str]
+    ) -> Flow[str | None]:
+        """Keep the changed versions, and return where; None if there is nothing to keep."""
+        commits = tuple(dict.fromkeys(filter(None, refs.values())))
+        files = list(files_of(changed))
+        if not files and not commits:
+            return None
+        now = yield from ask(clock())
+        assert now is not None
+        name = f"{now:%Y%m%d-%H%M%S}-{self._protected.role}"
+        root = self._protected.project
+        with tempfile.TemporaryDirectory(prefix="cuggino-kept-") as temporary:
+            tree = Path(temporary, "tree")
+            for path, content, is_link in files:
+                _write(tree / _name_in_tree(path, root), content, is_link=is_link)
+            tree.mkdir(exist_ok=True)
+            if self._has_git:
+                try:
+                    return (yield from self._keep_in_git(name, Path(temporary), commits))
+                except ProcessError:  # no space, or no repository any more
+                    pass
+            folder = root / _KEPT_FOLDER / name
+            shutil.copytree(tree, folder, symlinks=True, dirs_exist_ok=True)
+            return f"{_KEPT_FOLDER}/{name}"
+
+    def _keep_in_git(self, name: str, temporary: Path, parents: tuple[str, ...]) -> Flow[str]:
+        env = {
+            "GIT_INDEX_FILE": str(temporary / "index"),
+            **{f"GIT_{who}_NAME": "cuggino" for who in ("AUTHOR", "COMMITTER")},
+            **{f"GIT_{who}_EMAIL": "cuggino@localhost" for who in ("AUTHOR", "COMMITTER")},
+        }
+
+        def git(*args: str) -> Flow[str]:
+            output = git_output(*_PLAIN, *args, cwd=self._protected.project, env=env, sweep=False)
+            said = (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+            return os.fsdecode(said).strip()
+
+        yield from git(f"--work-tree={temporary / 'tree'}", "add", "--all", "--force", ":/")
+        tree = yield from git("write-tree")
+        words = (word for parent in parents for word in ("-p", parent))
+        message = "What a session changed although its role may not write it"
+        commit = yield from git("commit-tree", tree, *words, "-m", message)
+        number = 1
+        while True:
+            ref = f"{KEPT}/{name}" if number == 1 else f"{KEPT}/{name}-{number}"
+            try:
+                yield from git("update-ref", ref, commit, "0" * len(commit))
+            except ProcessError:
+                if number == _MOST:
+                    raise
+                number += 1
+            else:
+                return ref
+
+
+_MOST = 99
+_PLAIN = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false"),
+)
+
+
+def _name_in_tree(path: Path, root: Path) -> Path:
+    """Return the name of a kept file; git takes no path with a part `.git`."""
+    relative = path.relative_to(root) if path.is_relative_to(root) else Path(*path.parts[1:])
+    return Path(*("dot-git" if part == ".git" else part for part in relative.parts))
+
+
+def _write(path: Path, content: bytes, *, is_link: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if is_link:
+        path.symlink_to(os.fsdecode(content))
+    else:
+        path.write_bytes(content)

@@ -1,0 +1,334 @@
+"""After a session, what its role may not write is as it was, and its verdict is void."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import concat, defer, empty, just, throw
+
+from cuggino import run
+from cuggino.errors import RoleViolation
+from cuggino.events import AgentMessage, Approved, Event, ProtectedChanged, RoleViolated
+from cuggino.sandbox import Protected, ViewRole, protected_for
+from cuggino.stages import KEPT, verified
+from tests.git_project import GitProject
+
+VERDICT = Approved(content="ok")
+SAID = AgentMessage(text="working")
+
+
+@pytest.fixture
+def work(project: GitProject) -> GitProject:
+    """A project with specifications, settings of agents, code, and two branches."""
+    for name in (".specs/a.md", ".specs/b.md", ".claude/settings.json", "src/app.py"):
+        project.write(name, f"{name} as it was\n")
+    project.write(".cuggino/backlog/one.md", "as it was")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "start")
+    project.git("branch", "other")
+    project.git("tag", "v1")
+    return project
+
+
+class Session:
+    """One session with a role, which does `work`."""
+
+    def __init__(
+        self, project: Path, role: ViewRole, work: Callable[[], object], *, held: bool = False
+    ) -> None:
+        self.events: list[Any] = []
+        self.error: Exception | None = None
+        protected = replace(protected_for(role, project=project), held=held)
+        self._run(protected, work)
+
+    def _run(self, protected: Protected, work: Callable[[], object]) -> None:
+        def act(_: Any) -> Any:
+            work()
+            return empty()
+
+        session = concat(just(SAID), defer(act), just(VERDICT))
+        try:
+            run(session.pipe(verified(protected)), on_next=self.events.append)
+        except RoleViolation as error:
+            self.error = error
+
+    @property
+    def violated(self) -> RoleViolated:
+        [event] = [event for event in self.events if isinstance(event, RoleViolated)]
+        assert VERDICT not in self.events
+        assert isinstance(self.error, RoleViolation)
+        assert event.paths == self.error.paths
+        return event
+
+
+def state(project: Path) -> dict[str, str]:
+    """Return what every file of the project holds, and what its references are."""
+    files = {
+        path.relative_to(project).as_posix(): path.read_text()
+        for path in sorted(project.rglob("*"))
+        if path.is_file() and ".git" not in path.relative_to(project).parts
+    }
+    refs = git(project, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
+    return {**files, "refs": refs, "HEAD": git(project, "symbolic-ref", "HEAD")}
+
+
+def git(project: Path, *args: str) -> str:
+    return subprocess.run(
+        ["git", *args], cwd=project, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "changed": (".specs/a.md", lambda p: (p / ".specs/a.md").write_text("easy")),
+    "removed": (".specs/a.md", lambda p: (p / ".specs/a.md").unlink()),
+    "added": (".specs/new.md", lambda p: (p / ".specs/new.md").write_text("easy")),
+    "a mode": (".specs/a.md", lambda p: (p / ".specs/a.md").chmod(0o755)),
+    "settings": (".claude/settings.json", lambda p: (p / ".claude/settings.json").write_text("{}")),
+    "new settings": (".mcp.json", lambda p: (p / ".mcp.json").write_text("{}")),
+    "a link": (".specs/a.md", lambda p: relink(p)),
+    "a hook": (".git/hooks/pre-commit", lambda p: hook(p)),
+    "git settings": (".git/config", lambda p: git(p, "config", "core.pager", "sh")),
+    "moved away": (".specs", lambda p: (p / ".specs").rename(p / "gone")),
+}
+
+
+def relink(project: Path) -> None:
+    (project / ".specs/a.md").unlink()
+    (project / ".specs/a.md").symlink_to("b.md")
+
+
+def hook(project: Path) -> None:
+    folder = project / ".git/hooks"
+    folder.mkdir(exist_ok=True)
+    (folder / "pre-commit").write_text("#!/bin/sh\n")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("role", ["implementing", "reviewing", "planning"])
+def test_a_protected_path(work: GitProject, role: ViewRole, change: str) -> None:
+    """Whatever becomes of a protected path is told, kept and undone."""
+    project = work.root
+    path, do = CHANGES[change]
+    before = state(project)
+    config = (project / ".git/config").read_bytes()
+    violated = Session(project, role, lambda: do(project)).violated
+    assert path in violated.paths
+    assert () == violated.failed
+    after = state(project)
+    after = {name: text for name, text in after.items() if not name.startswith("gone/")}
+    assert before == after
+    assert config == (project / ".git/config").read_bytes()
+    assert not (project / ".git/hooks/pre-commit").exists()
+
+
+def test_the_changed_version_is_kept(work: GitProject) -> None:
+    """What the session wrote can be read under a reference of cuggino's own."""
+    project = work.root
+    violated = Session(
+        project, "implementing", lambda: (project / ".specs/a.md").write_text("easy")
+    ).violated
+    assert violated.kept is not None
+    assert violated.kept.startswith(KEPT)
+    assert "easy" == git(project, "show", f"{violated.kept}:.specs/a.md")
+
+
+def test_a_folder_without_git(tmp_path: Path) -> None:
+    """Without git the changed version is kept in a folder."""
+    (tmp_path / ".specs").mkdir()
+    (tmp_path / ".specs/a.md").write_text("hard")
+    violated = Session(
+        tmp_path, "implementing", lambda: (tmp_path / ".specs/a.md").write_text("easy")
+    ).violated
+    assert violated.kept is not None
+    assert "hard" == (tmp_path / ".specs/a.md").read_text()
+    assert "easy" == (tmp_path / violated.kept / ".specs/a.md").read_text()
+
+
+def test_what_the_role_may_write(work: GitProject) -> None:
+    """An implementer writes code and commits it; the verdict is the last event."""
+    project = work.root
+
+    def do() -> None:
+        (project / "src/app.py").write_text("done")
+        git(project, "commit", "--quiet", "--all", "--message", "work")
+        git(project, "branch", "mine")
+
+    session = Session(project, "implementing", do)
+    assert [SAID, VERDICT] == session.events
+    assert session.error is None
+    assert "done" == (project / "src/app.py").read_text()
+
+
+def test_rewriting_with_the_same_content(work: GitProject) -> None:
+    """A file that was written as it was has not changed."""
+    file = work.root / ".specs/a.md"
+    session = Session(work.root, "implementing", lambda: file.write_text(file.read_text()))
+    assert [SAID, VERDICT] == session.events
+
+
+REFS: dict[str, tuple[ViewRole, str, Callable[[Path], object]]] = {
+    "a branch removed": (
+        "implementing",
+        "refs/heads/other",
+        lambda p: git(p, "update-ref", "-d", "refs/heads/other"),
+    ),
+    "a tag moved": (
+        "implementing",
+        "refs/tags/v1",
+        lambda p: git(p, "update-ref", "refs/tags/v1", tree_commit(p)),
+    ),
+    "a packed branch removed": (
+        "implementing",
+        "refs/heads/other",
+        lambda p: (git(p, "pack-refs", "--all"), git(p, "branch", "-D", "other")),
+    ),
+    "a new branch": ("reviewing", "refs/heads/new", lambda p: git(p, "branch", "new")),
+    "a commit": (
+        "reviewing",
+        "refs/heads/main",
+        lambda p: git(p, "commit", "--quiet", "--allow-empty", "--message", "x"),
+    ),
+    "another branch": (
+        "reviewing",
+        "HEAD",
+        lambda p: git(p, "symbolic-ref", "HEAD", "refs/heads/x"),
+    ),
+}
+
+
+def tree_commit(project: Path) -> str:
+    return git(project, "commit-tree", "HEAD^{tree}", "-m", "another")
+
+
+@pytest.mark.parametrize("change", REFS)
+def test_references(work: GitProject, change: str) -> None:
+    """Branches and tags that were there stay; who only looks makes none."""
+    role, ref, do = REFS[change]
+    before = state(work.root)
+    violated = Session(work.root, role, lambda: do(work.root)).violated
+    assert ref in violated.paths
+    assert before == state(work.root)
+
+
+class TestSpecsInHistory:
+    """git's plumbing changes specifications without touching a file."""
+
+    def test_in_the_index(self, work: GitProject) -> None:
+        project = work.root
+        violated = Session(project, "implementing", lambda: stage_evil(project)).violated
+        assert (":.specs/a.md",) == violated.paths
+        assert "" == git(project, "diff", "--cached", "--name-only")
+
+    @pytest.mark.parametrize("held", [False, True])
+    def test_in_a_commit(self, work: GitProject, held: bool) -> None:
+        """The commit is undone, its other changes stay in the work tree, and it is kept."""
+        project = work.root
+        head = git(project, "rev-parse", "HEAD")
+
+        def do() -> None:
+            stage_evil(project)
+            (project / "src/app.py").write_text("work")
+            git(project, "add", "src")
+            git(project, "commit", "--quiet", "--message", "work")
+
+        session = Session(project, "implementing", do, held=held)
+        violated = session.violated
+        assert ("HEAD:.specs/a.md",) == violated.paths
+        assert head == git(project, "rev-parse", "HEAD")
+        assert "src/app.py" == git(project, "diff", "--cached", "--name-only")
+        assert "work" == (project / "src/app.py").read_text()
+        assert violated.kept is not None
+        assert "easy" == git(project, "show", f"{violated.kept}^:.specs/a.md")
+
+    def test_a_person_stages_a_specification(self, work: GitProject) -> None:
+        """What is staged as the work tree has it is a person's own edit, if the kernel held."""
+        project = work.root
+
+        def do() -> None:
+            (project / ".specs/a.md").write_text("new wish")
+            git(project, "add", ".specs")
+
+        session = Session(project, "implementing", do, held=True)
+        assert [SAID, ProtectedChanged(role="implementing", paths=(".specs/a.md",)), VERDICT] == (
+            session.events
+        )
+        assert "new wish" == git(project, "show", ":.specs/a.md")
+
+
+def stage_evil(project: Path) -> None:
+    blob = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"],
+        cwd=project,
+        input="easy",
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    git(project, "update-index", "--cacheinfo", f"100644,{blob},.specs/a.md")
+
+
+def test_a_view_that_held(work: GitProject) -> None:
+    """Where the kernel held, a change is a person's: told, not undone, the verdict counts."""
+    project = work.root
+    session = Session(
+        project, "implementing", lambda: (project / ".specs/a.md").write_text("wish"), held=True
+    )
+    assert [SAID, ProtectedChanged(role="implementing", paths=(".specs/a.md",)), VERDICT] == (
+        session.events
+    )
+    assert "wish" == (project / ".specs/a.md").read_text()
+
+
+def test_places_of_persons(work: GitProject) -> None:
+    """A new item of the backlog is never taken away."""
+    project = work.root
+    session = Session(
+        project, "implementing", lambda: (project / ".cuggino/backlog/two.md").write_text("wish")
+    )
+    paths = (".cuggino/backlog/two.md",)
+    assert [SAID, ProtectedChanged(role="implementing", paths=paths), VERDICT] == session.events
+    assert "wish" == (project / ".cuggino/backlog/two.md").read_text()
+
+
+def test_a_session_that_fails(work: GitProject) -> None:
+    """What a crashed session has changed is put back too; the violation is the failure."""
+    project = work.root
+    events: list[Event] = []
+
+    def crash(_: Any) -> Any:
+        (project / ".specs/a.md").write_text("easy")
+        return throw(ValueError("crash"))
+
+    protected = protected_for("implementing", project=project)
+    with pytest.raises(RoleViolation):
+        run(defer(crash).pipe(verified(protected)), on_next=events.append)
+    assert [RoleViolated] == [type(event) for event in events]
+    assert ".specs/a.md as it was\n" == (project / ".specs/a.md").read_text()
+
+
+def test_a_file_too_large_to_keep(work: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be put back is named, and stays as it is now."""
+    monkeypatch.setattr("cuggino.sources.protection.LARGEST", 4)
+    project = work.root
+    violated = Session(
+        project, "implementing", lambda: (project / ".specs/a.md").write_text("easier")
+    ).violated
+    assert (".specs/a.md",) == violated.failed
+    assert "easier" == (project / ".specs/a.md").read_text()
+
+
+def test_an_event_is_readable(work: GitProject) -> None:
+    """The event names everything in plain JSON."""
+    project = work.root
+    violated = Session(
+        project, "reviewing", lambda: (project / ".specs/a.md").write_text("easy")
+    ).violated
+    told = json.loads(violated.model_dump_json())
+    assert [".specs/a.md"] == told["paths"]
+    assert "reviewing" == told["role"]
