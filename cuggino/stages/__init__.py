@@ -11,8 +11,8 @@ NAMES = {
     "command": "Shell command_stage keeping_shell must_succeed shell_lines",
     "fingerprint": "fingerprint_stage",
     "repository": (
-        "Commit Commits GitRepository Recovers Removed Repository commit_message commit_stage "
-        "commits_since must_commit push_stage removed_since Weakened weakened_since"
+        "ChangedTests Commit Commits GitRepository Recovers Repository changed_tests "
+        "commit_message commit_stage commits_since must_commit push_stage"
     ),
     "sessions": "Sessions",
     "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",

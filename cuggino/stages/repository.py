@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
@@ -52,11 +52,17 @@ _LIKE_A_TEST = (
 )
 """Matches at least the lines that count, so that git prints few files."""
 
-Removed = Callable[[Path, "str | None"], Observable[list[str]]]
-"""Lists the files removed since a commit, as `removed_since` does."""
 
-Weakened = Callable[[Path, "str | None"], Observable[list[str]]]
-"""Lists test files with fewer tests since a commit, as `weakened_since` does."""
+class ChangedTests(NamedTuple):
+    """Files below a folder that have changed since a commit."""
+
+    removed: Sequence[str]
+    """All files that are gone, not merely renamed.
+
+    A test that is renamed so that it is none any more counts as gone.
+    """
+    weakened: Sequence[str]
+    """Test files that still exist, with fewer tests, or more skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,51 +400,48 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
     yield from emit([[commit, subject] for commit, _, subject in lines if commit])
 
 
-def removed_since(cwd: Path, base: str | None) -> Observable[list[str]]:
-    """Emit the files below `cwd` that were in the commit `base` and are gone, not merely renamed.
+def changed_tests(cwd: Path, base: str | None) -> Observable[ChangedTests]:
+    """Emit what has become of the tests below `cwd` that the commit `base` has.
 
-    A test that is renamed so that it is none any more counts as gone. None without a `base`,
-    without a repository or when git fails.
+    Nothing without a `base`, without a repository or when git fails.
     """
-    return flow(lambda: _removed(cwd, base))
+    return flow(lambda: _changed_tests(cwd, base))
 
 
-def _removed(cwd: Path, base: str | None) -> Flow[None]:
-    output: bytes | None = b""
-    if base is not None:
-        words = ("diff", "--no-ext-diff", "--find-renames", "--diff-filter=DR", "--name-status")
-        look = git_output(*words, "--relative", "-z", base, "--", cwd=cwd, sweep=False)
-        with suppress(ProcessError):
-            output = yield from ask(look)
-    fields = iter((output or b"").decode("utf-8", "replace").split("\0"))
+def _changed_tests(cwd: Path, base: str | None) -> Flow[None]:
     gone: list[str] = []
-    for status in fields:
-        old = next(fields, "")
-        renamed = next(fields, "") if status.startswith("R") else ""
-        if old and not (renamed and has_test_name(renamed) >= has_test_name(old)):
-            gone.append(old)
-    yield from emit(gone)
+    weakened: list[str] = []
+    with suppress(ProcessError):
+        words = ("--diff-filter=DMR", "--name-status", "-z")
+        fields = iter((yield from _diff_since(cwd, base, *words)).split("\0"))
+        kept: list[str] = []
+        for status in filter(None, fields):
+            old = next(fields)
+            name = next(fields) if status.startswith("R") else old
+            if status == "D" or has_test_name(name) < has_test_name(old):
+                gone.append(old)
+            else:
+                kept.append(name)
+        if any(map(is_test_file, kept)):
+            weakened = yield from _weakened(cwd, base)
+    yield from emit(ChangedTests(gone, weakened))
 
 
-def weakened_since(cwd: Path, base: str | None) -> Observable[list[str]]:
-    """Emit the test files below `cwd` with fewer tests, or more skipped, than in the commit `base`.
+def _diff_since(cwd: Path, base: str | None, *words: str) -> Flow[str]:
+    if base is None:
+        return ""
+    command = (*_PLAIN_DIFF, "--find-renames", "--relative", *words, base, "--")
+    output = yield from ask(git_output(*command, cwd=cwd, sweep=False))
+    return (output or b"").decode("utf-8", "replace")
 
-    Only files that were in that commit and still exist. None without a `base` or when git fails.
-    """
-    return flow(lambda: _weakened(cwd, base))
 
-
-def _weakened(cwd: Path, base: str | None) -> Flow[None]:
-    output: bytes | None = b""
-    if base is not None:
-        words = (*_PLAIN_DIFF, "--unified=0", "--find-renames", "--diff-filter=MR", "--relative")
-        look = git_output(*words, f"-G{_LIKE_A_TEST}", base, "--", cwd=cwd, sweep=False)
-        with suppress(ProcessError):
-            output = yield from ask(look)
+def _weakened(cwd: Path, base: str | None) -> Flow[list[str]]:
+    words = ("--unified=0", "--diff-filter=MR", f"-G{_LIKE_A_TEST}")
+    patch = yield from _diff_since(cwd, base, *words)
     skips: Counter[str] = Counter()
     tests: Counter[str] = Counter()
     path, before = "", ""
-    for line in (output or b"").decode("utf-8", "replace").split("\n"):
+    for line in patch.split("\n"):
         if line.startswith("+++ ") and before.startswith("--- "):
             path = line.removeprefix("+++ b/").rstrip("\t")
         elif line.startswith(("+", "-")):
@@ -447,7 +450,7 @@ def _weakened(cwd: Path, base: str | None) -> Flow[None]:
             tests[path] += change * begins_test(line[1:])
         before = line
     weaker = {path for path, more in skips.items() if more > 0 or tests[path] < 0}
-    yield from emit(sorted(filter(is_test_file, weaker)))
+    return sorted(filter(is_test_file, weaker))
 
 
 def gist(text: str, count: int = 3) -> str:

@@ -38,7 +38,7 @@ from cuggino.events import (
 from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
-from cuggino.stages import Commit
+from cuggino.stages import ChangedTests, Commit
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 
@@ -156,8 +156,7 @@ class CodingLoop:
                 prompts=Prompts(),
                 shell=self._shell,
                 gate=self.gate,
-                removed=lambda _cwd, _base: just(list(self.removed)),
-                weakened=lambda _cwd, _base: just(list(self.weakened)),
+                changed_tests=lambda *_: just(ChangedTests(self.removed, self.weakened)),
                 fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
             )
         )

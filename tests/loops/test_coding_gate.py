@@ -12,7 +12,7 @@ from reactivex import Observable, concat, defer, empty, of, operators as ops
 
 from cuggino import run
 from cuggino.events import ApprovalBlocked, Event, GateChanged, SpecsChanged
-from cuggino.stages import removed_since, weakened_since
+from cuggino.stages import ChangedTests, changed_tests
 from tests.git_project import GitProject, isolate_git
 from tests.loops.coding_loop import CodingLoop, marbles, says, tags
 
@@ -185,11 +185,11 @@ def test_weakened_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         project.git("commit", "--quiet", "--message=x")
     base = project.git("rev-parse", "HEAD~1").strip()
     expected = ["tests/test_emptied.py", "tests/test_ü a.py", "web/a.test.ts"]
-    assert expected == run(weakened_since(project.root, base))
+    assert ChangedTests([], expected) == run(changed_tests(project.root, base))
     project.git("reset", "--quiet", "--soft", "HEAD~1")
-    assert expected == run(weakened_since(project.root, base))
-    assert ["test_emptied.py", "test_ü a.py"] == run(weakened_since(project.root / "tests", base))
-    assert [] == run(weakened_since(project.root, None)) == run(weakened_since(tmp_path, base))
+    assert ChangedTests([], expected) == run(changed_tests(project.root, base))
+    below = ["test_emptied.py", "test_ü a.py"]
+    assert ChangedTests([], below) == run(changed_tests(project.root / "tests", base))
 
 
 def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +210,12 @@ def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     project.git("rm", "--quiet", "tests/test_two.py")
     project.git("commit", "--quiet", "--message=less")
     (project.root / "tests" / "test_three.py").unlink()
-    look = removed_since(project.root, base)
     gone = ["test_four.py", "test_three.py", "test_two.py"]
-    assert [f"tests/{name}" for name in gone] == run(look)
-    assert gone == run(removed_since(project.root / "tests", base))
-    assert [] == run(removed_since(project.root, None)) == run(removed_since(tmp_path, base))
+    whole = [f"tests/{name}" for name in gone]
+    assert ChangedTests(whole, []) == run(changed_tests(project.root, base))
+    assert ChangedTests(gone, []) == run(changed_tests(project.root / "tests", base))
+    nothing = ChangedTests([], [])
+    assert nothing == run(changed_tests(project.root, None)) == run(changed_tests(tmp_path, base))
 
 
 class TestSpecifications:

@@ -122,8 +122,8 @@ class Gate:
 
     def _compared(self, start: _State) -> Flow[None]:
         options = self._options
-        removed = yield from ask(self._services.removed(options.cwd, start["head"]))
-        weakened = yield from ask(self._services.weakened(options.cwd, start["head"]))
+        tests = yield from ask(self._services.changed_tests(options.cwd, start["head"]))
+        removed, weakened = tests or ((), ())
         check = state_of_paths(options.cwd, self._patterns())
         changed = _paths(start["check"], check)
         specs = state_of_paths(options.cwd, [options.specs_path])
@@ -132,8 +132,8 @@ class Gate:
             {
                 "check": check,
                 "specs": specs,
-                "removed": [path for path in removed or () if is_test_file(path)],
-                "weakened": weakened or [],
+                "removed": [path for path in removed if is_test_file(path)],
+                "weakened": [*weakened],
                 "named": [path for path in changed if is_named(path, asked_for)],
             }
         )

@@ -13,20 +13,18 @@ from cuggino.agents.base import LlmAgent
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import (
+    ChangedTests,
     Commit,
     Commits,
     NoSnapshots,
-    Removed,
     Repository,
     Shell,
     Snapshots,
-    Weakened,
+    changed_tests,
     commits_since,
     fingerprint_stage,
     folder_changes,
-    removed_since,
     shell_lines,
-    weakened_since,
 )
 from cuggino.storage import Workspace
 
@@ -72,8 +70,7 @@ class Services:
     fingerprint: Fingerprint = fingerprint_stage
     changes: Changes = folder_changes
     commits: Commits = commits_since
-    removed: Removed = removed_since
-    weakened: Weakened = weakened_since
+    changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None
