@@ -133,7 +133,8 @@ class ReviewLedger:
 
     A finding is repeated when it is the same (`same`), the files that it names have not changed
     since, and no count in it has fallen. One that names no file, or only tests, is repeated when
-    its whole text is. So work that gets somewhere is no stall, however alike its reviews are.
+    its whole text is. None is repeated when a count beside the findings has fallen ("12 tests fail"
+    above a list). So work that gets somewhere is no stall, however alike its reviews are.
 
     It depends only on the reviews since the last approval and the files that they named, so that
     replaying a run's reviews gives the same ledger.
@@ -143,6 +144,8 @@ class ReviewLedger:
     _open: tuple[tuple[Finding, int], ...] = field(default=(), init=False)
     _files: PathState | None = field(default=None, init=False)
     _still: int = field(default=0, init=False)
+    _beside: tuple[int, ...] = field(default=(), init=False)
+    """The counts beside the findings."""
 
     def __post_init__(self) -> None:
         if self.patience < 1:
@@ -166,11 +169,14 @@ class ReviewLedger:
         reviews had the same findings, none resolved and none new.
         """
         findings = parse_findings(review)
+        beside = _counts_beside(findings, review)
+        has_fallen = files is not None and _has_fallen(self._beside, beside)
         before = _matches(
             findings,
-            tuple(finding for finding, _count in self._open),
+            () if has_fallen else tuple(finding for finding, _count in self._open),
             lambda new, old: _is_repeated(new, old, files, self._files),
         )
+        self._beside = beside
         self._files = None
         if files is not None:
             self._files = {path: of for state in files.values() for path, of in state.items()}
@@ -186,7 +192,7 @@ class ReviewLedger:
 
     def approved(self) -> None:
         """Forget all findings after an approval."""
-        self._open, self._still, self._files = (), 0, None
+        self._open, self._still, self._files, self._beside = (), 0, None, ()
 
 
 def _is_repeated(
@@ -219,6 +225,14 @@ def _counts(finding: Finding) -> tuple[int, ...]:
     """Return the numbers in the text that may be counts: no line numbers, no parts of names."""
     text = _ORDINAL.sub("", finding.what[:_COMPARED])
     return tuple(int(found) for found in _COUNT.findall(text))
+
+
+def _counts_beside(findings: Iterable[Finding], review: str) -> tuple[int, ...]:
+    """Return the counts in the lines of the review that belong to no finding."""
+    told = "\n".join(finding.what for finding in findings)
+    lines = (_BULLET.sub("", line).rstrip() for line in prose_lines(review))
+    beside = (line for line in lines if line not in told and not line.startswith("|"))
+    return _counts(Finding("\n".join(beside)))
 
 
 def _has_fallen(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
@@ -288,6 +302,7 @@ def _stems(text: str) -> Iterator[str]:
 
 _LINE_NUMBER = pattern(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$")
 _ORDINAL = pattern(r"^\W{0,3}\d{1,3}[.):]\s")
+_BULLET = pattern(r"^[\s#*_>+-]*(?:\d{1,3}[.):]\s+)?")
 _COUNT = pattern(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\.\d)")
 _WORD = pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 _LITTLE = frozenset(

@@ -109,6 +109,8 @@ class TestLedger:
             "- `src/app.py`: {n} of the calls are not checked",
             "## Failures\n\n{n} tests fail, see the output of the check",
             "1. The suite reports {n}/40 failures (`src/app.py:{n}`)",
+            "{n} tests fail:\n\n- `src/other.py`: the title is missing",
+            "## {n} findings\n\n1. Nothing is checked.\n2. The title is missing.",
         ):
             reviews = [line.format(n=n) for n in (12, 8, 5, 4, 3, 2, 1)]
             assert [] == stalls(reviews, [{}] * 7)
@@ -134,6 +136,9 @@ class TestLedger:
                 ["1"] * 3,
                 [3],
             ),
+            # Neither are they beside the findings, nor is what rises there.
+            ([f"See line {n} first.\n\n{A}" for n in (9, 5, 1)], ["1"] * 3, [3]),
+            ([f"Round {n}\n\n{A}" for n in (1, 2, 3)], ["1"] * 3, [3]),
             # A count that rises is no progress.
             ([f"- {n} emails are wrong, `src/app.py`" for n in (1, 2, 3)], ["1"] * 3, [3]),
         ],
