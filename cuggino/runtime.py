@@ -29,7 +29,17 @@ from cuggino.preflight import (
     git_answers,
 )
 from cuggino.prompts import Prompts
-from cuggino.stages import GitRepository, GitSnapshots, act
+from cuggino.stages import (
+    GitRepository,
+    GitSnapshots,
+    Snapshot,
+    Undone,
+    UndoPlan,
+    act,
+    find_snapshot,
+    undo_plan,
+    undo_stage,
+)
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
 
 if TYPE_CHECKING:
@@ -99,9 +109,7 @@ class Runtime:
             workspace=workspace,
             repository=GitRepository(folder, exclude=apart, timeout=timeout),
             prompts=Prompts(workspace.prompts),
-            snapshots=GitSnapshots(
-                folder, workspace.snapshots, max_file=round(config.snapshot_max_file * 1e6)
-            ),
+            snapshots=_snapshots(folder, config),
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
 
@@ -341,6 +349,34 @@ class Runtime:
             lambda path: runs.replay(path, speed=speed),
         )
 
+    def snapshots(self) -> Observable[list[Snapshot]]:
+        """Emit the snapshots of the project, the oldest first."""
+        return _snapshots(self.cwd, self.config).all()
+
+    def undo_plan(self, name: str | None = None) -> Observable[UndoPlan]:
+        """Emit what going back to before a run or a stage would change (`find_snapshot`).
+
+        Errors: `RunNotFound`, `ProcessError`, `OSError`.
+        """
+
+        def story() -> Flow[None]:
+            snapshot = find_snapshot((yield from ask(self.snapshots())) or [], name)
+            yield from forward(undo_plan(_snapshots(self.cwd, self.config), snapshot))
+
+        return flow(story)
+
+    def undo(self, plan: UndoPlan) -> Observable[Undone]:
+        """Change the files as planned, after a snapshot of how they are now; emits the result.
+
+        Errors: `WorkspaceLocked` while a run works here, and those of `undo_stage`.
+        """
+
+        def story() -> Flow[None]:
+            with self.workspace.lock(command="cuggino undo"):
+                yield from forward(undo_stage(_snapshots(self.cwd, self.config), plan))
+
+        return flow(story)
+
     def doctor(self) -> Observable[CheckResult]:
         """Emit the results of all checks of the project and its `.cuggino.json`."""
         return doctor.doctor(self.cwd)
@@ -399,3 +435,8 @@ class Runtime:
         check_project(self.cwd, self.config, self.agent, watch=True)
         self.watcher.check()
         return self._options(loops.WatchRunOptions, {"slow": slow})
+
+
+def _snapshots(folder: Path, config: Config) -> GitSnapshots:
+    limit = round(config.snapshot_max_file * 1e6)
+    return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit)

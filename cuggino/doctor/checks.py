@@ -27,6 +27,7 @@ _FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
 
 _PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 _SHELL_LIMIT_S = 10
+_NO_UNDO = "without it there are no snapshots, so `cuggino undo` restores nothing"
 
 
 def diagnose(
@@ -157,7 +158,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
 
     if failure := git_failure():  # before GitPython, which would wait for it, or not load
         what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"
-        yield _needed(commit, what, f"install git (again), {off}")
+        yield _needed(commit, what, f"install git (again), {off}; {_NO_UNDO}")
         return
 
     try:
@@ -169,7 +170,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
         yield _needed(commit, f"git: {reason}", "see what `git status` says here")
         return
     if state is None:
-        yield _needed(commit, "git: no repository here", f"run `git init`, {off}")
+        yield _needed(commit, "git: no repository here", f"run `git init`, {off}; {_NO_UNDO}")
         return
     branch = f"branch {state.branch}" if state.branch else "no branch (detached HEAD)"
     yield CheckResult("ok", f"git: repository {state.root}, {branch}")

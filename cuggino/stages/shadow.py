@@ -177,15 +177,14 @@ class Shadow:
         dropped = yield from self._begin(layout)
         return (yield from self._update(layout, {}, (*dropped, *force)))
 
-    def commit(self, contents: Contents, message: str, *, seconds: int) -> str:
-        """Write a commit of the contents, whose parent is the current commit; return its hash.
+    def commit(self, contents: Contents, message: str, *, seconds: int, parent: str | None) -> str:
+        """Write a commit of the contents and return its hash.
 
         Raises:
             OSError: it cannot be written.
         """
         layout = self._layout
         assert layout is not None
-        parent = layout.head()
         who = f"cuggino <cuggino@localhost> {seconds} +0000"
         lines = [f"tree {contents.tree}", *([f"parent {parent}"] if parent else [])]
         lines += [f"author {who}", f"committer {who}", "", message, ""]

@@ -37,6 +37,8 @@ class Snapshot:
     ref: str
     commit: str
     at: datetime
+    head: str | None = None
+    """The commit that was checked out."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that it does not hold, each with the reason: too large, unreadable."""
     modes: Mapping[str, str] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class GitSnapshots:
         return flow(lambda: self._take(run, stage))
 
     def all(self) -> Observable[list[Snapshot]]:
-        """Emit the snapshots of the repository, the oldest first; errors: `ProcessError`."""
+        """Emit the snapshots in the repository, the oldest first; errors: `ProcessError`."""
         return flow(self._all)
 
     def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
@@ -119,7 +121,7 @@ class GitSnapshots:
         try:
             contents = yield from ask(self._bounded(flow(self._contents)))
             assert contents is not None
-            ref, commit = yield from store(shadow, contents, run, stage)
+            taken = yield from store(shadow, contents, run, stage)
         except (ProcessError, OSError) as error:
             told = error.message if isinstance(error, ProcessError) else str(error)
             yield from emit(SnapshotFailed(stage=stage, message=told))
@@ -130,7 +132,9 @@ class GitSnapshots:
             if path not in self._told
         )
         self._told = dict(contents.left_out)
-        yield from emit(SnapshotTaken(stage=stage, ref=ref, commit=commit, left_out=new))
+        yield from emit(
+            SnapshotTaken(stage=stage, ref=taken.ref, commit=taken.commit, left_out=new)
+        )
 
     def _contents(self) -> Flow[None]:
         yield from emit((yield from self.shadow.contents()))
@@ -141,6 +145,8 @@ class GitSnapshots:
         return stream.pipe(interrupt_when(alarm))
 
     def _all(self) -> Flow[None]:
+        if not self.shadow.is_in_repository():
+            return (yield from emit([]))
         said = yield from self.shadow.read("for-each-ref", f"--format={_FORMAT}", REFS)
         records = [record.strip() for record in said.decode("utf-8", "replace").split("\n")]
         found = [_snapshot(record) for record in records if record]
@@ -160,8 +166,8 @@ class GitSnapshots:
 _FORMAT = "%(refname) %(objectname) %(committerdate:unix) %(contents:body)"
 
 
-def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[tuple[str, str]]:
-    """Keep the contents as a snapshot; return its reference and its commit.
+def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[Snapshot]:
+    """Keep the contents as a snapshot and return it.
 
     Raises:
         ProcessError, OSError: it cannot be written.
@@ -171,14 +177,19 @@ def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[tupl
         raise ValueError(f"{run}/{stage} cannot be the name of a snapshot")
     now = yield from ask(clock())
     assert now is not None
+    head = (yield from shadow.layout()).head()
     kept = {
+        "head": head,
         "at": now.timestamp(),
         "left_out": dict(contents.left_out),
         "modes": dict(contents.modes),
     }
     message = f"cuggino: before {stage} of {run}\n\n{json.dumps(kept)}"
-    commit = shadow.commit(contents, message, seconds=int(now.timestamp()))
-    return (yield from shadow.keep(f"{REFS}/{run}/{stage}", commit)), commit
+    commit = shadow.commit(contents, message, seconds=int(now.timestamp()), parent=head)
+    ref = yield from shadow.keep(f"{REFS}/{run}/{stage}", commit)
+    at = datetime.fromtimestamp(now.timestamp(), UTC)
+    stage = ref.rpartition("/")[2]
+    return Snapshot(run, stage, ref, commit, at, head, contents.left_out, contents.modes)
 
 
 def _snapshot(record: str) -> Snapshot:
@@ -195,6 +206,7 @@ def _snapshot(record: str) -> Snapshot:
         ref=ref,
         commit=commit,
         at=datetime.fromtimestamp(kept.get("at", int(seconds)), UTC),
+        head=kept.get("head"),
         left_out=kept.get("left_out", {}),
         modes=kept.get("modes", {}),
     )

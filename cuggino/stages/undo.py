@@ -51,6 +51,8 @@ class UndoPlan:
     """Files that stay as they are although they differ, each with the reason."""
     tree: str = ""
     """The files as they were when the plan was made."""
+    moved: bool = False
+    """Whether another commit is checked out by now; that stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ def _plan(shadow: Shadow, snapshot: Snapshot) -> Flow[None]:
     for path, why in snapshot.left_out.items():
         if path not in named:
             kept[path] = why
-    yield from emit(UndoPlan(snapshot, tuple(changes), tuple(kept.items()), contents.tree))
+    moved = layout.head() != snapshot.head
+    yield from emit(UndoPlan(snapshot, tuple(changes), tuple(kept.items()), contents.tree, moved))
 
 
 def _differences(shadow: Shadow, tree: str, commit: str) -> Flow[list[Change]]:
@@ -236,8 +239,7 @@ def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
     now = yield from ask(clock())
     assert now is not None
     stage = f"{now:%Y%m%d-%H%M%S}"
-    ref, commit = yield from store(shadow, contents, UNDONE, stage)
-    before = Snapshot(UNDONE, ref.rpartition("/")[2], ref, commit, now, contents.left_out)
+    before = yield from store(shadow, contents, UNDONE, stage)
     failed: dict[str, str] = {}
     for row in plan.changes:
         if row.kind == "remove":

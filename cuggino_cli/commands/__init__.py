@@ -15,6 +15,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "backlog": "Add, show, retry and remove items of the backlog.",
         "issues": "List and settle spec issues and audit findings.",
         "runs": "List the runs of this project, show one, or replay it.",
+        "snapshots": "List the states of the project that `cuggino undo` can restore.",
+        "undo": "Restore the files as they were before a run or a stage.",
         "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
         "demo": "Watch a whole run in a throw-away project; no key needed.",
         "setup": "Save the settings of this project in .cuggino.json.",

@@ -110,7 +110,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
-    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"]},
+    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": []},
     JobBlocked: {"failures": 3},
     JobVerified: {"passed": False, "issues": ["no test"]},
     JobsCounted: {"open": 2, "done": 1, "blocked": 1},

@@ -1,0 +1,238 @@
+"""`cuggino undo` and `cuggino snapshots`, by hand, after a destructive agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from cuggino.config import Config, save_config
+from cuggino.storage import Workspace
+from cuggino_cli.main import main
+from cuggino_cli.screen import console
+from tests.git_project import GitProject, isolate_git
+from tests.stages.trees import tree_of
+
+DESTROYING = """\
+[[planning]]
+steps = [
+    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
+    { say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>" },
+]
+[[implementing]]
+steps = [
+    { run = "git reset -q --hard && rm -rf src && echo evil >README.md" },
+    { write = "made.txt", text = "made" },
+    { say = "<DONE>feat: all</DONE>" },
+]
+[[reviewing]]
+steps = [{ say = "<APPROVED>fine</APPROVED>" }]
+"""
+
+Answer = Callable[[str], int]
+
+
+@pytest.fixture
+def destroyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[GitProject, dict[str, tuple[str, bytes]]]:
+    """A project with uncommitted work, and its files before an agent has destroyed them."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    project = GitProject(tmp_path / "project")
+    project.write(".specs/a.md", "# A\n")
+    project.write("README.md", "read\n")
+    project.write("src/a.py", "a\n")
+    project.write("scenario.toml", DESTROYING)
+    save_config(project.root, Config(agent="scripted:scenario.toml", guard="off"))
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "first")
+    project.write("src/a.py", "changed\r\nby a person\n")
+    project.write("src/new.py", "untracked\n").chmod(0o755)
+    (project.root / "src/link").symlink_to("a.py")
+    (project.root / "README.md").unlink()
+    before = tree_of(project.root)
+    monkeypatch.chdir(project.root)
+    assert 0 == main(["run", "--focus", "all", "--quiet"])
+    assert not (project.root / "src").exists()
+    return project, before
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Run `cuggino undo` on a terminal, and type the keys."""
+
+    def run(keys: str) -> int:
+        monkeypatch.setattr(console, "on_terminal", lambda: True)
+        with (
+            create_pipe_input() as keyboard,
+            create_app_session(input=keyboard, output=DummyOutput()),
+        ):
+            keyboard.send_text(keys)
+            return main(["undo"])
+
+    return run
+
+
+Destroyed = tuple[GitProject, dict[str, tuple[str, bytes]]]
+
+
+def test_everything_is_back(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tracked and untracked files are back byte for byte, and the undo can be undone."""
+    project, before = destroyed
+    after = tree_of(project.root)
+    capsys.readouterr()
+    assert 0 == main(["undo", "--yes"])
+    said = capsys.readouterr().out
+    assert before == tree_of(project.root)
+    assert "  restore  src/new.py\n" in said
+    assert "  remove   made.txt\n" in said
+    assert "Changed 5 files.\n" in said
+    (command,) = [line for line in said.splitlines() if line.startswith("To take it back: ")]
+    assert 0 == main([*command.split()[5:], "--yes"])
+    assert after == tree_of(project.root)
+
+
+def test_a_stage(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stage of the latest run, or of one by its id, is a point to go back to."""
+    project, before = destroyed
+    after = tree_of(project.root)
+    assert 0 == main(["undo", "reviewing-1", "--yes"])
+    assert after == tree_of(project.root)
+    capsys.readouterr()
+    assert 0 == main(["snapshots"])
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[2] for line in lines]
+    assert ["planning-1", "implementing-1", "reviewing-1"] == [n.split("/")[1] for n in names]
+    assert 0 == main(["undo", names[1], "-y"])
+    assert before == tree_of(project.root)
+
+
+def test_a_person_is_asked(
+    destroyed: Destroyed, answer: Answer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing changes without a yes: not after a no, Ctrl-C, or without a terminal."""
+    project, before = destroyed
+    after = tree_of(project.root)
+    assert 2 == main(["undo"])
+    assert "pass --yes" in capsys.readouterr().err
+    for keys in ("n\r", "\x03", "\x04"):
+        assert 1 == answer(keys)
+        assert "Nothing was changed.\n" in capsys.readouterr().out
+        assert after == tree_of(project.root)
+    assert 0 == answer("what\ry\r")
+    assert "Answer y or n" in capsys.readouterr().out
+    assert before == tree_of(project.root)
+
+
+def test_nothing_to_do(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second undo of the same run finds nothing to change, and asks nothing."""
+    assert 0 == main(["undo", "--yes"])
+    capsys.readouterr()
+    assert 0 == main(["undo"])
+    assert "The files are as they were.\n" in capsys.readouterr().out
+
+
+def test_commits_of_agents_stay(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """Branches stay where they are; the message says how to move one back."""
+    project, before = destroyed
+    first = project.git("rev-parse", "HEAD").strip()
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "by an agent")
+    head = project.git("rev-parse", "HEAD").strip()
+    capsys.readouterr()
+    assert 0 == main(["undo", "--yes"])
+    assert f"git reset {first[:12]}" in capsys.readouterr().out
+    assert head == project.git("rev-parse", "HEAD").strip()
+    assert before == tree_of(project.root)
+
+
+def test_a_broken_configuration_is_no_obstacle(destroyed: Destroyed) -> None:
+    """What an agent did to the configuration can be undone, too."""
+    project, before = destroyed
+    project.write(".cuggino.json", "{broken")
+    assert 0 == main(["undo", "--yes"])
+    assert before == tree_of(project.root)
+
+
+def test_a_run_at_work(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a run works here nothing is undone."""
+    project, _ = destroyed
+    after = tree_of(project.root)
+    with Workspace(project.root).lock(command="cuggino run"):
+        assert 2 == main(["undo", "--yes"])
+    assert "cuggino run" in capsys.readouterr().err
+    assert after == tree_of(project.root)
+
+
+@pytest.mark.parametrize("name", ["nothing", "implementing-7", "0/1"])
+def test_an_unknown_name(
+    destroyed: Destroyed, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown run or stage is wrong usage."""
+    assert 2 == main(["undo", name])
+    assert f"no snapshot {name}" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_restored(
+    destroyed: Destroyed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What fails is named, the rest is restored, and the exit code tells it."""
+    project, before = destroyed
+    (tmp_path / "elsewhere").mkdir()
+    (project.root / "src").symlink_to(tmp_path / "elsewhere")
+    project.write(".git/info/exclude", "/src\n")
+    assert 1 == main(["undo", "--yes"])
+    assert "Not restored: src/a.py: src is in the way" in capsys.readouterr().err
+    assert [] == list((tmp_path / "elsewhere").iterdir())
+    (project.root / "src").unlink()
+    assert 0 == main(["undo", "--yes"])
+    assert before == tree_of(project.root)
+
+
+def test_as_json(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each snapshot is an object, whose reference git knows."""
+    project, _ = destroyed
+    capsys.readouterr()
+    assert 0 == main(["snapshots", "--json"])
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ["planning-1", "implementing-1", "reviewing-1"] == [one["stage"] for one in listed]
+    for one in listed:
+        assert one["commit"] == project.git("rev-parse", one["ref"]).strip()
+    assert 1 == len({one["run_id"] for one in listed})
+
+
+def test_without_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a repository there are no snapshots, and nothing to undo."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    monkeypatch.chdir(tmp_path)
+    assert 0 == main(["snapshots"])
+    assert "There are no snapshots.\n" == capsys.readouterr().out
+    assert 2 == main(["undo"])
+    assert "there are no snapshots" in capsys.readouterr().err
+    assert not (tmp_path / ".cuggino").exists()
+
+
+def test_from_python(destroyed: Destroyed) -> None:
+    """The same by the library."""
+    from cuggino import Runtime, run
+
+    project, before = destroyed
+    runtime = Runtime.live(cwd=project.root)
+    plan = run(runtime.undo_plan())
+    assert plan is not None
+    undone = run(runtime.undo(plan))
+    assert undone is not None
+    assert before == tree_of(project.root)
+    assert undone.before in (run(runtime.snapshots()) or [])
+    shutil.rmtree(project.root / "src")
+    plan = run(runtime.undo_plan("undo"))
+    assert plan is not None
+    assert {"README.md", "made.txt"} == {c.path for c in plan.changes if c.kind == "create"}
