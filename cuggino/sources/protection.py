@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -38,37 +38,36 @@ class PathVersion(NamedTuple):
     """None for a folder, a link, and a file that is too large or unreadable."""
 
 
-Prints = Mapping[Path, PathPrint]
-
-
-def path_prints(paths: Iterable[Path], *, exempt: Callable[[Path], bool]) -> dict[Path, PathPrint]:
+def path_prints(paths: Iterable[str], *, exempt: Collection[str]) -> dict[str, PathPrint]:
     """Return the prints of the paths and of all that they contain; links are not followed.
 
-    `exempt` paths are left out with what they contain, and so is what does not exist.
+    `exempt` paths are left out with what they contain, and so is what does not exist. Paths are
+    text, as there may be a hundred thousand, such as the items of a backlog.
     """
-    found: dict[Path, PathPrint] = {}
-    todo = [path for path in paths if not exempt(path)]
+    found: dict[str, PathPrint] = {}
+    todo = [path for path in paths if path not in exempt]
     while todo:
         path = todo.pop()
         try:
-            state = path.lstat()
+            state = os.lstat(path)
         except OSError:
             continue
         found[path] = _print(path, state)
         if stat.S_ISDIR(state.st_mode):
             with suppress(OSError):
-                todo += [child for child in path.iterdir() if not exempt(child)]
+                children = [f"{path}/{name}" for name in os.listdir(path)]  # noqa: PTH208
+                todo += [child for child in children if child not in exempt]
     return found
 
 
-def _print(path: Path, state: os.stat_result) -> PathPrint:
+def _print(path: str, state: os.stat_result) -> PathPrint:
     kind, permissions = stat.S_IFMT(state.st_mode), stat.S_IMODE(state.st_mode)
     if kind == stat.S_IFREG:
         return PathPrint(kind, permissions, state.st_ino, state.st_ctime_ns, state.st_size)
     if kind == stat.S_IFLNK:
         target = ""
         with suppress(OSError):
-            target = os.fspath(path.readlink())
+            target = os.readlink(path)  # noqa: PTH115
         return PathPrint(kind, 0, target=target)
     return PathPrint(kind, permissions)
 
@@ -80,14 +79,14 @@ class Protection:
     """
 
     def __init__(self, paths: Iterable[Path], *, exempt: Iterable[Path] = ()) -> None:
-        self._paths = tuple(dict.fromkeys(paths))
-        self._exempt = tuple(exempt)
-        self._before: dict[Path, PathPrint] = {}
-        self._contents: dict[Path, bytes | None] = {}
+        self._paths = tuple(dict.fromkeys(map(os.fspath, paths)))
+        self._exempt = frozenset(map(os.fspath, exempt))
+        self._before: dict[str, PathPrint] = {}
+        self._contents: dict[str, bytes | None] = {}
 
     def take(self) -> None:
         """Remember the state as it is now."""
-        prints = path_prints(self._paths, exempt=self._is_exempt)
+        prints = path_prints(self._paths, exempt=self._exempt)
         self._contents = {
             path: self._contents[path]
             if self._before.get(path) == print_ and path in self._contents
@@ -102,23 +101,24 @@ class Protection:
 
         A file that was written with the content it had does not differ.
         """
-        now = path_prints(self._paths, exempt=self._is_exempt)
+        now = path_prints(self._paths, exempt=self._exempt)
         changed: dict[Path, PathVersion | None] = {}
-        for path in sorted({*self._before, *now}):
-            before, after = self._before.get(path), now.get(path)
+        for name in sorted({*self._before, *now}):
+            before, after = self._before.get(name), now.get(name)
             if before == after:
                 continue
+            path = Path(name)
             if after is None:
                 changed[path] = None
                 continue
-            content = _content(path, after)
+            content = _content(name, after)
             is_same_file = (
                 before is not None
                 and before.kind == after.kind == stat.S_IFREG
                 and before.permissions == after.permissions
                 and before.size == after.size
                 and content is not None
-                and content == self._contents.get(path)
+                and content == self._contents.get(name)
             )
             if not is_same_file:
                 changed[path] = PathVersion(after, content)
@@ -132,35 +132,37 @@ class Protection:
         """
         chosen = sorted(set(paths))
         for path in reversed(chosen):  # what a folder contains first
-            before = self._before.get(path)
+            before, content = self._of(path)
             with suppress(FileNotFoundError, NotADirectoryError):
                 kind = stat.S_IFMT(path.lstat().st_mode)
                 if before is None or before.kind != kind or kind != stat.S_IFDIR:
-                    _remove(path, kind, keep=_lost(before, self._contents.get(path)))
+                    _remove(path, kind, keep=_lost(before, content))
         failed = []
         for path in chosen:
-            before = self._before.get(path)
+            before, content = self._of(path)
             if before is None:
                 continue
-            if _lost(before, self._contents.get(path)):
+            if _lost(before, content):
                 failed.append(path)
             else:
-                _create(path, before, self._contents.get(path))
+                _create(path, before, content)
         return tuple(failed)
 
-    def _is_exempt(self, path: Path) -> bool:
-        return path in self._exempt
+    def _of(self, path: Path) -> tuple[PathPrint | None, bytes | None]:
+        """Return the path as it was, and its content."""
+        return self._before.get(os.fspath(path)), self._contents.get(os.fspath(path))
 
 
 def _lost(before: PathPrint | None, content: bytes | None) -> bool:
     return before is not None and before.kind == stat.S_IFREG and content is None
 
 
-def _content(path: Path, print_: PathPrint) -> bytes | None:
+def _content(path: str, print_: PathPrint) -> bytes | None:
     if print_.kind != stat.S_IFREG or print_.size > LARGEST:
         return None
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123 - faster, and no Path here
+            return file.read()
     except OSError:
         return None
 

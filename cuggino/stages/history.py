@@ -22,6 +22,9 @@ _PLAIN = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/cuggino/")
 """References that agents may not move or remove; others follow a remote."""
 
+_FOLDERS = 8
+"""Folders whose references are kept in mind."""
+
 
 @dataclass(frozen=True, slots=True)
 class _State:
@@ -138,8 +141,7 @@ class History:
             refs.update(_loose(folder))
         index = (0, 0, 0)
         with suppress(OSError):
-            state = (self._folders[0] / "index").stat()
-            index = (state.st_ino, state.st_ctime_ns, state.st_size)
+            index = _print((self._folders[0] / "index").stat())
         return _State(head, refs, index)
 
 
@@ -151,11 +153,32 @@ def _packed(file: Path) -> Iterator[tuple[str, str]]:
                 yield ref, value
 
 
+_read: dict[str, dict[str, tuple[tuple[int, int, int], str]]] = {}
+"""The references that were read, by folder and file: a run has one for each of its snapshots."""
+
+
 def _loose(folder: Path) -> Iterator[tuple[str, str]]:
-    for place, _folders, names in os.walk(folder / "refs"):
+    """Yield the references in files of their own; one is only read when its file has changed."""
+    top = os.fspath(folder)
+    before, now = _read.get(top, {}), {}
+    for place, _folders, names in os.walk(f"{top}/refs"):
         for name in names:
-            file = Path(place, name)
-            if not name.endswith(".lock"):
-                with suppress(OSError):
-                    value = file.read_text("utf-8", "replace").strip()
-                    yield file.relative_to(folder).as_posix(), value
+            file = f"{place}/{name}"
+            if name.endswith(".lock"):
+                continue
+            with suppress(OSError):
+                print_ = _print(os.stat(file))  # noqa: PTH116
+                known = before.get(file)
+                if known is None or known[0] != print_:
+                    with open(file, encoding="utf-8", errors="replace") as opened:  # noqa: PTH123
+                        known = print_, opened.read().strip()
+                now[file] = known
+                yield file[len(top) + 1 :], known[1]
+    if len(_read) >= _FOLDERS:
+        _read.clear()
+    _read[top] = now
+
+
+def _print(state: os.stat_result) -> tuple[int, int, int]:
+    """Return what differs when a file has been written."""
+    return state.st_ino, state.st_ctime_ns, state.st_size
