@@ -47,6 +47,7 @@ def kill_in_series(
             else:
                 ended = True
                 series.problems += _ended(trial, command)
+        ended = ended or trial.is_over(place)
         place.age_temporary_files()
         if chance.random() < 0.5:  # else the next command meets what the killed one has left
             until(lambda: not place.processes)

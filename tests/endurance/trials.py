@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuggino.storage import list_journals
+from cuggino.storage import has_ended, list_journals
 from tests.endurance.agent import PAUSE, ItemAgent, item_text
 from tests.endurance.place import Place
 
@@ -35,6 +35,11 @@ class Trial:
     def next_words(self, place: Place) -> tuple[str, ...]:
         """Return the command with which a person would continue."""
         return self.resume if list_journals(place.workspace.journal) else self.words
+
+    def is_over(self, place: Place) -> bool:
+        """Return whether its run has ended, even if its process was killed right after that."""
+        journals = list_journals(place.workspace.journal)
+        return not self.is_endless and bool(journals) and has_ended(journals[0])
 
     def outcome(self, place: Place) -> Mapping[str, object]:
         """Return everything that an undisturbed command and a killed one have in common."""
