@@ -137,7 +137,9 @@ def main(args: list[str]) -> int:
         except click.ClickException as error:
             error.show()
             return error.exit_code
-        except (click.Abort, KeyboardInterrupt):
+        except (click.Abort, KeyboardInterrupt) as error:
+            if isinstance(error.__cause__, EOFError):  # not of a question: click takes it for one
+                raise error.__cause__ from None
             give_up_soon()
             return INTERRUPTED
         except Terminated as ended:
@@ -152,10 +154,21 @@ def main(args: list[str]) -> int:
                 discard_output()
                 console.complain(f"standard output cannot be written: {error.strerror}")
                 return 1
+            if isinstance(error, FileNotFoundError) and _folder_is_gone():
+                console.complain("the current folder does not exist any more", "change the folder")
+                return _REFUSED
             if not isinstance(error, CugginoError):
                 raise
             console.complain(error.message, error.hint)
             return error.code
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 @contextlib.contextmanager

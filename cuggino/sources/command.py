@@ -132,7 +132,11 @@ class Command:
         """Return standard input as a file, so that a child that does not read it blocks nothing."""
         if self.stdin is None:
             return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
-        source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        try:
+            source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        except OSError as error:  # of a folder that nobody has named
+            place = tempfile.gettempdir()
+            raise OSError(error.errno, f"{error.strerror}: {place} (TMPDIR)") from error
         try:
             source.write(self.stdin)
             source.seek(0)

@@ -72,7 +72,7 @@ def _scripts(path: Path) -> bytes:
     raw = path.read_bytes()
     try:
         package = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return raw
     scripts = package.get("scripts") if isinstance(package, dict) else None
     return json.dumps(scripts, sort_keys=True).encode()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from cuggino_cli.commands import runs
 from cuggino_cli.main import main
 
 
@@ -26,3 +29,29 @@ def test_a_wrong_command_line(words: str, message: str, capsys: pytest.CaptureFi
     assert message in told.err
     assert ("Did you mean" in told.err) == ("Did you mean" in message)
     assert "" == told.out
+
+
+@pytest.mark.parametrize("words", ["run --focus x", "watch", "doctor", "runs", "agents", "setup"])
+def test_a_folder_that_is_gone(
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a folder that was removed meanwhile every command says so."""
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert 2 == main(words.split())
+    told = "cuggino: the current folder does not exist any more\n  change the folder\n"
+    assert ("", told) == capsys.readouterr()
+
+
+def test_an_error_that_looks_like_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect that raises `EOFError` is not an interruption by the user."""
+
+    def read(_ctx: object) -> int:
+        raise EOFError("EOF read where object expected")
+
+    monkeypatch.setattr(runs.command, "invoke", read)
+    with pytest.raises(EOFError, match="where object expected"):
+        main(["runs"])

@@ -116,11 +116,12 @@ class TestTheCheckItself:
         assert "LoopApproved" not in names
 
     def test_names_and_files_that_are_no_text(self, tmp_path: Path) -> None:
-        """A specification with bytes for a name, or that nobody can read, ends no run."""
+        """A specification with bytes for a name, or without a readable end, ends no run."""
         spec = tmp_path / ".specs" / os.fsdecode(b"na\xffve.md")
         again = [says("APPROVED", "yes")] * 2
         played = loop(tmp_path, lambda: None, *again, meanwhile=lambda: spec.write_bytes(b"\xff"))
         (tmp_path / ".specs" / "gone.md").symlink_to("nowhere")
+        (tmp_path / ".specs" / "zero.md").symlink_to("/dev/zero")
         names, _ = story(played, journal=True)
         assert "GateChanged" in names
         assert names.endswith("Approved LoopApproved")

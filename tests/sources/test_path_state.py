@@ -49,6 +49,16 @@ def test_what_counts(project: Path) -> None:
     assert 4 == len({state["check.sh"] for state in states})
 
 
+def test_package_that_is_no_json(project: Path) -> None:
+    """A broken package, or one nested beyond any parser, counts as a whole."""
+    package = project / "package.json"
+    states = []
+    for text in ("{", '{"scripts":' * 100_000):
+        package.write_text(text, encoding="utf-8")
+        states.append(state_of_paths(project, ["package.json"])["package.json"])
+    assert states[0] != states[1]
+
+
 def test_scripts_of_a_package(project: Path) -> None:
     """A new dependency is no change of the check, a new script is."""
     package = project / "package.json"

@@ -192,6 +192,16 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "gone") in recorder.error.message
 
 
+def test_a_missing_folder_for_temporary_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a place for its input a program is not started, and the message names the place."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    recorder = Recorder(process_lines(["cat"], stdin="text")).wait()
+    assert isinstance(recorder.error, SpawnFailed)
+    assert f"No such file or directory: {tmp_path / 'gone'} (TMPDIR)" in recorder.error.message
+
+
 @pytest.mark.parametrize("argv", [["echo", "a\0b"], ["echo", "x" * 3_000_000]])
 def test_arguments_that_no_system_takes_are_spawn_errors(argv: list[str]) -> None:
     """A NUL in an argument, or too long an argument, is SpawnFailed."""

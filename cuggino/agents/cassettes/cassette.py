@@ -257,6 +257,8 @@ def check_new(path: Path) -> None:
         )
     if path.is_dir():
         raise CassetteError(f"cannot record to {path}: it is a folder", hint="name a file")
+    if path.exists() and not path.is_file():
+        raise CassetteError(f"cannot record to {path}: it is not a file", hint="name a file")
     if path.exists() and path.stat().st_size > 0:
         raise CassetteError(
             f"cannot record to {path}: it already exists",

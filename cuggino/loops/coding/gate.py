@@ -15,6 +15,7 @@ from reactivex import Observable
 
 from cuggino.domain import PathState, files_of_command, is_named, is_test_file, path_changes
 from cuggino.events import Approved, GateChanged, RequestChanges, SpecsChanged
+from cuggino.files import read_regular
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, ask, emit, flow
@@ -181,8 +182,8 @@ def _texts(cwd: Path, before: PathState, now: PathState) -> Iterator[str]:
     """Yield the specifications that are as they were: nobody can have explained himself there."""
     for path, digest in now.items():
         if before.get(path) == digest:
-            with suppress(OSError):
-                yield (cwd / path).read_text("utf-8", "replace")
+            with suppress(OSError, ValueError):  # a link to a device has no end
+                yield read_regular(cwd / path).decode("utf-8", "replace")
 
 
 _REPLANNED = (

@@ -137,7 +137,10 @@ def test_invalid_recording_paths(tmp_path: Path) -> None:
     """An existing file, a missing parent folder and a folder are refused; an empty file is not."""
     there = tmp_path / "there"
     there.write_text("x")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     for path, why in (
+        (pipe, "it is not a file"),
         (there, "it already exists"),
         (tmp_path / "no" / "c", "there is no folder"),
         (tmp_path, "it is a folder"),
