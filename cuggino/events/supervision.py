@@ -90,7 +90,7 @@ class AgentReplaced(SupervisionEvent):
 
 
 class RoleViolated(SupervisionEvent):
-    """A session changed what its role may not write. It was put back, and the verdict is void."""
+    """A session changed what its role may not write. It was put back."""
 
     role: str
     paths: tuple[str, ...]
@@ -99,6 +99,9 @@ class RoleViolated(SupervisionEvent):
     """The reference, or without git the folder, that keeps what the session wrote."""
     failed: tuple[str, ...] = ()
     """What could not be put back."""
+    void: bool = True
+    """Whether the verdict is void and the agent is replaced; new files alone, such as those of a
+    test run, do not matter to it."""
 
 
 class ProtectedChanged(SupervisionEvent):

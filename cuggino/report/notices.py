@@ -144,6 +144,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case ContradictoryMarkers(counted=counts, markers=markers):
             said = "; ".join(f"{tag}: {content}" for tag, content in markers)
             return "Contradictory markers", "warning", f"{counts} counts ({said})"
+        case RoleViolated(void=False, role=role, paths=paths):
+            return "New files taken away", "warning", f"of {role}: {', '.join(paths)}"
         case RoleViolated(role=role, paths=paths, kept=place):
             where = f"; kept in {place}" if place else ""
             return "Role violated", "bad", f"{role} changed {', '.join(paths)}{where}"

@@ -35,7 +35,7 @@ class Protected:
     specs: str | None = None
     """The specifications, relative to the project, if the role may not write them."""
     looks: bool = False
-    """Whether the role may not change the repository at all."""
+    """Whether the role may change nothing at all, except what is exempt."""
     held: bool = False
     """Whether the kernel has kept the session from the paths; a person has changed them then."""
 
@@ -57,6 +57,8 @@ def protected_for(
     ]
     if role in _DELIVER:
         exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
+    if row.specs:
+        exempt.append(root / specs)
     outside = root.is_relative_to((root / specs).resolve())
     return Protected(
         project=root,

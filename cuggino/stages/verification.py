@@ -6,18 +6,24 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reactivex import Observable, operators as ops
 
-from cuggino.errors import ProcessError, RoleViolation
+from cuggino.errors import ProcessError, RoleViolation, StorageError
 from cuggino.events import ProtectedChanged, RoleViolated, is_llm_terminal_marker_event
 from cuggino.operators import Flow, ask, emit, flow, forward, unopened
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
 from cuggino.stages.acts import clock
 from cuggino.stages.history import History
+from cuggino.stages.shadow import Contents
+from cuggino.stages.snapshot import GitSnapshots, Snapshot
+from cuggino.stages.undo import Undone, undo_plan, undo_stage
+from cuggino.storage import Workspace
 
 T = TypeVar("T")
 
@@ -61,6 +67,9 @@ class _Verification:
             protected.project, folders, specs=protected.specs, looks=protected.looks
         )
         self._has_git = bool(folders)
+        self._tree: _Tree | None = None
+        if protected.looks and not protected.held and folders:
+            self._tree = _Tree(protected)
 
     def around(self, source: Observable[Any], is_last: Callable[[Any], bool]) -> Flow[None]:
         held: list[Any] = []
@@ -75,6 +84,7 @@ class _Verification:
         self._told.take()
         if not (self._protected.held and self._protected.looks):
             self._history.take()
+        yield from self._take_tree()
         try:
             yield from forward(source.pipe(unopened(ops.filter(keep))))
         except Exception:
@@ -101,6 +111,7 @@ class _Verification:
         except ProcessError:  # a repository that git cannot read: the commit will report it
             refs = {}
         if not changed and not refs:
+            yield from self._compare_tree()
             return
         paths = (*self._names(changed), *refs)
         kept = yield from self._keep(changed, refs)
@@ -113,7 +124,38 @@ class _Verification:
         yield from emit(
             RoleViolated(role=protected.role, paths=paths, kept=kept, failed=tuple(failed))
         )
+        if self._tree is not None:
+            with suppress(ProcessError, StorageError, OSError):  # the verdict is void anyway
+                yield from self._tree.put_back()
         raise RoleViolation(protected.role, paths, kept=kept)
+
+    def _take_tree(self) -> Flow[None]:
+        if self._tree is not None:
+            try:
+                yield from self._tree.take()
+            except (ProcessError, OSError):  # a repository that git cannot read
+                self._tree = None
+
+    def _compare_tree(self) -> Flow[None]:
+        """Put back the files of the project; what a session has only added does not void it."""
+        if self._tree is None:
+            return
+        role = self._protected.role
+        try:
+            undone = yield from self._tree.put_back()
+        except (ProcessError, StorageError, OSError) as error:
+            yield from emit(RoleViolated(role=role, paths=(), failed=(str(error),)))
+            raise RoleViolation(role, ()) from error
+        if undone is None:
+            return
+        changes = undone.plan.changes
+        paths = tuple(change.path for change in changes)
+        kept = undone.before.ref if undone.before is not None else None
+        void = any(change.kind != "remove" for change in changes)
+        failed = tuple(path for path, _ in undone.failed)
+        yield from emit(RoleViolated(role=role, paths=paths, kept=kept, failed=failed, void=void))
+        if void:
+            raise RoleViolation(role, paths, kept=kept)
 
     def _names(self, paths: Iterable[Path]) -> tuple[str, ...]:
         root = self._protected.project
@@ -176,6 +218,48 @@ class _Verification:
                 number += 1
             else:
                 return ref
+
+
+class _Tree:
+    """The files of the project that are tracked or not ignored, as a tree of git."""
+
+    def __init__(self, protected: Protected) -> None:
+        self._protected = protected
+        project = protected.project
+        self._snapshots = GitSnapshots(project, Workspace(project).snapshots)
+        self._before: Contents | None = None
+
+    def take(self) -> Flow[None]:
+        """Remember the files as they are now.
+
+        Raises:
+            ProcessError, OSError: git cannot read them.
+        """
+        self._before = yield from self._snapshots.shadow.contents()
+
+    def put_back(self) -> Flow[Undone | None]:
+        """Restore the files, and return what was changed; None if nothing was.
+
+        Raises:
+            ProcessError, StorageError, OSError: they cannot be read or restored.
+        """
+        before = self._before
+        now = yield from ask(clock())
+        if before is None or now is None:
+            return None
+        snapshot = Snapshot("", "", "", before.tree, now, before.left_out, before.modes)
+        plan = yield from ask(undo_plan(self._snapshots, snapshot))
+        assert plan is not None
+        top = (yield from self._snapshots.shadow.layout()).top
+        changes = tuple(change for change in plan.changes if self._counts(top / change.path))
+        if not changes:
+            return None
+        return (yield from ask(undo_stage(self._snapshots, replace(plan, changes=changes))))
+
+    def _counts(self, path: Path) -> bool:
+        protected = self._protected
+        exempt = any(path.is_relative_to(one) for one in (*protected.exempt, *protected.told))
+        return path.is_relative_to(protected.project) and not exempt
 
 
 _MOST = 99

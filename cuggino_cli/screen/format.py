@@ -380,8 +380,8 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", _fallen_back(event))
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
-        case RoleViolated():
-            return always("error", _violation(event))
+        case RoleViolated(void=void):
+            return always("error" if void else "warning", _violation(event))
         case ProtectedChanged():
             changed = _some(event.paths)
             return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
@@ -415,6 +415,8 @@ def _some(paths: tuple[str, ...]) -> str:
 def _violation(event: RoleViolated) -> str:
     back = "what could be was put back" if event.failed else "it was put back"
     kept = f", the changed version is in {inert(event.kept)}" if event.kept else ""
+    if not event.void:
+        return f"[Agent] Took away new files of {inert(event.role)}: {_some(event.paths)}{kept}"
     return (
         f"[Agent] Changed what {inert(event.role)} may not write: "
         f"{_some(event.paths)} ({back}{kept})"

@@ -15,6 +15,7 @@ from reactivex import concat, defer, empty, just, throw
 from cuggino import run
 from cuggino.errors import RoleViolation
 from cuggino.events import AgentMessage, Approved, Event, ProtectedChanged, RoleViolated
+from cuggino.guard import NOTE
 from cuggino.sandbox import Protected, ViewRole, protected_for
 from cuggino.stages import KEPT, verified
 from tests.git_project import GitProject
@@ -68,11 +69,11 @@ class Session:
 
 
 def state(project: Path) -> dict[str, str]:
-    """Return what every file of the project holds, and what its references are."""
+    """Return what the files of the project hold, and what its references are."""
     files = {
         path.relative_to(project).as_posix(): path.read_text()
         for path in sorted(project.rglob("*"))
-        if path.is_file() and ".git" not in path.relative_to(project).parts
+        if path.is_file() and not {".git", "snapshots"} & set(path.relative_to(project).parts)
     }
     refs = git(project, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
     return {**files, "refs": refs, "HEAD": git(project, "symbolic-ref", "HEAD")}
@@ -271,6 +272,52 @@ def stage_evil(project: Path) -> None:
         text=True,
     ).stdout.strip()
     git(project, "update-index", "--cacheinfo", f"100644,{blob},.specs/a.md")
+
+
+class TestTheWorkTree:
+    """Roles that only look change no file of the project."""
+
+    @pytest.mark.parametrize("role", ["reviewing", "planning", "audit", "judge"])
+    def test_changed(self, work: GitProject, role: ViewRole) -> None:
+        """A changed file is put back and the verdict is void; what it was made is kept."""
+        project = work.root
+        work.write("notes.txt", "of a person, not committed")
+        before = state(project)
+
+        def do() -> None:
+            (project / "src/app.py").write_text("passes")
+            (project / "notes.txt").unlink()
+            (project / "new.txt").write_text("new")
+
+        violated = Session(project, role, do).violated
+        assert {"src/app.py", "notes.txt", "new.txt"} == set(violated.paths)
+        assert before == state(project)
+        assert violated.kept is not None
+        assert "passes" == git(project, "show", f"{violated.kept}:src/app.py")
+
+    def test_only_new_files(self, work: GitProject) -> None:
+        """The files of a test run are taken away and kept, and the verdict counts."""
+        project = work.root
+        session = Session(project, "reviewing", lambda: work.write("out/report.xml", "fine"))
+        [said, told, verdict] = session.events
+        assert (SAID, VERDICT) == (said, verdict)
+        assert isinstance(told, RoleViolated)
+        assert (("out/report.xml",), False) == (told.paths, told.void)
+        assert not (project / "out").exists()
+        assert "fine" == git(project, "show", f"{told.kept}:out/report.xml")
+
+    def test_ignored_files(self, work: GitProject) -> None:
+        """Caches that git ignores stay."""
+        work.write(".gitignore", "cache/\n")
+        session = Session(work.root, "reviewing", lambda: work.write("cache/x", "x"))
+        assert [SAID, VERDICT] == session.events
+        assert (work.root / "cache/x").exists()
+
+    def test_the_note_of_a_verifier(self, work: GitProject) -> None:
+        """What a role is granted is no violation."""
+        session = Session(work.root, "verify", lambda: work.write(NOTE, "see"))
+        assert [SAID, VERDICT] == session.events
+        assert "see" == (work.root / NOTE).read_text()
 
 
 def test_a_view_that_held(work: GitProject) -> None:
