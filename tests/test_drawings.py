@@ -57,6 +57,7 @@ from cuggino.operators import (
     forward,
     idle_timeout,
     interrupt_when,
+    liveness,
     mapcat,
     marker_tags,
     merge_now,
@@ -249,6 +250,14 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(idle_timeout(idle=5, nudge=lambda _: s[1], replace=lambda _: s[2])),
             {"N": AgentNudged, "R": AgentReplaced},
             error=AgentStalled,
+        )
+    ],
+    "operators.supervision.liveness:liveness": [
+        plays(
+            lambda s: s[0].pipe(
+                liveness(idle=5, stage=9, nudge=lambda _: s[1], replace=lambda _: s[2])
+            ),
+            {"N": AgentNudged, "R": AgentReplaced},
         )
     ],
     "operators.supervision.liveness:repetition_limit": [

@@ -122,7 +122,8 @@ class Sessions:
             session = events.pipe(unopened(self._watched), self._read)
             if options.protected is None:
                 return session
-            compared = session.pipe(verified(options.protected))
+            own = (*options.protected.exempt, *self._agent.own_files)
+            compared = session.pipe(verified(replace(options.protected, exempt=own)))
             return compared.pipe(catch_tag(RoleViolation, self._violated))
 
         return deferred(start)

@@ -381,7 +381,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
         case RoleViolated(void=void):
-            return always("error" if void else "warning", _violation(event))
+            return always("failure" if void else "warning", _violation(event))
         case ProtectedChanged():
             changed = _some(event.paths)
             return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")

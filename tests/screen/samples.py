@@ -110,7 +110,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
-    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": []},
+    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": [], "weakened": []},
     JobBlocked: {"failures": 3},
     JobVerified: {"passed": False, "issues": ["no test"]},
     JobsCounted: {"open": 2, "done": 1, "blocked": 1},
@@ -129,7 +129,7 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     PlanBuildPhaseStarted: {"phase": "build"},
     PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
     ProtectedChanged: {"paths": [".specs/a.md"]},
-    RoleViolated: {"paths": [".specs/a.md"], "failed": []},
+    RoleViolated: {"paths": [".specs/a.md"], "failed": [], "void": True},
     RunEnded: {"state": "failed"},
     RunResumed: {"duration": 60.0},
     RunStarted: {"kind": "run", "options": {}},
