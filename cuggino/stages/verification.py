@@ -247,7 +247,9 @@ class _Tree:
         now = yield from ask(clock())
         if before is None or now is None:
             return None
-        snapshot = Snapshot("", "", "", before.tree, now, before.left_out, before.modes)
+        snapshot = Snapshot(
+            "", "", "", before.tree, now, left_out=before.left_out, modes=before.modes
+        )
         plan = yield from ask(undo_plan(self._snapshots, snapshot))
         assert plan is not None
         top = (yield from self._snapshots.shadow.layout()).top
