@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,12 +44,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Depend on neither the disk nor the shell.
 
     Nothing waits for the disk: only a power failure shows whether that was done. An interrupt is
-    one also where a shell has told its background jobs to ignore it.
+    one also where a shell has told its background jobs to ignore it. Projects of tests are trusted,
+    and what is remembered for a user is forgotten at the end.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
+    state = tempfile.TemporaryDirectory(prefix="cuggino-state-")
+    (Path(state.name) / "config.json").write_text('{"trust": "off"}')
+    patch.setenv("XDG_STATE_HOME", state.name)
+    patch.setenv("CUGGINO_CONFIG", str(Path(state.name) / "config.json"))
+    config.add_cleanup(state.cleanup)
     config.add_cleanup(patch.undo)
 
 

@@ -32,6 +32,7 @@ PACKAGES = (
     "cuggino.storage",
     "cuggino.storage.journal",
     "cuggino.testing",
+    "cuggino.trust",
 )
 
 

@@ -23,6 +23,7 @@ NAMES = {
         "change_plan_build_config chosen_agent chosen_options load_plan_build_config "
         "reset_plan_build_config"
     ),
+    "user": "UserConfig load_user_config",
 }
 """Public names by module."""
 

@@ -51,6 +51,10 @@ from cuggino.config.plan_build import (
     load_plan_build_config,
     reset_plan_build_config,
 )
+from cuggino.config.user import (
+    UserConfig,
+    load_user_config,
+)
 
 __all__ = [
     "AGENT_FILE",
@@ -72,6 +76,7 @@ __all__ = [
     "RunSettings",
     "SnapshotSettings",
     "SupervisionSettings",
+    "UserConfig",
     "WatchSettings",
     "change_note",
     "change_plan_build_config",
@@ -85,6 +90,7 @@ __all__ = [
     "joined_settings",
     "load_config",
     "load_plan_build_config",
+    "load_user_config",
     "missing_programs",
     "parse_agent_file",
     "parse_config",

@@ -7,6 +7,9 @@ from cuggino.prompts.deliver import (
     is_planning,
     load_instruction,
 )
+from cuggino.prompts.overriding import (
+    own_prompts,
+)
 from cuggino.prompts.plan_build import (
     PromptNotFound,
     PromptPhase,
@@ -34,6 +37,7 @@ __all__ = [
     "is_planning",
     "job_verification_prompt",
     "load_instruction",
+    "own_prompts",
     "read_prompt",
     "render",
 ]

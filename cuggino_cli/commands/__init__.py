@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
         "demo": "Watch a whole run in a throw-away project; no key needed.",
         "setup": "Save the settings of this project in .cuggino.json.",
+        "trust": "Accept what a project starts or allows.",
         "doctor": "Check that a run can work here.",
         "agents": "List the installed agents and their capabilities.",
         "guard": "Ask the guard about an agent's tool calls; nothing is run.",

@@ -41,8 +41,9 @@ def command(as_json: bool, color: ColorMode) -> int:
     one the install hint is shown.
     """
     from cuggino.doctor import inspect_agents
+    from cuggino_cli.options.trusting import is_trusted
 
-    reports = inspect_agents(Path.cwd())
+    reports = inspect_agents(Path.cwd(), trusted=is_trusted(Path.cwd()))
     if as_json:
         for report in reports:
             write_json(report.to_json())

@@ -32,6 +32,7 @@ from cuggino_cli.options.supervision import (
     warn_if_loose,
     with_policies,
 )
+from cuggino_cli.options.trusting import check_trust
 
 if TYPE_CHECKING:
     from cuggino.config import Config
@@ -129,6 +130,7 @@ def command(
     }
     options["strict_transitions"] = given.pop("strict_transitions")
     config = with_policies(guarded(load_config(folder)), given)
+    check_trust(folder)
     run_id = resume or None
     if resume is not None:
         agent = resumed_agent(folder, run_id, kind="deliver", given=agent)

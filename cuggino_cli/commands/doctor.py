@@ -41,6 +41,7 @@ def command(agent: str | None) -> int:
 
     from cuggino import run
     from cuggino.doctor import doctor
+    from cuggino_cli.options.trusting import is_trusted
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.terminal import Terminal, choose_color, columns_of
 
@@ -57,7 +58,7 @@ def command(agent: str | None) -> int:
         terminal.print(result_fragments(result))
         problems += result.status == "problem"
 
-    run(doctor(Path.cwd(), agent=agent), show)
+    run(doctor(Path.cwd(), agent=agent, trusted=is_trusted(Path.cwd())), show)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
     terminal.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0

@@ -25,6 +25,7 @@ from cuggino_cli.options.supervision import (
     warn_if_loose,
     with_policies,
 )
+from cuggino_cli.options.trusting import check_trust
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def command(
     folder = Path.cwd()
     settings = load_settings(folder, config_path)
     config = load_config(folder)
+    check_trust(folder)
     if resume is not None:
         agent = resumed_agent(folder, resume or None, kind="loop", given=agent)
     name = chosen_agent(settings, config, given=agent)

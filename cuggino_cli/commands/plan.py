@@ -48,8 +48,10 @@ def command(agent: str | None) -> int:
     code. Bare `cuggino` starts it too, on a terminal in a configured project.
     """
     from cuggino import Runtime
+    from cuggino_cli.options.trusting import check_trust
     from cuggino_cli.screen.console import complain
 
+    check_trust(Path.cwd())
     session = Runtime.live(cwd=Path.cwd(), agent=agent).plan_session()
     code = hand_over(session.run)
     if code < 0:

@@ -21,6 +21,7 @@ from cuggino_cli.options.supervision import (
     warn_if_loose,
     with_policies,
 )
+from cuggino_cli.options.trusting import check_trust
 
 
 @click.command(
@@ -79,6 +80,7 @@ def command(
         raise click.UsageError("--review and --slow are for a new run.")
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
+    check_trust(folder)
     view = CodingView(output, journaled=config.journal)
     if resume is not None:
         run_id = resume or None

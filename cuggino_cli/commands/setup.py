@@ -15,6 +15,7 @@ import click
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.questions import Question, Value, ask, y_or_n, yes_or_no
+from cuggino_cli.options.trusting import accept_typed
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def command(yes: bool, **flags: Any) -> int:
 
     Settings passed as options are not asked for.
     """
-    from cuggino.config import save_config
+    from pydantic.alias_generators import to_camel
+
+    from cuggino.config import CONFIG_FILE, save_config
 
     folder = Path.cwd()
     existing = read_existing(folder)
@@ -154,6 +157,7 @@ def command(yes: bool, **flags: Any) -> int:
         kept = keep_beside(folder, existing.content)
         _note(f"The unusable file was saved as {kept.name}.")
     save_config(folder, config)
+    accept_typed(folder, CONFIG_FILE, map(to_camel, given))
     click.echo(summary(config), nl=False)
     _print_next_step(folder, config)
     return 0

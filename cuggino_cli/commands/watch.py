@@ -20,6 +20,7 @@ from cuggino_cli.options.supervision import (
     warn_if_loose,
     with_policies,
 )
+from cuggino_cli.options.trusting import check_trust
 
 
 @click.command(
@@ -60,6 +61,7 @@ def command(
 
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
+    check_trust(folder)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)

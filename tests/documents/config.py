@@ -144,12 +144,23 @@ A Markdown file in the project replaces a built-in prompt:
 
 Files in `.cuggino/prompts/` are templates: `{{name}}` is replaced, and an unknown name is an error.
 
+## Your own configuration
+
+`~/.config/cuggino/config.json` holds what you decide for all projects, and no project can change:
+
+| key | default | meaning |
+|---|---|---|
+| `trust` | `ask` | what happens in a project with commands that you have not accepted (`cuggino \
+help safety`): `ask` asks, and warns without a terminal; `require` starts nothing without a \
+terminal; `off` starts them |
+
 ## Environment variables
 
 | variable | meaning |
 |---|---|
 | `NO_COLOR` | if not empty, no colors with `--color auto` |
 | `AUTONOE_NO_SANDBOX` | `1`: unsandboxed, like `--no-sandbox` |
+| `CUGGINO_CONFIG` | your own configuration, instead of `~/.config/cuggino/config.json` |
 
 Agent programs read their own, such as `ANTHROPIC_API_KEY`. Setup and check commands inherit
 cuggino's whole environment.

@@ -1,0 +1,21 @@
+"""Trust in a project: the commands that it brings, and which of them a user has seen.
+
+A cloned project can name programs that a run would start. `project_commands` lists them, and a
+`TrustStore` remembers the digests of those that the user has accepted::
+
+    store = TrustStore(Path.home() / ".local/state/cuggino/trust")
+    for command in store.unseen(project):
+        print(command.place, command.text)
+
+The command line asks before it starts a run. A program that uses the library decides for itself.
+"""
+
+from cuggino._lazy import lazy
+
+NAMES = {
+    "commands": "ProjectCommand project_commands",
+    "store": "TrustStore TrustedProject",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

@@ -1,0 +1,17 @@
+"""Public names of `cuggino.trust`; written by `python -m tests.stubs`."""
+
+from cuggino.trust.commands import (
+    ProjectCommand,
+    project_commands,
+)
+from cuggino.trust.store import (
+    TrustedProject,
+    TrustStore,
+)
+
+__all__ = [
+    "ProjectCommand",
+    "TrustStore",
+    "TrustedProject",
+    "project_commands",
+]

@@ -1,0 +1,127 @@
+"""Trust in the project: asking before it starts what the user has not seen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cuggino_cli.screen import console
+
+if TYPE_CHECKING:
+    from cuggino.trust import ProjectCommand, TrustStore
+
+_LONGEST = 200
+"""Characters that are shown of a command."""
+
+
+def trust_store() -> TrustStore | None:
+    """Return what the user has accepted; None without a home folder."""
+    from cuggino.trust import TrustStore
+
+    folder = _own_folder("XDG_STATE_HOME", ".local/state")
+    return None if folder is None else TrustStore(folder / "trust")
+
+
+def is_trusted(folder: Path) -> bool:
+    """Return whether the user has accepted all commands of the project."""
+    store = trust_store()
+    return store is not None and store.is_trusted(folder)
+
+
+def check_trust(folder: Path) -> None:
+    """Ask once, on a terminal, about the commands of the project that the user has not accepted.
+
+    Without a terminal a warning names them, unless the user's own configuration requires trust.
+
+    Raises:
+        ConfigError: the user does not accept them, or cannot be asked but has to be; or the user's
+            configuration is unusable.
+    """
+    from cuggino.errors import ConfigError
+    from cuggino.trust import project_commands
+
+    rule = _rule()
+    if rule == "off":
+        return
+    store = trust_store()
+    unseen = project_commands(folder) if store is None else store.unseen(folder)
+    if not unseen:
+        return
+    if console.on_terminal():
+        click.echo("This project starts or allows what you have not seen yet:\n", err=True)
+        show_commands(unseen)
+        if not click.confirm("\nGo on, and remember these for this folder?", err=True):
+            raise ConfigError(
+                "nothing was started: you did not accept the commands of this project",
+                hint="look at the named files, then start it again",
+            )
+        if store is not None:
+            store.accept(folder, unseen, at=datetime.now(UTC))
+        return
+    if rule == "require":
+        names = "; ".join(_line(command) for command in unseen)
+        raise ConfigError(
+            f"you have not accepted commands of this project: {names}",
+            hint='look at them and run `cuggino trust`, as your configuration has "trust": '
+            '"require"',
+        )
+    click.echo(
+        "cuggino: this project starts or allows what you have not accepted with `cuggino trust`:",
+        err=True,
+    )
+    show_commands(unseen)
+
+
+def show_commands(commands: Iterable[ProjectCommand]) -> None:
+    """Print each command on a line of standard error."""
+    for command in commands:
+        click.echo(f"  {_line(command)}", err=True)
+
+
+def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
+    """Accept the commands under these keys of a file, which the user has just written."""
+    from cuggino.errors import CugginoError
+    from cuggino.trust import project_commands
+
+    store = trust_store()
+    places = {f"{file}: {key}" for key in keys}
+    typed = [command for command in project_commands(folder) if command.place in places]
+    if store is not None:
+        with suppress(CugginoError):  # then a run asks
+            store.accept(folder, typed, at=datetime.now(UTC))
+
+
+def _line(command: ProjectCommand) -> str:
+    from cuggino_cli.options.naming import one_line
+
+    text = one_line(command.text)
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"{one_line(command.place)}: {text}"
+
+
+def _rule() -> str:
+    """Return what the user's own configuration says about trust."""
+    from cuggino.config import UserConfig, load_user_config
+
+    if given := os.environ.get("CUGGINO_CONFIG"):
+        return load_user_config(Path(given)).trust
+    folder = _own_folder("XDG_CONFIG_HOME", ".config")
+    config = UserConfig() if folder is None else load_user_config(folder / "config.json")
+    return config.trust
+
+
+def _own_folder(variable: str, usual: str) -> Path | None:
+    """Return the user's own folder of cuggino; as the standard says, a relative one is ignored."""
+    given = os.environ.get(variable, "")
+    if given and Path(given).is_absolute():
+        return Path(given) / "cuggino"
+    try:
+        return Path.home() / usual / "cuggino"
+    except RuntimeError:
+        return None

@@ -1,0 +1,216 @@
+"""Trust in a project: what is asked, warned about, refused and remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from cuggino_cli.main import main
+from cuggino_cli.options.trusting import trust_store
+from cuggino_cli.screen import console
+from tests.git_project import isolate_git
+from tests.hostile_project import HostileProject
+from tests.limits import LIMIT
+
+STARTS = ("run --focus x", "run --resume", "watch", "deliver", "deliver sync", "loop", "plan", "pm")
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's own folder, without a configuration."""
+    folder = tmp_path / "user"
+    folder.mkdir()
+    monkeypatch.delenv("CUGGINO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    return folder
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """A terminal, and what is answered there; a question too many fails."""
+    pending: list[bool] = []
+    monkeypatch.setattr(console, "on_terminal", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda *_args, **_given: pending.pop(0))
+    return pending
+
+
+def configure(ready: Path, **settings: object) -> None:
+    raw = {"agent": "nobody", **settings}
+    (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+
+
+def own(user: Path, text: str) -> None:
+    (user / "cuggino").mkdir(exist_ok=True)
+    (user / "cuggino" / "config.json").write_text(text, encoding="utf-8")
+
+
+def test_a_warning_without_a_terminal(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal the commands are named on standard error, and the run goes on."""
+    configure(ready, checkCommand="make\x1b[2J evil", notify="json://user:secret@host")
+    assert 2 == main(["run", "--focus", "x"])
+    err = capsys.readouterr().err
+    assert "not accepted with `cuggino trust`:\n  .cuggino.json: checkCommand: make" in err
+    assert 'unknown agent "nobody"' in err
+    assert "secret" not in err
+    assert "\x1b" not in err
+
+
+def test_no_commands(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A project without commands is neither asked about nor warned of."""
+    configure(ready)
+    assert 2 == main(["run", "--focus", "x"])
+    assert "trust" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", STARTS)
+def test_trust_is_required(
+    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Where the user requires it, nothing starts without a terminal, and a sentence says so."""
+    own(user, '{"trust": "require"}')
+    configure(ready, checkCommand="make evil")
+    assert 2 == main(command.split())
+    err = capsys.readouterr().err
+    assert "you have not accepted commands of this project: .cuggino.json: checkCommand: " in err
+    assert "nobody" not in err
+    assert not (ready / ".cuggino").exists()
+    assert 0 == main(["trust", "--yes"])
+    main(command.split())
+    assert "not accepted" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ['{"trust": "never"}', '{"trusts": "ask"}', "[]", "{"])
+def test_an_unusable_configuration_of_the_user(
+    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """It is an error that names the file, not a silent default."""
+    own(user, text)
+    assert 2 == main(["run", "--focus", "x"])
+    assert "config.json: " in capsys.readouterr().err
+
+
+def test_trust_is_off(
+    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user may turn it off, also by a file that a variable names."""
+    configure(ready, checkCommand="make evil")
+    own(user, '{"trust": "off"}')
+    main(["run", "--focus", "x"])
+    assert "trust" not in capsys.readouterr().err
+    monkeypatch.setenv("CUGGINO_CONFIG", str(user / "cuggino" / "config.json"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    main(["run", "--focus", "x"])
+    assert "trust" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", STARTS)
+def test_a_refusal(
+    ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """A user who answers no has started nothing, and is asked again."""
+    configure(ready, checkCommand="make evil")
+    for _ in range(2):
+        answers.append(False)
+        assert 2 == main(command.split())
+        err = capsys.readouterr().err
+        assert "  .cuggino.json: checkCommand: make evil\n" in err
+        assert "nobody" not in err
+    assert not (ready / ".cuggino").exists()
+
+
+def test_one_question(ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str]) -> None:
+    """An accepted command is not asked about again; a changed one is, alone."""
+    configure(ready, checkCommand="make", setupCommand="npm ci")
+    answers.append(True)
+    for _ in range(2):
+        main(["run", "--focus", "x"])
+    capsys.readouterr()
+    configure(ready, checkCommand="make evil", setupCommand="npm ci")
+    answers.append(True)
+    main(["watch"])
+    err = capsys.readouterr().err
+    assert "checkCommand: make evil" in err
+    assert "npm ci" not in err
+    assert [] == answers
+
+
+def test_setup_is_not_asked_about(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a user has typed in `setup` is accepted; what was in the file before is not."""
+    configure(ready, agent="claude", setupCommand="evil")
+    assert 0 == main(["setup", "--yes", "--check-command", "make"])
+    store = trust_store()
+    assert store is not None
+    assert ["evil"] == [command.text for command in store.unseen(ready)]
+
+
+def test_the_command(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`cuggino trust` shows, accepts, lists and revokes."""
+    configure(ready, checkCommand="make")
+    assert 2 == main(["trust"])
+    assert "pass --yes" in capsys.readouterr().err
+    assert 0 == main(["trust", "--yes"])
+    assert ("Accepted.\n", "  .cuggino.json: checkCommand: make\n") == capsys.readouterr()
+    assert 0 == main(["trust"])
+    assert "All 1 are accepted.\n" == capsys.readouterr().out
+    assert 0 == main(["trust", "--list"])
+    assert f"1 accepted  {ready}\n" in capsys.readouterr().out
+    assert 0 == main(["trust", "--revoke", str(ready)])
+    assert 0 == main(["trust", "--revoke"])
+    assert "Forgotten.\nNothing was accepted for this folder.\n" == capsys.readouterr().out
+    assert 0 == main(["trust", "--list"])
+    assert "" == capsys.readouterr().out
+    configure(ready)
+    assert 0 == main(["trust"])
+    assert "It starts nothing.\n" == capsys.readouterr().out
+
+
+def test_the_command_on_a_terminal(ready: Path, answers: list[bool]) -> None:
+    """It asks there; an answer of no is exit code 1."""
+    configure(ready, checkCommand="make")
+    answers += [False, True]
+    assert [1, 0, 0] == [main(["trust"]) for _ in range(3)]
+
+
+@pytest.mark.parametrize("args", ["--yes --list", "--list x", "missing"])
+def test_wrong_usage(ready: Path, args: str) -> None:
+    """Options that exclude each other and missing folders are wrong usage."""
+    assert 2 == main(["trust", *args.split()])
+
+
+def test_a_hostile_project_on_a_terminal(
+    tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that would run is shown before anything runs, in a real terminal."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    hostile = HostileProject(tmp_path / "project")
+    program = hostile.program("bin/claude", "2.1.329 (Claude Code)")
+    hostile.module("evil")
+    hostile.configure(agent="evil:Agent", agentPath=str(program), checkCommand="./evil.sh check")
+    hostile.git.write(".specs/a.md", "# A\n")
+    hostile.break_git()
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [str(Path(sys.executable).parent / "cuggino"), "run", "--focus", "x"],
+        cwd=hostile.root,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    os.write(master, b"n\n")
+    said = b""
+    while b"did not accept" not in said:
+        said += os.read(master, 4096)
+    assert 2 == process.wait(LIMIT)
+    os.close(master)
+    for words in (b"agent: evil:Agent", b"checkCommand: ./evil.sh check", b"core.fsmonitor"):
+        assert words in said
+    assert [] == hostile.ran()
