@@ -57,6 +57,7 @@ from cuggino.operators import (
     forward,
     idle_timeout,
     interrupt_when,
+    liveness,
     mapcat,
     marker_tags,
     merge_now,
@@ -68,7 +69,6 @@ from cuggino.operators import (
     wait_for_quota,
     within_budget,
 )
-from cuggino.operators.supervision import liveness
 from cuggino.sources import watch_file_count
 from cuggino.testing import Marbles
 from tests.documents.catalog import operator_help
