@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from cuggino.config.browser import BROWSER_SERVER, BROWSER_TOOLS
 from cuggino.config.model import GuardSettings
 from cuggino.errors import ConfigError, StorageError
-from cuggino.files import parse_json
+from cuggino.files import parse_json, read_regular
 from cuggino.guard import (
     FILE_TOOLS,
     READERS,
@@ -150,13 +150,12 @@ def read_agent_file(project: Path) -> AgentFile:
     """
     path = project / AGENT_FILE
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         content = None
-    except OSError as error:
-        raise StorageError(
-            "read agent settings", f"{path} cannot be read: {error.strerror or error}"
-        ) from error
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StorageError("read agent settings", f"{path} cannot be read: {why}") from error
     return parse_agent_file(content)
 
 

@@ -17,6 +17,7 @@ from reactivex import Observable, defer, operators as ops, timer
 
 from cuggino._lazy import pattern
 from cuggino.errors import ProcessError
+from cuggino.files import read_regular
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
 from cuggino.sources import git_output
 
@@ -117,8 +118,8 @@ def _checked(plan: Path | None) -> tuple[int, ...]:
     if plan is None:
         return ()
     try:
-        return checked_items(plan.read_text(encoding="utf-8", errors="replace"))
-    except OSError:  # there is none yet
+        return checked_items(read_regular(plan).decode("utf-8", "replace"))
+    except (OSError, ValueError):  # there is none yet
         return ()
 
 

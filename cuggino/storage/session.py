@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuggino.errors import SessionError
-from cuggino.files import storing, write_atomic
+from cuggino.files import read_regular, storing, write_atomic
 
 if TYPE_CHECKING:
     from cuggino.events import LlmMarkerEvent
@@ -80,8 +81,8 @@ class Session:
             SessionError: the planning agent wrote no plan file, or a blank one.
         """
         try:
-            plan = self.plan_file.read_text(encoding="utf-8", errors="replace").strip()
-        except OSError as error:
+            plan = _text(self.plan_file).strip()
+        except (OSError, ValueError) as error:
             raise SessionError("commitTempPlan", self.id, hint=_NO_PLAN) from error
         if not plan:
             raise SessionError("commitTempPlan", self.id, hint=_NO_PLAN)
@@ -104,10 +105,11 @@ class Session:
     def review_text(self, fallback: str) -> str:
         """Return the review that the agent wrote; without one, write and return `fallback`."""
         with storing("read review", self.review_file):
-            if self.review_file.exists():
-                text = self.review_file.read_text(encoding="utf-8", errors="replace")
+            with suppress(FileNotFoundError, ValueError):
+                text = _text(self.review_file)
                 if text.strip():
                     return text
+            self.review_file.unlink(missing_ok=True)  # a pipe would block who writes to it
             self.review_file.write_text(fallback, encoding="utf-8", errors="replace")
         return fallback
 
@@ -115,6 +117,17 @@ class Session:
         for file in self.files:
             with storing("remove session", file):
                 file.unlink(missing_ok=True)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file that an agent has written.
+
+    Raises:
+        ValueError: it is not a regular file, or too large.
+        OSError: it is missing or cannot be read.
+    """
+    text = read_regular(path).decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 _NO_PLAN = "the planning agent declared its plan complete but wrote no plan file"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cuggino.config.agent_file import (
+    AGENT_FILE,
     AgentFile,
     AgentSettings,
     ExtraHook,
     change_note,
     merged,
     parse_agent_file,
+    read_agent_file,
 )
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, StorageError
 from cuggino.guard.extensions import AllowedCommands
 from cuggino.guard.sandbox import SandboxMode, sandbox_mode, start_warnings
 from tests.vectors import not_followed, rows
@@ -101,6 +105,14 @@ def test_a_plain_list_of_commands_means_run() -> None:
 def test_no_profile_means_all(profile: object) -> None:
     """An absent or empty profile means all profiles (AUT-137)."""
     assert merged({"profile": profile}).profiles is None
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    """A pipe at its place is an error, and nobody waits for it."""
+    (tmp_path / ".autonoe").mkdir()
+    os.mkfifo(tmp_path / AGENT_FILE)
+    with pytest.raises(StorageError, match="cannot be read: not a regular file"):
+        read_agent_file(tmp_path)
 
 
 def test_no_file() -> None:

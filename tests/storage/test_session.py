@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,12 @@ class TestPlan:
         assert "wrote no plan file" in str(caught.value.hint)
         assert "kept" in session.session_file.read_text()
 
+    def test_a_plan_that_is_no_file(self, session: Session) -> None:
+        """A pipe at its place is no plan, and nobody waits for it."""
+        os.mkfifo(session.plan_file)
+        with pytest.raises(SessionError):
+            session.commit_plan()
+
     def test_text_in_another_encoding(self, session: Session) -> None:
         """Invalid UTF-8 is replaced."""
         session.plan_file.write_bytes(b"# Plan\xff")
@@ -110,6 +117,12 @@ class TestReview:
         """Without a file, or with a blank one, the marker's text becomes the review file."""
         if text is not None:
             session.review_file.write_text(text)
+        assert "marker" == session.review_text("marker")
+        assert "marker" == session.review_file.read_text()
+
+    def test_a_review_that_is_no_file(self, session: Session) -> None:
+        """A link without an end is no review; the marker's text takes its place."""
+        session.review_file.symlink_to("/dev/zero")
         assert "marker" == session.review_text("marker")
         assert "marker" == session.review_file.read_text()
 
