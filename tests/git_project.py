@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from cuggino import run
-from cuggino.events import CommitFailed, CommitPerformed
+from cuggino.events import CommitFailed, CommitPerformed, DirtyFilesCommitted
 from cuggino.stages import GitRepository, commit_stage
 from tests.limits import LIMIT
 
@@ -76,7 +76,9 @@ def commit(
     """Run the commit stage and return its result."""
     specs, *rest = EXCLUDED
     repository = GitRepository(cwd or project.root, exclude=tuple(rest), timeout=timeout)
-    return run(commit_stage(repository, message, iteration=2, exclude=(specs,)))
+    event = run(commit_stage(repository, message, iteration=2, exclude=(specs,)))
+    assert not isinstance(event, DirtyFilesCommitted)
+    return event
 
 
 def failure(project: GitProject, *, cwd: Path | None = None, timeout: float = 60) -> str:

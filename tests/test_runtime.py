@@ -109,6 +109,7 @@ class TestBuilding:
             "journal": False,
             "journal_days": 7,
             "snapshot_days": 9,
+            "dirty": "commit",
             "journal_runs": 8,
             "guard": "full",
             "profile": ["python"],

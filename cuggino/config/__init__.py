@@ -15,8 +15,8 @@ NAMES = {
     "file": "CONFIG_FILE changed_config config_path load_config parse_config save_config",
     "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
     "model": (
-        "CommandSettings Config GuardSettings JournalSettings LoopSettings ReviewSettings "
-        "RunSettings SnapshotSettings SupervisionSettings WatchSettings"
+        "CommandSettings CommitSettings Config GuardSettings JournalSettings LoopSettings "
+        "ReviewSettings RunSettings SnapshotSettings SupervisionSettings WatchSettings"
     ),
     "plan_build": (
         "PLAN_BUILD_CONFIG_FILE LogLevel PlanBuildConfig PlanBuildSettings "

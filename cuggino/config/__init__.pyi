@@ -30,6 +30,7 @@ from cuggino.config.guarding import (
 )
 from cuggino.config.model import (
     CommandSettings,
+    CommitSettings,
     Config,
     GuardSettings,
     JournalSettings,
@@ -63,6 +64,7 @@ __all__ = [
     "AgentFile",
     "AgentSettings",
     "CommandSettings",
+    "CommitSettings",
     "Config",
     "FallbackAgent",
     "GuardSettings",

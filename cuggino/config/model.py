@@ -66,6 +66,14 @@ class CommandSettings(_Settings):
     """Seconds that a setup, check or verification command may take."""
 
 
+class CommitSettings(_Settings):
+    """What a loop commits."""
+
+    dirty: Literal["keep", "commit", "refuse"] = "keep"
+    """Files with uncommitted changes at the start of a run: `keep` leaves them out of commits until
+    somebody changes them, `commit` commits them with the first task, `refuse` ends the run."""
+
+
 class JournalSettings(_Settings):
     """The journals of runs."""
 
@@ -155,7 +163,7 @@ class RunSettings(SupervisionSettings, JournalSettings, SnapshotSettings, GuardS
     """The agent's model; default: the agent's own."""
 
 
-class LoopSettings(RunSettings, ReviewSettings, CommandSettings):
+class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings):
     """The settings of the coding loop, set in a project's configuration or by a caller."""
 
     max_iterations: int = Field(default=10, ge=1)

@@ -182,7 +182,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
             "note", "git: no commit yet", "commit once, so that changes can be compared"
         )
     if state.dirty:
-        hint = "a run commits them together with its own" if commit else None
+        hint = "`dirty` decides what a run commits of them" if commit else None
         yield CheckResult("note", "git: uncommitted changes", hint)
     if commit:
         yield from committer(folder)

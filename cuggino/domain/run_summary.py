@@ -12,6 +12,7 @@ from cuggino.events import (
     Done,
     Event,
     GateChanged,
+    HistoryRewritten,
     ImplementingStart,
     IterationStart,
     LoopApproved,
@@ -38,6 +39,7 @@ _COUNTED = frozenset(
         "DeliverablesListed",
         "Done",
         "GateChanged",
+        "HistoryRewritten",
         "ImplementingStart",
         "IterationStart",
         "LoopApproved",
@@ -91,6 +93,8 @@ class RunSummary:
     """The error of each failed commit."""
     gate_changed: tuple[str, ...] = ()
     """Files of the check, removed tests and specifications that changed during the run."""
+    lost_base: str | None = None
+    """The commit that the run began with, if it is no longer in the history."""
     spent: Spending = field(default_factory=Spending)
     """The spending of all sessions, as far as reported."""
     earlier_s: float = 0.0
@@ -135,6 +139,8 @@ class RunSummary:
                 return replace(self, failed_commits=(*self.failed_commits, message))
             case GateChanged(paths=paths):
                 return replace(self, gate_changed=paths)
+            case HistoryRewritten(base=base):
+                return replace(self, lost_base=base)
             case LoopApproved():
                 return self.ended("approved")
             case LoopMaxIterations():

@@ -46,7 +46,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "resumed": "RunResumed SupervisionEvent",
         "supervision": (
             "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
-            "ContradictoryMarkers NoProgress ProtectedChanged QuotaLifted QuotaWaiting "
+            "ContradictoryMarkers DirtyFilesCommitted DirtyFilesKept HistoryRewritten NoProgress "
+            "ProtectedChanged QuotaLifted QuotaWaiting "
             "RoleViolated SnapshotFailed SnapshotTaken StageCost is_supervision_event"
         ),
         "usage": "Usage",

@@ -175,4 +175,31 @@ class SnapshotFailed(SupervisionEvent):
     message: str
 
 
+class DirtyFilesKept(SupervisionEvent):
+    """Files had uncommitted changes when the run began.
+
+    They stay out of its commits until somebody changes them.
+    """
+
+    paths: tuple[str, ...]
+
+
+class DirtyFilesCommitted(SupervisionEvent):
+    """Files that had uncommitted changes before the run have been changed by it, too.
+
+    The next commit holds both.
+    """
+
+    paths: tuple[str, ...]
+
+
+class HistoryRewritten(SupervisionEvent):
+    """The commit that the run began with is no longer an ancestor of the current one."""
+
+    base: str
+    """That commit; it is still there."""
+    head: str | None
+    """The current commit."""
+
+
 is_supervision_event = category_guard(SupervisionEvent)

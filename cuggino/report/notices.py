@@ -20,9 +20,12 @@ from cuggino.events import (
     DeliverSessionEnded,
     DeliverSessionRetry,
     DeliverWarning,
+    DirtyFilesCommitted,
+    DirtyFilesKept,
     DoneFileRejected,
     Event,
     GateChanged,
+    HistoryRewritten,
     JobBlocked,
     JobVerified,
     LoopMaxIterations,
@@ -157,6 +160,14 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case RunResumed() as resumed:
             words = f"{counted(resumed.stages, 'finished stage')} kept, {money(resumed.cost_usd)}"
             return "Resumed", "neutral", f"{words} spent before"
+        case DirtyFilesKept(paths=paths):
+            return "Not committed", "neutral", f"uncommitted before the run: {', '.join(paths)}"
+        case DirtyFilesCommitted(paths=paths):
+            words = f"with uncommitted changes from before the run: {', '.join(paths)}"
+            return "Mixed commit", "warning", words
+        case HistoryRewritten(base=base, head=head):
+            words = f"{base[:12]}, which the run began with, is not part of {(head or '')[:12]}"
+            return "History rewritten", "bad", words
         case SnapshotFailed(stage=stage, message=message):
             return "No snapshot", "warning", f"before {stage}: {message}"
         case SnapshotTaken(left_out=left_out) if left_out:

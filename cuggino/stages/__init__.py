@@ -11,8 +11,8 @@ NAMES = {
     "command": "Shell command_stage keeping_shell must_succeed shell_lines",
     "fingerprint": "fingerprint_stage",
     "repository": (
-        "ChangedTests Commit Commits GitRepository Recovers Repository changed_tests "
-        "commit_message commit_stage commits_since must_commit push_stage"
+        "ChangedTests Commit CommitEvent Commits GitRepository KnowsAncestors LeavesDirty Recovers "
+        "Repository changed_tests commit_message commit_stage commits_since must_commit push_stage"
     ),
     "sessions": "Sessions",
     "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
-from cuggino.events import CommitFailed, CommitPerformed, PushFailed, PushPerformed
+from cuggino.events import (
+    CommitFailed,
+    CommitPerformed,
+    DirtyFilesCommitted,
+    PushFailed,
+    PushPerformed,
+)
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sources import git_lines, git_output, has_own_ssh, remove_stale_locks
 from cuggino.stages.acts import act
+from cuggino.stages.dirty import is_unchanged, name_of, states_of
 from cuggino.stages.fingerprint import prefix_of
 
 SUBJECT_LIMIT = 72
@@ -37,6 +46,7 @@ _CONTROL = re.compile(
 """Terminal sequences, control characters, and those that reorder text."""
 _CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
+_NONE: Mapping[str, str] = MappingProxyType({})
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
@@ -73,6 +83,8 @@ class Commit:
     message: str
     left: tuple[str, ...] = ()
     """Submodules with uncommitted changes, which only a commit inside them can hold."""
+    mixed: tuple[str, ...] = ()
+    """Files that were dirty before the work and have changed since."""
 
 
 class Repository(Protocol):
@@ -99,6 +111,27 @@ class Recovers(Protocol):
         """Remove leftovers not older than `since` and emit them; errors: `ProcessError`."""
 
 
+@runtime_checkable
+class LeavesDirty(Protocol):
+    """A `Repository` that keeps files out of commits that were dirty before the work."""
+
+    def dirty(self, *, exclude: tuple[Path, ...] = ()) -> Observable[dict[str, str]]:
+        """Emit the files with uncommitted changes, each with its state; never an error."""
+
+    def commit(
+        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = _NONE
+    ) -> Observable[Commit]:
+        """Commit all changes but those of files that are still in the states of `dirty`."""
+
+
+@runtime_checkable
+class KnowsAncestors(Protocol):
+    """A `Repository` that knows whether a commit is part of the current history."""
+
+    def is_ancestor(self, commit: str) -> Observable[bool]:
+        """Emit whether the current commit is that one or follows it; True if unknown."""
+
+
 class GitRepository:
     """The repository of the folder `cwd`. Commits leave out the paths in `exclude`.
 
@@ -121,9 +154,42 @@ class GitRepository:
         """Remove the locks of a killed git that no running one can hold."""
         return flow(lambda: self._recover(since))
 
-    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
+    def commit(
+        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = _NONE
+    ) -> Observable[Commit]:
         left_out = self._within((*self._exclude, *exclude))
-        return self._bounded("commit", flow(lambda: self._commit(message, left_out)))
+        return self._bounded("commit", flow(lambda: self._commit(message, left_out, dirty)))
+
+    def dirty(self, *, exclude: tuple[Path, ...] = ()) -> Observable[dict[str, str]]:
+        left_out = self._within((*self._exclude, *exclude))
+        return flow(lambda: self._dirty(left_out))
+
+    def is_ancestor(self, commit: str) -> Observable[bool]:
+        return flow(lambda: self._is_ancestor(commit))
+
+    def _is_ancestor(self, commit: str) -> Flow[None]:
+        try:
+            yield from ask(self._text("merge-base", "--is-ancestor", commit, "HEAD", sweep=False))
+        except ProcessFailed as error:
+            yield from emit(error.child_exit_code != 1)
+        except ProcessError:
+            yield from emit(True)
+        else:
+            yield from emit(True)
+
+    def _dirty(self, left_out: tuple[str, ...]) -> Flow[None]:
+        states: dict[str, str] = {}
+        with suppress(ProcessError):  # no repository: nothing will be committed either
+            entries = yield from self._changed(left_out)
+            states = yield from states_of(self._cwd, (path for _, path in entries))
+        yield from emit(states)
+
+    def _changed(self, left_out: tuple[str, ...]) -> Flow[list[tuple[str, str]]]:
+        """Return state and path of each changed file, relative to the folder."""
+        paths = (".", *(f":(exclude,literal){path}" for path in left_out))
+        status = yield from ask(self._text(*_STATUS, "--", *paths, sweep=False))
+        # `status` prints paths from the top of the repository, `add` takes them from the folder.
+        return _entries(status, os.fsdecode((yield from prefix_of(self._cwd))))
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
         return self._bounded("push", flow(lambda: self._push(remote, branch)))
@@ -154,15 +220,16 @@ class GitRepository:
         relative = (Path(os.path.relpath(self._cwd / path, self._cwd)) for path in paths)
         return tuple(str(path) for path in relative if path.parts[:1] != ("..",))
 
-    def _commit(self, message: str, left_out: tuple[str, ...]) -> Flow[None]:
+    def _commit(
+        self, message: str, left_out: tuple[str, ...], dirty: Mapping[str, str]
+    ) -> Flow[None]:
         # Changed paths are added one by one: `git add` fails on an excluded path that is ignored,
         # as `.cuggino` often is, and on a removed one that is already staged.
         command: tuple[str, ...]
-        paths = (".", *(f":(exclude,literal){path}" for path in left_out))
-        status = yield from ask(self._text(*_STATUS, "--", *paths, sweep=False))
-        # `status` prints paths from the top of the repository, `add` takes them from the folder.
+        entries = yield from self._changed(left_out)
         prefix = os.fsdecode((yield from prefix_of(self._cwd)))
-        entries = _entries(status, prefix)
+        kept, mixed = self._sorted_out(entries, dirty)
+        entries = [entry for entry in entries if entry[1] not in kept]
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
         # Removed ones first: a file may have become a folder, or a folder a link.
@@ -179,7 +246,11 @@ class GitRepository:
             left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
         staged = (yield from ask(self._text(*_STAGED, sweep=False))) or ""
         names = staged.split("\0")[:-1]
-        ours = [name for name in names if _is_in(name, prefix, left_out)]
+        ours = [
+            name
+            for name in names
+            if _is_in(name, prefix, left_out) and name.removeprefix(prefix) not in kept
+        ]
         if not ours:
             if left:
                 raise ProcessError("git", _left(left))
@@ -187,13 +258,35 @@ class GitRepository:
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
         command = ("commit", "--cleanup=whitespace", "-F", "-")
-        if ours != names:
-            # An excluded path is staged; `--only` leaves it staged.
-            command = (*command, "--only", "--", *paths)
-        stdin = text.encode("utf-8", "replace")
-        yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
+        with ExitStack() as stack:
+            if ours != names:
+                # An excluded path is staged; `--only` leaves it staged.
+                listed = stack.enter_context(tempfile.NamedTemporaryFile())
+                listed.write(_joined([name.removeprefix(prefix) for name in ours]))
+                listed.flush()
+                only = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
+                command = ("--literal-pathspecs", *command, *only)
+            stdin = text.encode("utf-8", "replace")
+            yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
         short = yield from ask(self._text("rev-parse", "--short", "HEAD", sweep=False))
-        yield from emit(Commit(hash=short or "", message=text.partition("\n")[0], left=left))
+        subject = text.partition("\n")[0]
+        yield from emit(Commit(hash=short or "", message=subject, left=left, mixed=mixed))
+
+    def _sorted_out(
+        self, entries: list[tuple[str, str]], dirty: Mapping[str, str]
+    ) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Return the changed files that stay out of the commit, and those that both changed."""
+        kept: set[str] = set()
+        mixed: list[str] = []
+        for _, path in entries if dirty else ():
+            name = name_of(path)
+            if name not in dirty:
+                continue
+            if is_unchanged(self._cwd / path, dirty[name]):
+                kept.add(path)
+            else:
+                mixed.append(name)
+        return frozenset(kept), tuple(dict.fromkeys(mixed))
 
     def _is_dir(self, path: str) -> bool:
         return (self._cwd / path).is_dir()
@@ -247,6 +340,10 @@ class GitRepository:
         return flow(run)
 
 
+CommitEvent: TypeAlias = DirtyFilesCommitted | CommitPerformed | CommitFailed
+"""The events of a commit."""
+
+
 def commit_stage(
     repository: Repository,
     message: str,
@@ -254,10 +351,13 @@ def commit_stage(
     iteration: int,
     base: str | None = None,
     exclude: tuple[Path, ...] = (),
-) -> Observable[CommitPerformed | CommitFailed]:
+    dirty: Mapping[str, str] = _NONE,
+) -> Observable[CommitEvent]:
     """Commit the work of a task outside `exclude`.
 
-    Emits `CommitPerformed`, `CommitFailed`, or nothing.
+    Emits `CommitPerformed`, `CommitFailed`, or nothing. Files that were `dirty` before (`dirty` of
+    `LeavesDirty`) stay out as long as nobody changes them; those changed since are named by
+    `DirtyFilesCommitted` first.
 
     Without changes there is no event. A failure is an event and never an error: the loop
     continues. Changes within a submodule cannot be committed here: they give a `CommitFailed`
@@ -269,7 +369,11 @@ def commit_stage(
 
     def run() -> Flow[None]:
         try:
-            commit = yield from ask(repository.commit(message, exclude=exclude))
+            if dirty and isinstance(repository, LeavesDirty):
+                made = repository.commit(message, exclude=exclude, dirty=dirty)
+            else:
+                made = repository.commit(message, exclude=exclude)
+            commit = yield from ask(made)
             if commit is None and base is not None:
                 head = yield from ask(repository.head())
                 if head is not None and head != base:
@@ -279,6 +383,8 @@ def commit_stage(
             yield from emit(CommitFailed(iteration=iteration, message=error.message))
             return
         if commit is not None:
+            if commit.mixed:
+                yield from emit(DirtyFilesCommitted(paths=commit.mixed))
             if commit.left:
                 yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
             yield from emit(
@@ -294,8 +400,8 @@ def commit_stage(
 
 
 def must_commit(
-    committed: Observable[CommitPerformed | CommitFailed],
-) -> Observable[CommitPerformed | CommitFailed]:
+    committed: Observable[CommitEvent],
+) -> Observable[CommitEvent]:
     """Fail with `WorkNotCommitted` after a `CommitFailed`: what follows needs the commit.
 
     ::
@@ -306,7 +412,7 @@ def must_commit(
     def run() -> Flow[None]:
         failures: list[str] = []
 
-        def note(event: CommitPerformed | CommitFailed) -> None:
+        def note(event: CommitEvent) -> None:
             if isinstance(event, CommitFailed):
                 failures.append(event.message)
 

@@ -21,6 +21,7 @@ from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
+    dirty_option,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,
@@ -105,6 +106,7 @@ class LoopGroup(Sectioned, click.Group):
 @click.option("--allow-main", is_flag=True, help="Run on a protected branch, such as main.")
 @click.option("--fresh", is_flag=True, help="Remove an existing lopen.loop.done.")
 @session_options("iterations")
+@dirty_option
 @policy_options_but_retries
 @resume_option
 @click.option("--agent", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)

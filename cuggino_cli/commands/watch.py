@@ -16,6 +16,7 @@ from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
+    dirty_option,
     policy_options,
     warn_if_loose,
     with_policies,
@@ -44,6 +45,7 @@ from cuggino_cli.options.trusting import check_trust
 )
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
+@dirty_option
 @policy_options
 @recording_options
 @output_options

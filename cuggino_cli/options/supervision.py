@@ -85,6 +85,17 @@ _SANDBOX = click.option(
 )
 
 
+def dirty_option(command: Command) -> Command:
+    """Add `--dirty`, for a loop that commits; None unless given (`with_policies`)."""
+    option = click.option(
+        "--dirty",
+        type=click.Choice(["keep", "commit", "refuse"]),
+        help="Files with uncommitted changes: keep them out of commits, commit them too, or do not "
+        "start.",
+    )
+    return option(command)
+
+
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 

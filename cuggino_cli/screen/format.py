@@ -22,10 +22,13 @@ from cuggino.events import (
     CommitFailed,
     CommitPerformed,
     ContradictoryMarkers,
+    DirtyFilesCommitted,
+    DirtyFilesKept,
     Done,
     Event,
     GateChanged,
     GuardDenied,
+    HistoryRewritten,
     ImplementingStart,
     IterationStart,
     LlmMarkerEvent,
@@ -394,6 +397,15 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Snapshot] Without {clip(files, 300)}")
         case SnapshotTaken(stage=stage):
             return verbose("prose", f"[Snapshot] {stage}")
+        case DirtyFilesKept(paths=paths):
+            told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
+            return always("warning", f"[Commit] {told}")
+        case DirtyFilesCommitted(paths=paths):
+            told = f"The next commit holds your own uncommitted changes, too: {_some(paths)}"
+            return always("warning", f"[Commit] {told}")
+        case HistoryRewritten(base=base):
+            told = f"The commit that the run began with, {base[:12]}, is no longer in the history"
+            return always("warning", f"[Loop] {told}")
         case SnapshotFailed(stage=stage, message=message):
             return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
         case _:

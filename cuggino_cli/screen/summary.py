@@ -78,6 +78,8 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
             "Changed" if path == summary.gate_changed[0] else "",
             f"{path} (check, tests or specs)",
         )
+    if summary.lost_base:
+        yield "Rewritten", f"{summary.lost_base[:12]}, the start of the run, left the history"
     if summary.cost_usd is not None:
         yield "Cost", f"${summary.cost_usd:.4f}"
     if summary.usage is not None:

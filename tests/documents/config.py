@@ -50,7 +50,10 @@ _USERS = {
 """The commands that use a key, where the options of the loops do not say so."""
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "The work": ("specs_path", *own_fields(LoopSettings), "command_timeout", "commit_timeout"),
+    "The work": (
+        *("specs_path", *own_fields(LoopSettings), "dirty"),
+        *("command_timeout", "commit_timeout"),
+    ),
     "Agents": _AGENTS,
     "Limits, waits and retries": own_fields(SupervisionSettings, ReviewSettings),
     "What agents may do": [key for key in _GUARD if key != "specs_path"],

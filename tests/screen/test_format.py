@@ -19,9 +19,12 @@ from cuggino.events import (
     CommitSeen,
     ContradictoryMarkers,
     DeliverablesListed,
+    DirtyFilesCommitted,
+    DirtyFilesKept,
     Event,
     FileTouched,
     GuardDenied,
+    HistoryRewritten,
     JobsCounted,
     JournalEvent,
     LlmMarkerEvent,
@@ -334,6 +337,25 @@ def test_snapshots() -> None:
     assert plain(left, Verbosity.QUIET) == "[Snapshot] Without video (60 MB), key (unreadable)"
     failed = SnapshotFailed(stage="coding-1", message="no space")
     assert plain(failed, Verbosity.QUIET) == "[Snapshot] None before coding-1: no space"
+
+
+def test_dirty_files() -> None:
+    """Files of a person that stay out of commits, or do not, are named, at most five."""
+    kept = DirtyFilesKept(paths=tuple("abcdefg"))
+    assert plain(kept, Verbosity.QUIET) == (
+        "[Commit] Uncommitted before the run, so left out of commits: a, b, c, d, e and 2 more"
+    )
+    mixed = DirtyFilesCommitted(paths=("a", "b"))
+    assert plain(mixed, Verbosity.QUIET) == (
+        "[Commit] The next commit holds your own uncommitted changes, too: a, b"
+    )
+
+
+def test_a_rewritten_history() -> None:
+    """The lost commit is named."""
+    assert plain(HistoryRewritten(base="a" * 40, head=None), Verbosity.QUIET) == (
+        "[Loop] The commit that the run began with, aaaaaaaaaaaa, is no longer in the history"
+    )
 
 
 def test_contradictory_markers() -> None:

@@ -44,6 +44,11 @@ class Gate:
         """Note the state before the first agent."""
         self._start = yield from ask(flow(self._read), name="gate-begin")
 
+    @property
+    def base(self) -> str | None:
+        """The commit that the run began with."""
+        return self._start["head"] if self._start is not None else None
+
     def plan(self, n: int) -> Flow[str]:
         """Return what the planning agent is told about specifications that have changed."""
         before = self._specs

@@ -33,6 +33,7 @@ class LoopRunOptions(CodingOptions):
         "gate",
         "gate_paths",
         "commit",
+        "dirty",
         "push",
         "progress_patience",
         "review_patience",

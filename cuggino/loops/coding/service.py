@@ -5,6 +5,7 @@ Sources: requirements CUG-001 to CUG-063.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from cuggino.events import (
     LoopEvent,
     LoopMaxIterations,
     LoopSpecIssue,
+    LoopTerminalEvent,
     NoMoreWork,
     NoProgress,
     PlanningStart,
@@ -37,10 +39,11 @@ from cuggino.loops.coding.convergence import REPLAN, Convergence
 from cuggino.loops.coding.gate import Gate, gate_changed_review, gate_section
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles, check_prompts
+from cuggino.loops.frame.history import dirty_files, history_kept
 from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Ledger, ask, emit, forward
-from cuggino.stages import Recovers, act, commit_stage, must_commit, push_stage
+from cuggino.stages import CommitEvent, Recovers, act, commit_stage, must_commit, push_stage
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
 
 
@@ -110,6 +113,8 @@ class CodingRun:
         self._convergence = Convergence(options)
         self._gate = Gate(run.services, options)
         self._baseline: str | None = None
+        self._dirty: Mapping[str, str] = {}
+        """Files with uncommitted changes before the run, each with its state."""
         self._uncommitted: str | None = None
         """The message of the latest commit if it failed; the next one would hold that work too."""
         self.is_resumable = True
@@ -132,6 +137,9 @@ class CodingRun:
         options = self._options
         if options.commit:
             self._baseline = yield from ask(self._services.repository.head(), name="baseline")
+            self._dirty = yield from dirty_files(
+                self._services.repository, options, exclude=(Path(options.specs_path),)
+            )
         yield from self._convergence.begin(self._fingerprint())
         yield from self._gate.begin()
         review = options.review
@@ -153,7 +161,7 @@ class CodingRun:
                     review = yield from self._gate.approved(n)
                     if review is None:
                         yield from self._commit_the_rest(n)
-                        return (yield from emit(LoopApproved(iteration=n)))
+                        return (yield from self._ended(LoopApproved(iteration=n)))
                     self._convergence.approved()
                     stalled = None
                 case RequestChanges(content=content):
@@ -169,9 +177,9 @@ class CodingRun:
                     review = REPLAN
                     stalled = self._convergence.stuck(n, verdict)
             if stalled is not None:
-                return (yield from emit(stalled))
+                return (yield from self._ended(stalled))
         yield from self._commit_the_rest(options.max_iterations)
-        yield from emit(
+        yield from self._ended(
             LoopMaxIterations(
                 iteration=options.max_iterations, max_iterations=options.max_iterations
             )
@@ -226,14 +234,14 @@ class CodingRun:
             stage = must_commit(commit)
             yield from self._push(n, (yield from forward(stage, name="commit-rest")))
 
-    def _committed(
-        self, n: int, message: str, name: str
-    ) -> Flow[Observable[CommitPerformed | CommitFailed]]:
+    def _committed(self, n: int, message: str, name: str) -> Flow[Observable[CommitEvent]]:
         repository = self._services.repository
         # Known before: a commit that was made just before a crash is then not missed.
         base = yield from ask(repository.head(), name=name)
         specs = (Path(self._options.specs_path),)
-        return commit_stage(repository, message, iteration=n, base=base, exclude=specs)
+        return commit_stage(
+            repository, message, iteration=n, base=base, exclude=specs, dirty=self._dirty
+        )
 
     def _push(self, n: int, commit: object) -> Flow[None]:
         repository, target = self._services.repository, self._options.push
@@ -281,4 +289,10 @@ class CodingRun:
         name = yield from ask(act(workspace.new_name), name="issue-name")
         write = act(lambda: workspace.write_spec_issue(issue.content, name=name))
         filename = yield from ask(write, name="issue")
-        yield from emit(LoopSpecIssue(iteration=n, content=issue.content, filename=filename or ""))
+        yield from self._ended(
+            LoopSpecIssue(iteration=n, content=issue.content, filename=filename or "")
+        )
+
+    def _ended(self, result: LoopTerminalEvent) -> Flow[None]:
+        yield from history_kept(self._run, self._gate.base)
+        yield from emit(result)

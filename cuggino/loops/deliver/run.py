@@ -25,6 +25,7 @@ from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
 from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import spawn_options
 from cuggino.operators import Flow, ask, each, emit, flow, forward
@@ -65,7 +66,13 @@ class DeliverRun:
 
     def tell(self) -> Flow[None]:
         """Run sessions until the loop has a result."""
-        yield from told_to_its_end(self._until_done(), self._end)
+        yield from told_to_its_end(self._kept(), self._end)
+
+    def _kept(self) -> Flow[DeliverExit]:
+        base = yield from ask(self._run.services.repository.head(), name="head-start")
+        reason = yield from self._until_done()
+        yield from history_kept(self._run, base)
+        return reason
 
     def _until_done(self) -> Flow[DeliverExit]:
         course, options = self._course, self._options

@@ -51,11 +51,14 @@ ADDED_STAGES = frozenset(
     {
         "commit-base",
         "commit-rest",
+        "dirty",
         "finding-files",
         "gate-approved",
         "gate-begin",
         "gate-review",
         "gate-specs",
+        "head-start",
+        "history",
         "verify-start",
     }
 )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from reactivex import operators as ops
 
 from cuggino.errors import WorkNotCommitted
-from cuggino.events import CommitFailed, CommitSeen, JobsCounted, PlanBuildWarning
+from cuggino.events import (
+    CommitFailed,
+    CommitSeen,
+    DirtyFilesCommitted,
+    JobsCounted,
+    PlanBuildWarning,
+)
+from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -38,6 +46,7 @@ class PlanBuildActs:
         self._store = JobStore(services.workspace.root)
         self._unverified = UnverifiedJobs(services.workspace.unverified_jobs)
         self._warned: set[str] = set()
+        self._dirty: Mapping[str, str] = {}
 
     def count(
         self, accepted: frozenset[str], *, is_planned: bool = False
@@ -125,6 +134,11 @@ class PlanBuildActs:
         look = self._run.interruption.ending(self._repository.head())
         return (yield from ask(look, name="head"))
 
+    def dirty_files(self) -> Flow[None]:
+        """Note the files with uncommitted changes before the first session."""
+        if self._options.auto_commit:
+            self._dirty = yield from dirty_files(self._repository, self._options)
+
     def subjects(self, base: str | None) -> Flow[tuple[str, ...]]:
         """Return the subjects of the commits after `base`."""
         look = self._run.interruption.ending(self._run.services.commits(self._options.cwd, base))
@@ -148,12 +162,14 @@ class PlanBuildActs:
             yield from emit(PlanBuildWarning(message=f"not committed: it is on branch {branch}"))
             return
         message = f"chore(loop): iteration {n}"
-        stage = commit_stage(self._repository, message, iteration=n, base=base)
+        stage = commit_stage(self._repository, message, iteration=n, base=base, dirty=self._dirty)
         for made in (yield from ask(stage.pipe(ops.to_list()))) or ():
             if isinstance(made, CommitFailed):
                 if must:
                     raise WorkNotCommitted(made.message)
                 yield from emit(PlanBuildWarning(message=f"the commit failed: {made.message}"))
+            elif isinstance(made, DirtyFilesCommitted):
+                yield from emit(made)
         for commit, subject in (
             yield from ask(self._run.services.commits(self._options.cwd, base))
         ) or ():

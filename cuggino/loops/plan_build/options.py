@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import Field
 
 from cuggino.agents.base import Role
-from cuggino.config import CommandSettings, PlanBuildSettings
+from cuggino.config import CommandSettings, CommitSettings, PlanBuildSettings
 from cuggino.loops.frame.options import RunOptions
 
 
-class PlanBuildOptions(RunOptions, CommandSettings, PlanBuildSettings):
+class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSettings):
     """The options of a run of the plan/build loop (LOP-001, LOP-020)."""
 
     kind = "loop"
@@ -22,6 +22,7 @@ class PlanBuildOptions(RunOptions, CommandSettings, PlanBuildSettings):
         "plan_prompt",
         "build_prompt",
         "auto_commit",
+        "dirty",
         "verify_after_iteration",
         "verify_build",
         "verify_test",

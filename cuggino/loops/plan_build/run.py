@@ -18,6 +18,7 @@ from cuggino.events import (
     PlanBuildSessionRetry,
 )
 from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import is_failure
 from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
@@ -48,6 +49,8 @@ class PlanBuildRun:
         """The ids of the jobs that are done and were verified, or were done before the run."""
         self._base: str | None = None
         """The commit before the latest session."""
+        self._first: str | None = None
+        """The commit before the first one."""
         self._findings: tuple[str, ...] = ()
         self._rejected: tuple[str, ...] = ()
         """Why the done file was taken away since the last build session, at most one reason."""
@@ -63,13 +66,19 @@ class PlanBuildRun:
 
     def tell(self) -> Flow[None]:
         """Plan and build, until the loop has a result."""
-        yield from told_to_its_end(self._until_done(), self._end)
+        yield from told_to_its_end(self._course(), self._end)
+
+    def _course(self) -> Flow[PlanBuildExit]:
+        reason = yield from self._until_done()
+        yield from history_kept(self._run, self._first)
+        return reason
 
     def _until_done(self) -> Flow[PlanBuildExit]:
         options, acts = self._options, self._acts
         self._accepted = yield from acts.done_before()
         yield from self._count()
         yield from acts.unless_stopped()
+        yield from acts.dirty_files()
         if options.start == "plan":
             reason = yield from self._plan()
             if reason is not None or options.plan_only:
@@ -157,6 +166,7 @@ class PlanBuildRun:
     def _session(self, phase: PromptPhase) -> Flow[PlanBuildSessionEnded | None]:
         """Run a session of the phase; None when there is no prompt for it."""
         self._base = yield from self._acts.head()
+        self._first = self._first or self._base
         self._iteration += 1
         self._turns[phase] += 1
         # Done as a whole, or begun anew by a resumed run.

@@ -40,6 +40,7 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import CodingOptions, LoopRunOptions
 from cuggino.loops.coding.service import LoopService
+from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.services import Changes
@@ -108,6 +109,10 @@ class Watch:
 
     def tell(self) -> Flow[None]:
         """Wait, take the first item, run the coding loop on it, put it away; indefinitely."""
+        options = self._options
+        if options.commit and options.dirty == "refuse" and self._run.resumed is None:
+            specs = (Path(options.specs_path),)
+            yield from dirty_files(self._services.repository, options, exclude=specs)
         while True:
             now = yield from self._now()
             name = yield from ask(act(partial(self._next, now)))
@@ -294,6 +299,8 @@ class Watch:
         """The run of an item: the same settings as every run, the item as the focus (CUG-106)."""
         options = self._options
         shared = {key: getattr(options, key) for key in CodingOptions.model_fields}
+        if options.dirty == "refuse":  # looked at once, when the watch began
+            shared["dirty"] = "keep"
         path = self._backlog.path(name).relative_to(options.cwd)
         return LoopRunOptions(
             **shared,

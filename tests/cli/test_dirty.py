@@ -1,0 +1,134 @@
+"""`cuggino run` in a dirty work tree, and what becomes of the history."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cuggino.config import Config, save_config
+from cuggino_cli.main import main
+from tests.git_project import GitProject, isolate_git
+from tests.limits import LIMIT
+from tests.sources.subscribers import eventually
+
+SCENARIO = """\
+[[planning]]
+steps = [
+    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
+    { say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>" },
+]
+[[implementing]]
+steps = [
+    { run = "echo work >>both.txt; echo work >new.txt; COMMAND" },
+    { say = "<DONE>feat: all</DONE>" },
+]
+[[reviewing]]
+steps = [{ say = "<APPROVED>fine</APPROVED>" }]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    """A project with commits on, and two files that a person has changed."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    made = GitProject(tmp_path / "project")
+    made.write(".specs/a.md", "# A\n")
+    made.write("mine.txt", "old\n")
+    made.write("both.txt", "old\n")
+    scenario(made)
+    save_config(made.root, Config(agent="scripted:scenario.toml", commit=True, guard="off"))
+    made.git("add", "--all")
+    made.git("commit", "--quiet", "--message", "first")
+    made.write("mine.txt", "mine\n")
+    made.write("both.txt", "mine\n")
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def scenario(project: GitProject, command: str = "true") -> None:
+    project.write("scenario.toml", SCENARIO.replace("COMMAND", command))
+
+
+def changes(project: GitProject) -> set[str]:
+    return set(project.git("show", "--format=", "--name-only").split())
+
+
+def test_a_persons_file_stays_out(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named at the start; a file that both changed is named and committed."""
+    assert 0 == main(["run", "--focus", "all", "--quiet"])
+    said = capsys.readouterr().out
+    assert "Uncommitted before the run, so left out of commits: both.txt, mine.txt\n" in said
+    assert "The next commit holds your own uncommitted changes, too: both.txt\n" in said
+    assert {"both.txt", "new.txt"} == changes(project)
+    assert "mine\nwork\n" == project.git("show", "HEAD:both.txt")
+    assert " M mine.txt\n" in project.git("status", "--porcelain")
+
+
+def test_everything_as_before(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--dirty commit` commits a person's files with the first task."""
+    assert 0 == main(["run", "--focus", "all", "--quiet", "--dirty", "commit"])
+    assert "ncommitted" not in capsys.readouterr().out
+    assert {"both.txt", "mine.txt", "new.txt"} == changes(project)
+
+
+def test_refused(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--dirty refuse` ends the run before an agent works; resumed, it looks again."""
+    assert 2 == main(["run", "--focus", "all", "--dirty", "refuse"])
+    said = capsys.readouterr()
+    assert "there are uncommitted changes: both.txt, mine.txt" in said.err
+    assert "--dirty keep" in said.err
+    assert not (project.root / "new.txt").exists()
+    assert 2 == main(["run", "--resume", "--dirty", "refuse"])
+    project.git("commit", "--quiet", "--all", "--message", "mine")
+    assert 0 == main(["run", "--resume", "--dirty", "refuse"])
+    assert {"both.txt", "new.txt"} == changes(project)
+
+
+def test_a_clean_tree(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is told where nothing is dirty."""
+    project.git("commit", "--quiet", "--all", "--message", "mine")
+    assert 0 == main(["run", "--focus", "all", "--dirty", "refuse"])
+    assert "ncommitted" not in capsys.readouterr().out
+
+
+def test_a_rewritten_history(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """The end of a run tells that its start is lost, and so does the summary."""
+    base = project.git("rev-parse", "HEAD").strip()
+    scenario(project, "git checkout -q --orphan x && git commit -q -m x")
+    project.git("commit", "--quiet", "--all", "--message", "mine")
+    lost = project.git("rev-parse", "HEAD").strip()
+    assert base != lost
+    assert 0 == main(["run", "--focus", "all"])
+    said = capsys.readouterr().out
+    assert f"The commit that the run began with, {lost[:12]}, is no longer in the history" in said
+    assert f"  Rewritten  {lost[:12]}, the start of the run, left the history\n" in said
+
+
+def test_the_set_survives_kill_9(project: GitProject) -> None:
+    """A resumed run knows the files that were dirty before its first process."""
+    scenario(project, "test -e go || sleep 60")
+    command = [sys.executable, "-m", "cuggino_cli", "run", "--json"]
+    with subprocess.Popen(
+        [*command, "--focus", "all"], stdout=subprocess.PIPE, env={**os.environ}
+    ) as first:
+        assert first.stdout is not None
+        assert eventually(lambda: (project.root / "new.txt").exists())
+        first.send_signal(signal.SIGKILL)
+        told = [json.loads(line)["_tag"] for line in first.stdout]
+    assert 1 == told.count("DirtyFilesKept")
+    project.write("go")
+    second = subprocess.run(
+        [*command, "--resume"], stdout=subprocess.PIPE, check=True, timeout=LIMIT
+    )
+    events = [json.loads(line) for line in second.stdout.splitlines()]
+    assert "DirtyFilesKept" not in [event["_tag"] for event in events]
+    (mixed,) = [event for event in events if event["_tag"] == "DirtyFilesCommitted"]
+    assert ["both.txt"] == mixed["paths"]
+    assert {"both.txt", "new.txt", "go"} == changes(project)
+    assert " M mine.txt\n" in project.git("status", "--porcelain")
