@@ -64,7 +64,8 @@ def process_lines(
 
     Options: `cwd` is the working directory; `env` the whole environment instead of this process's;
     `stdin` text (as UTF-8) or bytes of any size, empty by default; `merge_stderr` reads standard
-    error as part of the output; with `keep_ends` lines keep their `\n`; with `sweep=False`,
+    error as part of the output; with `keep_ends` lines keep their `\n`, and those that arrive
+    together are emitted as one; with `sweep=False`,
     for commands that start a daemon, a normal exit terminates nothing, while with `sweep` every
     process left behind is terminated before completion; `enclosure` confines the process and
     everything it starts. In an enclosure with a namespace, SIGINT and SIGTERM go to the program

@@ -251,7 +251,8 @@ class Gatherer:
 class LineSplitter:
     """Splits chunks at newlines, in linear time; `overflow` is set by a line above `limit` bytes.
 
-    With `keep_ends` each line keeps its newline, which is not counted.
+    With `keep_ends` lines keep their newlines, which are not counted, and those of a chunk come as
+    one: what does not look at single lines pays nothing for them.
     """
 
     def __init__(self, limit: int, *, keep_ends: bool = False) -> None:
@@ -263,6 +264,8 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that `chunk` completes; none from an overlong line on."""
+        if self._end and len(chunk) <= self.limit:
+            return self._together(chunk)
         first, *lines = chunk.split(b"\n")
         self._parts.append(first)
         self._size += len(first)
@@ -282,6 +285,18 @@ class LineSplitter:
                     return self._ended(lines[:index])
         self.overflow = self._size > self.limit
         return self._ended(lines)
+
+    def _together(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes as one."""
+        first, end = chunk.find(b"\n"), chunk.rfind(b"\n") + 1
+        self._size += first if end else len(chunk)
+        self.overflow = self._size > self.limit
+        if self.overflow or not end:
+            self._parts.append(chunk)
+            return []
+        lines = b"".join((*self._parts, chunk[:end]))
+        self._parts, self._size = [chunk[end:]], len(chunk) - end
+        return [lines]
 
     def _ended(self, lines: list[bytes]) -> list[bytes]:
         return [line + self._end for line in lines] if self._end else lines

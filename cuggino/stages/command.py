@@ -16,8 +16,8 @@ from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources import KeptProcesses, process_lines
 
 Shell = Callable[[str, Path], Observable[bytes]]
-"""Runs a command line in a folder; emits its output lines with their ends, and fails as
-`process_lines` does."""
+"""Runs a command line in a folder; emits its output, one or more whole lines at a time with their
+ends, and fails as `process_lines` does."""
 
 OUTPUT_LIMIT = 30_000
 """Characters of the output that the event keeps and an agent gets."""
@@ -127,7 +127,7 @@ class _Output:
         with storing("write output", self._path):
             self._file.write(line)
         self._size += len(line)
-        self._tail += line
+        self._tail += line[-8 * OUTPUT_LIMIT :]
         # UTF-8 takes at most four bytes a character.
         if len(self._tail) > 8 * OUTPUT_LIMIT:
             del self._tail[: -4 * OUTPUT_LIMIT]

@@ -46,6 +46,7 @@ GROUPS: dict[str, Group] = {
     "small": Group(stages.small_run, partial(stages.small_run, rounds=1)),
     "stage": Group(stages.stages, partial(stages.stages, many=2, rounds=1)),
     "empty": Group(stages.empty_stages, partial(stages.empty_stages, many=500)),
+    "check": Group(stages.check_output, partial(stages.check_output, size=10**5, rounds=1)),
     "process": Group(processes.start_and_end, partial(processes.start_and_end, rounds=1)),
     "ends": Group(processes.among_others, partial(processes.among_others, others=10, rounds=1)),
     "stream": Group(stream.lines, partial(stream.lines, turns=10, rounds=1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -90,3 +91,30 @@ def empty_stages(*, many: int = 10_000) -> Iterator[Figure]:
     yield Figure(
         key="stage.empty", name=f"{many:,} stages without a process", value=taken, unit="s"
     )
+
+
+def check_output(*, size: int = 10**8, rounds: int = 5) -> Iterator[Figure]:
+    """Compare a check that prints lines of two bytes with a program that keeps them in a file."""
+    shouts = f"yes | head -c {size}"
+    keeps = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open('kept', 'wb'))"
+    bare = ("/bin/sh", "-c", f'{shouts} | {sys.executable} -c "{keeps}"')
+    tool = Tool.cuggino()
+    with project(checkCommand=shouts) as loud, project(checkCommand="true") as quiet:
+        for here in (loud, quiet):
+            here.plays(*iterations(1))
+        least, without, whole = took_in_turns(
+            rounds,
+            lambda: run(bare, cwd=loud.folder, env=loud.env),
+            partial(quiet.run, tool),
+            partial(loud.run, tool),
+        )
+    taken = whole.minus(without).each(2)
+    for kind, value, floor in (("wall", taken.wall, least.wall), ("cpu", taken.cpu, least.cpu)):
+        yield Figure(
+            key=f"check.{kind}",
+            name=f"a check that prints {size // 10**6:,} MB in lines, {_KINDS[kind]}",
+            value=value,
+            unit="s",
+            floor=floor,
+            floor_name="the same into a file",
+        )

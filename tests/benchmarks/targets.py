@@ -35,6 +35,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "stage.cpu": Target(2.0, "x"),
         "stage.wall": Target(2.0, "x"),
         "stage.empty": Target(2.0, "s"),
+        # 100 MB of a check's output in lines of two bytes.
+        "check.wall": Target(5.0, "s"),
+        "check.cpu": Target(4.0, "x"),
         # The end of a child process among a thousand others, more than `wait` alone takes.
         "end.crowd": Target(2.0, "ms"),
         "guard.bash": Target(6.0, "x"),

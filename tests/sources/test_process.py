@@ -45,6 +45,27 @@ def test_keep_ends_tells_whether_the_last_line_was_ended() -> None:
         assert output == b"".join(Recorder(stream).wait().items)
 
 
+def test_keep_ends_gives_lines_that_arrive_together_as_one() -> None:
+    """Output in many short lines costs no more than in few; each item is made of whole lines."""
+    output = b"a\n" * 100_000 + b"end"
+    items = Recorder(process_lines(["cat"], stdin=output, keep_ends=True)).wait().items
+    assert output == b"".join(items)
+    assert all(item.endswith(b"\n") for item in items[:-1])
+    assert len(items) < 1000
+
+
+@pytest.mark.parametrize("before", [b"", b"a\n", b"a\nb", b"a\n" * 5000])
+def test_keep_ends_with_a_line_without_end(before: bytes) -> None:
+    """A line above the limit is an error, wherever it begins; lines before it arrive."""
+    output = before + b"x" * 300_000 + b"\nend\n"
+    stream = process_lines(["cat"], stdin=output, keep_ends=True, max_line=200_000)
+    recorder = Recorder(stream).wait()
+    assert isinstance(recorder.error, LineTooLong)
+    assert before.startswith(b"".join(recorder.items))
+    whole = process_lines(["cat"], stdin=output, keep_ends=True, max_line=310_000)
+    assert output == b"".join(Recorder(whole).wait().items)
+
+
 def test_no_output_is_no_line() -> None:
     """A program that prints nothing completes without a line."""
     recorder = Recorder(process_lines(["true"])).wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,23 @@ class TestInVirtualTime:
         seen = Marbles().record(stage(from_iterable([(character * length).encode()]), file))
         assert character * 30_000 == seen[0][2].output
         assert truncated == seen[0][2].truncated
+
+    def test_memory_does_not_grow_with_the_output(self, file: Path) -> None:
+        """Of a large output only the end is in memory, however it arrives."""
+        pieces = [b"short\n" * 20_000, b"a" * 99_999 + b"\n"]
+
+        def peak(count: int) -> int:
+            shell = from_iterable(pieces[n % 2] for n in range(count))
+            tracemalloc.start()
+            try:
+                run(stage(shell, file))
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        few, many = peak(20), peak(200)
+        assert file.stat().st_size > 20_000_000
+        assert many < few + 1_000_000
 
     def test_bytes_that_are_no_text(self, file: Path) -> None:
         """Invalid UTF-8 is replaced in the event and stays in the file."""
