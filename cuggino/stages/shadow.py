@@ -198,7 +198,7 @@ class Shadow:
             new.write_bytes(zlib.compress(raw, 1))
             new.chmod(0o444)
             new.replace(place)
-        (self.folder / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+        _write(self.folder / "HEAD", f"{commit}\n".encode("ascii"))
         return commit
 
     def keep(self, name: str, commit: str) -> Flow[str]:
@@ -235,15 +235,15 @@ class Shadow:
         config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tautocrlf = false\n"
         if layout.algorithm != "sha1":
             config += f"[extensions]\n\tobjectformat = {layout.algorithm}\n"
-        (self.folder / "config").write_text(config, encoding="ascii")
-        (self.folder / "info" / "attributes").write_text(_NO_ATTRIBUTES, encoding="ascii")
+        _write(self.folder / "config", config.encode("ascii"))
+        _write(self.folder / "info" / "attributes", _NO_ATTRIBUTES.encode("ascii"))
         own = b""
         with suppress(OSError):
             own = layout.exclude.read_bytes()
         with suppress(ValueError):  # it is outside
             place = self.folder.resolve().relative_to(layout.top.resolve())
             own += b"\n/" + os.fsencode(place.as_posix()) + b"/\n"
-        (self.folder / "info" / "exclude").write_bytes(own)
+        _write(self.folder / "info" / "exclude", own)
 
     def _begin(self, layout: Layout) -> Flow[list[str]]:
         """Copy the repository's index, without the entries that may differ from their files.
@@ -252,7 +252,7 @@ class Shadow:
         """
         index = self.folder / "index"
         head = layout.head() or "ref: refs/heads/none"
-        (self.folder / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+        _write(self.folder / "HEAD", f"{head}\n".encode())
         try:
             # With its time, by which git notices a change in the same instant.
             shutil.copy2(layout.index, index)
@@ -392,6 +392,18 @@ _MOST = 1000
 
 def _whole(output: Observable[bytes]) -> Flow[bytes]:
     return (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a small file in place, unless it has this content: to empty one waits for the disk."""
+    try:
+        with path.open("r+b") as file:
+            if file.read() != content:
+                file.seek(0)
+                file.write(content)
+                file.truncate()
+    except FileNotFoundError:
+        path.write_bytes(content)
 
 
 def _create(path: Path, text: str) -> bool:
