@@ -74,6 +74,8 @@ class StageTry:
     usage: Usage | None = None
     session: int | None = None
     """The number of its session, in the deliverables loop."""
+    snapshot: str = ""
+    """The files before it, as `<run>/<stage>` for `cuggino undo`."""
 
     @property
     def title(self) -> str:

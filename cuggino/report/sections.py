@@ -184,6 +184,9 @@ def stages(report: RunReport, times: Times) -> Html | None:
         return None
     shown, note = first_rows(report.stages)
     heads = ["Stage", "Started", "Took", "Cost", "Outcome"]
+    has_snapshots = any(stage.snapshot for stage in report.stages)
+    if has_snapshots:
+        heads.append("Back to before it")
     rows = [
         (
             tag("span", tag("i", class_=f"dot {stage.kind}"), stage.title, class_="id"),
@@ -191,11 +194,16 @@ def stages(report: RunReport, times: Times) -> Html | None:
             duration(stage.seconds),
             money(stage.cost_usd),
             _ending(stage),
+            *([_undo(stage)] if has_snapshots else []),
         )
         for stage in shown
     ]
     summary = tag("summary", f"The {counted(len(report.stages), 'bar')} as a table")
     return tag("details", summary, table(heads, rows, numeric="  nn"), note)
+
+
+def _undo(stage: StageTry) -> Html | None:
+    return tag("code", f"cuggino undo {stage.snapshot}") if stage.snapshot else None
 
 
 def _ending(stage: StageTry) -> str:

@@ -14,6 +14,7 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     RunStarted,
+    SnapshotTaken,
     StageFinished,
     StageStarted,
 )
@@ -21,6 +22,7 @@ from cuggino.report.model import Ending, Process, ReportState, StageKind, StageT
 from cuggino.storage.journal import Entry
 
 _SESSIONS = frozenset(get_args(DeliverInstruction))
+_SNAPSHOTS = "refs/cuggino/snapshots/"
 _KINDS: dict[str, StageKind] = {kind: kind for kind in get_args(StageKind)}
 
 
@@ -92,6 +94,11 @@ class Stages:
                 self._close_all(self._last_at or entry.at, "unfinished")
             case RunEnded():
                 self._close_all(entry.at, "unfinished")
+            case SnapshotTaken(ref=ref) if entry.stage in self._open:
+                place = self._latest[entry.stage]
+                if not self._tries[place].snapshot:
+                    name = ref.removeprefix(_SNAPSHOTS)
+                    self._tries[place] = replace(self._tries[place], snapshot=name)
             case event if entry.stage in self._open:
                 self._open[entry.stage] = self._open[entry.stage].add(event)
             case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from datetime import UTC
 
 import pytest
 
@@ -11,6 +12,7 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     SessionEnded,
+    SnapshotTaken,
     StageFinished,
     ToolCall,
     ToolResult,
@@ -19,6 +21,8 @@ from cuggino.events import (
 )
 from cuggino.report import RunReport, build_report
 from cuggino.report.model import ToolUse
+from cuggino.report.sections import stages
+from cuggino.report.times import Times
 from tests.report.journals import NAMES, after, begin, entries_of, report_of
 from tests.vectors import each
 
@@ -114,6 +118,28 @@ def test_lines_over_time() -> None:
         (after(7), 0.25, 10),
         (after(10), 0.75, 11),
     ] == [(p.at, p.cost_usd, p.usage.output_tokens) for p in build_report(entries).spent]
+
+
+def test_snapshots() -> None:
+    """A stage names the state before it; without any snapshot the page has no such column."""
+    ref = "refs/cuggino/snapshots/r1/planning-1"
+    taken = SnapshotTaken(stage="planning-1", ref=ref, commit="c")
+    again = SnapshotTaken(stage="planning-1", ref=f"{ref}-2", commit="d")
+    ended = StageFinished(outcome={"value": 1})
+    entries = entries_of(
+        begin("planning#1"),
+        ("planning#1", taken),
+        ("planning#1", again),
+        ("planning#1", ended),
+        begin("check#2"),
+        ("check#2", ended),
+    )
+    report = build_report(entries)
+    assert ["r1/planning-1", ""] == [stage.snapshot for stage in report.stages]
+    times = Times(UTC, report.start, report.end)
+    assert "<code>cuggino undo r1/planning-1</code>" in str(stages(report, times))
+    without = build_report(entries_of(begin("check#1"), ("check#1", ended)))
+    assert "Back to" not in str(stages(without, times))
 
 
 def test_concurrent_stages() -> None:
