@@ -116,7 +116,10 @@ PROGRAMS = frozenset(
 """Files that run as separate processes, with arguments and standard streams."""
 
 READS_HOME = frozenset(
-    {"agents/gemini/config.py", "agents/opencode/config.py", "agents/opencode/guard.py"}
+    {
+        *("agents/gemini/config.py", "agents/opencode/config.py", "agents/opencode/guard.py"),
+        "sandbox/home.py",
+    }
 )
 """Files that prepare a home folder for an agent's program."""
 

@@ -9,6 +9,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "boundary": "NO_BOUNDARY Boundary Engine probe",
     "enclosure": "Enclosure",
+    "home": "home_of",
     "protected": "Protected protected_for",
     "view": "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view",
 }

@@ -9,6 +9,9 @@ from cuggino.sandbox.boundary import (
 from cuggino.sandbox.enclosure import (
     Enclosure,
 )
+from cuggino.sandbox.home import (
+    home_of,
+)
 from cuggino.sandbox.protected import (
     Protected,
     protected_for,
@@ -33,6 +36,7 @@ __all__ = [
     "RoleView",
     "ViewRole",
     "git_folders",
+    "home_of",
     "make_granted",
     "probe",
     "protected_for",

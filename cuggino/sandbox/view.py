@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -90,21 +90,33 @@ class RoleView:
     """The state of the agent's program, and caches."""
     visible: tuple[Path, ...] = ()
     """Files and folders that are read, even if they are in a folder for temporary files."""
+    hide: tuple[str, ...] = ()
+    """More paths that cannot be read; `~` is the home folder."""
     hidden: tuple[Path, ...] = ()
 
     def with_program(
         self,
         *,
+        home: Path | None = None,
         state: Iterable[Path] = (),
         visible: Iterable[Path] = (),
         read_only: Iterable[Path] = (),
     ) -> RoleView:
-        """Return the view for a program with this state, which reads these files."""
+        """Return the view for a program with this home and state, which reads these files."""
+        view = self if home is None or home == self.home_folder else self._at_home(home)
+        return replace(
+            view,
+            state=(*view.state, *state),
+            visible=(*view.visible, *visible),
+            read_only=(*view.read_only, *read_only),
+        )
+
+    def _at_home(self, home: Path) -> RoleView:
         return replace(
             self,
-            state=(*self.state, *state),
-            visible=(*self.visible, *visible),
-            read_only=(*self.read_only, *read_only),
+            home_folder=home,
+            state=tuple(_caches(home)),
+            hidden=tuple(_hidden(self.hide, home)),
         )
 
     @property
@@ -124,7 +136,7 @@ def role_view(
     specs: str = ".specs",
     home: Path | None = None,
     folder: Path | None = None,
-    hide: Iterable[str] = (),
+    hide: Sequence[str] = (),
 ) -> RoleView:
     """Return the view of a role. Reads the disk once, before the session starts.
 
@@ -152,6 +164,7 @@ def role_view(
         read_only=tuple(dict.fromkeys(path for path in read_only if path not in granted)),
         folder=folder.resolve() if folder is not None else None,
         state=tuple(_caches(home)),
+        hide=tuple(hide),
         hidden=tuple(_hidden(hide, home)),
     )
 

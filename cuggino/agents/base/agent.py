@@ -14,7 +14,7 @@ from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
-from cuggino.sandbox import Protected
+from cuggino.sandbox import Protected, RoleView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class SpawnOptions:
     """Policy for tool calls; an agent without a guard fails with `GuardNotLive`."""
     sandbox: Sandbox | None = None
     """Sandbox for commands, used where both the agent and the machine support it."""
+    view: RoleView | None = None
+    """What all processes of the session see and may write, used where the machine supports it."""
     protected: Protected | None = None
     """What the session may not change, compared by the stage after it; None compares nothing."""
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -81,6 +83,8 @@ class Capabilities:
     """Unit in which usage is reported."""
     sandbox: bool = False
     """Can run its commands in a system sandbox (`SpawnOptions.sandbox`)."""
+    view: bool = False
+    """Starts its program in the view of its role (`SpawnOptions.view`)."""
     deltas: bool = False
     """Streams text while it is written (`MessageDelta`)."""
     interactive: bool = False

@@ -18,11 +18,23 @@ _NEW_S = 60.0
 """Seconds in which a new file may not be held yet by the process that made it."""
 
 
-def private_file(text: str, stack: ExitStack, *, suffix: str = ".md") -> Path:
+class Session(ExitStack):
+    """The resources of a session, with the private files that its program has to see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[Path] = []
+        self.written: list[Path] = []
+
+
+def private_file(
+    text: str, stack: ExitStack, *, suffix: str = ".md", is_written: bool = False
+) -> Path:
     """Write the text to a new temporary file that only its user can read.
 
     The file is removed when the stack is closed, or by a later process if this one is killed.
-    Command lines are visible to every user of the machine, and may be shorter than a prompt.
+    Command lines are visible to every user of the machine, and may be shorter than a prompt. In a
+    sandbox, the program can read it, and write it if `is_written`.
 
     Raises:
         StorageError: it cannot be written.
@@ -41,11 +53,15 @@ def private_file(text: str, stack: ExitStack, *, suffix: str = ".md") -> Path:
             f"cannot write a temporary file for the agent: {error.strerror or error}",
             hint="check the folder for temporary files (TMPDIR)",
         ) from error
+    if isinstance(stack, Session):
+        (stack.written if is_written else stack.read).append(path)
     return path
 
 
 def private_folder(stack: ExitStack) -> Path:
     """Create a temporary folder that only its user can read, removed as a `private_file`.
+
+    In a sandbox, the program can write it.
 
     Raises:
         StorageError: it cannot be created.
@@ -61,6 +77,8 @@ def private_folder(stack: ExitStack) -> Path:
         ) from error
     stack.callback(shutil.rmtree, path, ignore_errors=True)
     _hold(path, stack)
+    if isinstance(stack, Session):
+        stack.written.append(path)
     return path
 
 

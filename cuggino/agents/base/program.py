@@ -17,9 +17,12 @@ from typing import ClassVar
 from reactivex import Observable
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
+from cuggino.agents.base.enclosing import enclosure_of
+from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
+from cuggino.sandbox import Enclosure, home_of
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
@@ -49,6 +52,12 @@ class ProgramAgent(LlmAgent):
     """What is wrong with a program whose output does not match."""
     variables: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Variables that every run of the program gets."""
+    state: ClassVar[tuple[str, ...]] = ()
+    """Folders that it writes, relative to the home folder."""
+    rewritten: ClassVar[tuple[str, ...]] = ()
+    """Files in the home folder that it replaces, and does without."""
+    settings: ClassVar[tuple[str, ...]] = ()
+    """Files and folders in its first state folder that decide what later sessions run."""
     unguarded_terminal: ClassVar[str] = ""
     """Why interactive sessions cannot be guarded, or "" if they can."""
 
@@ -87,7 +96,7 @@ class ProgramAgent(LlmAgent):
             return self._start(options, stack)
 
         return acquire_release(
-            lambda: ExitStack(),
+            Session,
             lambda stack: deferred(lambda: start(stack)),
             lambda stack: stack.close(),
         )
@@ -114,6 +123,26 @@ class ProgramAgent(LlmAgent):
         self, options: InteractiveOptions, stack: ExitStack
     ) -> tuple[list[str], Mapping[str, str]]:
         """Return the command line and environment of an interactive session."""
+
+    def state_folders(self, env: Mapping[str, str]) -> list[Path]:
+        """Return the folders that the program writes in this environment."""
+        home = home_of(env)
+        return [home / name for name in self.state] if home is not None else []
+
+    def enclosure(
+        self, options: SpawnOptions, env: Mapping[str, str], stack: ExitStack
+    ) -> Enclosure | None:
+        """Return the enclosure of a session; call it when all private files are written."""
+        home, state = home_of(env), self.state_folders(env)
+        return enclosure_of(
+            options.view,
+            env=env,
+            stack=stack,
+            programs=[self._find_program()] if options.view is not None else [],
+            state=state,
+            rewritten=[home / name for name in self.rewritten] if home is not None else [],
+            settings=[state[0] / name for name in self.settings] if state else [],
+        )
 
     @property
     def _install_hint(self) -> str:

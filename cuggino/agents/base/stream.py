@@ -24,6 +24,7 @@ from cuggino.errors import (
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
 from cuggino.operators import Batched, Managed, attach, batched, serial
+from cuggino.sandbox import Enclosure
 from cuggino.sources import process_batches
 
 
@@ -67,6 +68,7 @@ class Program:
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
+    enclosure: Enclosure | None = None
 
 
 class HeldSession(ABC):
@@ -165,12 +167,14 @@ def stream_json(
     env: Mapping[str, str],
     stdin: str,
     session: Callable[..., SessionReader],
+    enclosure: Enclosure | None = None,
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit the events of its lines, `SessionEnded` last.
 
     `program` is its name in messages. `session` creates the reader of the lines, from `program` and
     `zone`, which returns the time zone for times without one. A usage limit that appears only in
-    the program's messages is emitted as `RateLimited` before `SessionEnded`.
+    the program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines
+    the program.
 
     Of lines that come at once, deltas of a message in a row are one, and there is a ping only when
     nothing else was said.
@@ -231,7 +235,7 @@ def stream_json(
         words = stdin.encode("utf-8", "replace")
         subscription = SingleAssignmentDisposable()
         subscription.disposable = attach(
-            process_batches(argv, cwd=cwd, env=env, stdin=words),
+            process_batches(argv, cwd=cwd, env=env, stdin=words, enclosure=enclosure),
             on_next,
             on_error,
             lambda: end(0, ""),

@@ -60,12 +60,17 @@ class ClaudeAgent(ProgramAgent):
         }
     )
 
+    state = (".claude", ".local/share/claude", ".local/state/claude")
+    rewritten = (".claude.json",)
+    settings = ("settings.json", "settings.local.json", "hooks", "agents", "commands", "skills")
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
         resume=True,
         cost="dollars",
         sandbox=True,
+        view=True,
         deltas=True,
         interactive=True,
     )
@@ -76,6 +81,11 @@ class ClaudeAgent(ProgramAgent):
     def sandbox_unavailable(self) -> str:
         return claude_sandbox.sandbox_unavailable(self.environment)
 
+    def state_folders(self, env: Mapping[str, str]) -> list[Path]:
+        folders = super().state_folders(env)
+        own = env.get("CLAUDE_CONFIG_DIR")
+        return [Path(own).absolute(), *folders[1:]] if own else folders
+
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         env = self._session_env(options, stack)
         order = claude_sandbox.with_sandbox(options, env)
@@ -85,17 +95,19 @@ class ClaudeAgent(ProgramAgent):
             guard = self._make_guard(options.guard, env)
             env = dict(guard.env)
             session = partial(ClaudeSession, guard=GuardWatch(guard.token))
+        words = self.arguments(
+            order,
+            system_prompt_file(options, stack),
+            guard,
+            servers=servers_file(options.mcp_servers, stack),
+        )
         return stream_json(
-            self.arguments(
-                order,
-                system_prompt_file(options, stack),
-                guard,
-                servers=servers_file(options.mcp_servers, stack),
-            ),
+            words,
             program=self.name,
             cwd=options.cwd,
             env=env,
             session=session,
+            enclosure=self.enclosure(options, env, stack),
             # The program would take a prompt that begins with a slash for a command.
             stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
         )

@@ -111,7 +111,12 @@ class ClaudeSdkAgent(ClaudeAgent):
         argv = self.arguments(order, system_prompt, guard, servers=servers)
         mine = {name: s for name, s in options.mcp_servers.items() if _is_mine(s)}
         return sdk_session(
-            Program(argv=argv, cwd=options.cwd, env=env),
+            Program(
+                argv=argv,
+                cwd=options.cwd,
+                env=env,
+                enclosure=self.enclosure(options, env, stack),
+            ),
             Order(prompt=options.prompt, env=env, tools=self._tools, servers=mine),
             guard=guard,
             manner=_manner(options),

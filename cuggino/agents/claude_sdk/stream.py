@@ -93,7 +93,11 @@ class _Held(HeldSession):
 
     def start(self) -> None:
         lines = process_duplex(
-            self._program.argv, cwd=self._program.cwd, env=self._program.env, stdin=self._stdin
+            self._program.argv,
+            cwd=self._program.cwd,
+            env=self._program.env,
+            stdin=self._stdin,
+            enclosure=self._program.enclosure,
         )
         self._process.disposable = lines.subscribe(
             self._on_line, self._on_error, lambda: self._end(0, ""), scheduler=self._lane

@@ -19,6 +19,7 @@ from cuggino.agents.base.program import ProgramAgent
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.codex.config import (
     OFF,
+    codex_home,
     holds_secrets,
     override,
     private,
@@ -75,11 +76,14 @@ class CodexAgent(ProgramAgent):
     version_pattern = r"codex-cli (\d+\.\d+\.\d+)"
     mismatch = "is not the Codex CLI"
 
+    settings = ("config.toml", "hooks.json", "rules", "AGENTS.md", "skills", "prompts")
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
         resume=True,
         cost="tokens",
+        view=True,
         interactive=True,
         note="a resumed session keeps its first system prompt",
     )
@@ -90,6 +94,9 @@ class CodexAgent(ProgramAgent):
         with suppress(AgentNotFound):
             return self._find_program()
         return self._path
+
+    def state_folders(self, env: Mapping[str, str]) -> list[Path]:
+        return [codex_home(env).absolute()]
 
     def check_guard(self, policy: Policy) -> None:
         self.check()
@@ -121,6 +128,7 @@ class CodexAgent(ProgramAgent):
             cwd=options.cwd,
             env=env,
             stdin=options.prompt,
+            enclosure=self.enclosure(options, env, stack),
             session=partial(
                 CodexSession,
                 resumed=options.resume_session_id,

@@ -166,7 +166,7 @@ def make_codex_guard(
         StorageError: the log cannot be created.
     """
     more = tuple(name for name in PROTECTED if name not in policy.protected)
-    log = private_file("", stack, suffix=".log")
+    log = private_file("", stack, suffix=".log", is_written=True)
     # Its name is unique, so files of that name are protected anywhere.
     guard = make_guard(policy._replace(protected=(*policy.protected, *more, log.name)), env)
     held = {name: value for name, value in guard.env.items() if name != "CLAUDE_CODE_SHELL"}

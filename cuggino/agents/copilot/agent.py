@@ -77,11 +77,15 @@ class CopilotAgent(ProgramAgent):
         own = os.environ if env is None else env
         super().__init__(path=path or own.get("COPILOT_CLI_PATH"), env=env)
 
+    state = (".copilot", ".local/share/copilot", ".local/state/copilot")
+    settings = ("config.json", "mcp-config.json", "hooks", "agents", "skills")
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
         resume=True,
         cost="tokens",
+        view=True,
         deltas=True,
         interactive=True,
         note="a session in its own terminal cannot be guarded",
@@ -130,7 +134,10 @@ class CopilotAgent(ProgramAgent):
         )
         argv = [self.program, *_SERVER, *(["--no-auto-login"] if provider else [])]
         program = Program(
-            argv=argv, cwd=options.cwd, env={**env, "COPILOT_CONNECTION_TOKEN": token}
+            argv=argv,
+            cwd=options.cwd,
+            env={**env, "COPILOT_CONNECTION_TOKEN": token},
+            enclosure=self.enclosure(options, env, stack),
         )
         return copilot_session(program, order, gate)
 

@@ -95,7 +95,10 @@ class _Held(HeldSession):
             START_SECONDS, lambda *_: self._late()
         )
         self._process.disposable = process_lines(
-            self._program.argv, cwd=self._program.cwd, env=self._program.env
+            self._program.argv,
+            cwd=self._program.cwd,
+            env=self._program.env,
+            enclosure=self._program.enclosure,
         ).subscribe(
             self._on_line,
             self._on_error,

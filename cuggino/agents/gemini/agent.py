@@ -16,6 +16,7 @@ from cuggino.agents.base.program import ProgramAgent, encodable
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.gemini.config import (
     DISTRUST,
+    GEMINI,
     GUARDED,
     Home,
     as_said,
@@ -29,6 +30,7 @@ from cuggino.agents.gemini.guard import GeminiWatch, SessionGuard, prepare_guard
 from cuggino.agents.gemini.wire import Exits, GeminiSession
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
+from cuggino.sandbox import home_of
 
 _BUILD_FILES = (
     "write_file and replace are refused for build files (package.json, lock files, pyproject.toml, "
@@ -83,15 +85,22 @@ class GeminiAgent(ProgramAgent):
         }
     )
 
+    settings = ("settings.json", "GEMINI.md", "commands", "extensions", "policies", ".env")
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
         resume=True,
         cost="tokens",
+        view=True,
         deltas=True,
         interactive=True,
         note=_NOTE,
     )
+
+    def state_folders(self, env: Mapping[str, str]) -> list[Path]:
+        own = self.environment.get("GEMINI_CLI_HOME") or home_of(env)
+        return [Path(own).absolute() / GEMINI] if own else []
 
     def check_guard(self, policy: Policy) -> None:
         self.check()
@@ -130,6 +139,7 @@ class GeminiAgent(ProgramAgent):
             env=env,
             session=session,
             stdin=prompt,
+            enclosure=self.enclosure(options, env, stack),
         )
 
     def _write(

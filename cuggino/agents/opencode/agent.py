@@ -36,6 +36,14 @@ from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import StorageError
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
+from cuggino.sandbox import home_of
+
+_FOLDERS = {
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
+"""Folders in which the program keeps its own; its configuration stays as it is."""
 
 _TITLE = "cuggino"
 """A session without a title asks the model for one."""
@@ -70,16 +78,26 @@ class OpenCodeAgent(ProgramAgent):
     update_hint = "update it with `opencode upgrade` or through npm"
     unguarded_terminal = "OpenCode cannot be guarded in its own terminal"
 
+    settings = ("bin",)
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
         resume=True,
         cost="dollars",
+        view=True,
         deltas=True,
         interactive=True,
         note="a guarded session leaves out the project's OpenCode configuration, refuses its "
         "plugins and trusts the user's; one in its own terminal cannot be guarded",
     )
+
+    def state_folders(self, env: Mapping[str, str]) -> list[Path]:
+        home = home_of(env) or Path("/nowhere")
+        return [
+            Path(env.get(variable) or home / folder) / "opencode"
+            for variable, folder in _FOLDERS.items()
+        ]
 
     def check_guard(self, policy: Policy) -> None:
         self.check()
@@ -121,6 +139,7 @@ class OpenCodeAgent(ProgramAgent):
             cwd=folder,
             env=env,
             stdin=options.prompt,
+            enclosure=self.enclosure(options, env, stack),
             session=partial(
                 OpenCodeSession,
                 servers=tuple(options.mcp_servers),

@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,9 @@ from reactivex import Observable, throw
 
 from cuggino._version import __version__
 from cuggino.agents.base.agent import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.guard import make_guard, with_variables
+from cuggino.agents.base.private_files import Session
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.base.wire import parse_json_line
 from cuggino.agents.claude.guard import GuardWatch, try_out
@@ -25,7 +28,7 @@ from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step, load_s
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
-from cuggino.operators import deferred
+from cuggino.operators import acquire_release, deferred
 
 _STEP = b'{"type": "system", "subtype": "step",'
 _PROGRAM = Path(__file__).with_name("process.py")
@@ -89,7 +92,7 @@ class ScriptedAgent(LlmAgent):
         self._turns: dict[tuple[str, str], int] = {}
         self._sessions: dict[str, _Session] = {}
 
-    capabilities = Capabilities(guard="calls", mcp=True, resume=True, cost="dollars")
+    capabilities = Capabilities(guard="calls", mcp=True, resume=True, cost="dollars", view=True)
 
     def check(self) -> str:
         """Return the version of cuggino, as the agent is a part of it."""
@@ -106,9 +109,13 @@ class ScriptedAgent(LlmAgent):
 
         Fails with `AgentFailed` if the scenario has no further run for the role.
         """
-        return deferred(lambda: self._start(options))
+        return acquire_release(
+            Session,
+            lambda stack: deferred(lambda: self._start(options, stack)),
+            lambda stack: stack.close(),
+        )
 
-    def _start(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         resumed = options.resume_session_id
         session = self._sessions.get(resumed) if resumed is not None else None
         if session is None:
@@ -144,6 +151,7 @@ class ScriptedAgent(LlmAgent):
             env=env,
             stdin=json.dumps(orders),
             session=reader,
+            enclosure=enclosure_of(options.view, env=env, stack=stack, programs=[sys.executable]),
         )
 
     def _take(self, options: SpawnOptions) -> ScenarioRun | None:
