@@ -1,0 +1,59 @@
+"""`cuggino run` at its limits: usage limits, repetition, refused logins, commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cuggino_cli.main import main
+from tests.cli.falling import LIMIT
+from tests.cli.rounds import APPROVES, PLANS, implements
+
+AGENT = {"agent": "scripted:scenario.toml"}
+REFUSED = """
+[[implementing]]
+[[implementing.steps]]
+fail = { status = 401, error = "authentication_failed", text = "Please run /login" }
+"""
+REPEATS = "\n[[implementing]]" + "\n[[implementing.steps]]\nrun = 'ls'" * 3
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "code", "reason"),
+    [
+        (
+            "\n[[implementing]]" + LIMIT.format(role="implementing"),
+            {"waitForQuota": True, "maxQuotaWait": 3000},
+            12,
+            "the wait is too long, see maxQuotaWait",
+        ),
+        (REFUSED, {"maxRetries": 5}, 1, "/login"),
+        (REPEATS, {"repetitionLimit": 3}, 14, "called Bash 3 times in a row"),
+    ],
+    ids=["usage limit", "login", "repetition"],
+)
+def test_what_ends_a_run(
+    agent: str,
+    settings: dict[str, object],
+    code: int,
+    reason: str,
+    ready: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What no wait and no retry can help ends the run at once, with its exit code and a hint."""
+    (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{agent}")
+    (ready / ".cuggino.json").write_text(json.dumps(AGENT | settings))
+    assert code == main(["run", "--focus", "x"])
+    assert reason in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_check_that_does_not_end(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A check command is announced, and ended at `commandTimeout`."""
+    (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
+    settings = {"checkCommand": "sleep 1000", "commandTimeout": 0.2, "gate": "block"}
+    (ready / ".cuggino.json").write_text(json.dumps({**AGENT, **settings, "maxIterations": 1}))
+    assert 11 == main(["run", "--focus", "x"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "[Check] Running: sleep 1000 [Check] Failed (exit 124)" in printed
