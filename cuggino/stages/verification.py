@@ -261,7 +261,16 @@ class _Tree:
     def _counts(self, path: Path) -> bool:
         protected = self._protected
         exempt = any(path.is_relative_to(one) for one in (*protected.exempt, *protected.told))
-        return path.is_relative_to(protected.project) and not exempt
+        return path.is_relative_to(protected.project) and not exempt and not _is_own_output(path)
+
+
+def _is_own_output(path: Path) -> bool:
+    """Return whether this process prints into the file, as `cuggino run >log.txt` does."""
+    for standard in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(standard), path.stat()):
+                return True
+    return False
 
 
 _MOST = 99

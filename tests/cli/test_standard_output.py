@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.limits import LIMIT
 
 CUGGINO = (sys.executable, "-m", "cuggino_cli")
@@ -42,6 +43,20 @@ def test_full(ready: Path, command: str) -> None:
     full = "cuggino: standard output cannot be written: No space left on device\n"
     assert (1, full) == shell(f'"$@" {command} >/dev/full', ready)
     assert (2, "") == shell('"$@" runs show nope 2>/dev/full', ready)
+
+
+def test_a_file_in_the_project(ready: Path) -> None:
+    """What a run prints into a file of its project is no work of an agent that may not write."""
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run([*git, "init", "-q"], cwd=ready, check=True)
+    (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
+    subprocess.run([*git, "add", "-A"], cwd=ready, check=True)
+    subprocess.run([*git, "commit", "-qm", "begin"], cwd=ready, check=True)
+    code, told = shell('"$@" run --focus x >log.txt 2>errors.txt', ready)
+    assert (0, "") == (code, told)
+    log = (ready / "log.txt").read_text()
+    assert "[Planning] Starting..." in log
+    assert "[Summary] Approved" in log
 
 
 def test_a_reader_that_leaves(ready: Path) -> None:
