@@ -146,6 +146,8 @@ def _plan(shadow: Shadow, snapshot: Snapshot) -> Flow[None]:
 
 
 def _differences(shadow: Shadow, tree: str, commit: str) -> Flow[list[Change]]:
+    if tree == commit:
+        return []
     command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", tree, commit)
     fields = os.fsdecode((yield from shadow.read(*command))).split("\0")
     rows: list[Change] = []

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -220,13 +221,18 @@ class _Verification:
                 return ref
 
 
+@lru_cache(maxsize=8)
+def _snapshots_of(project: Path) -> GitSnapshots:
+    """Return the same object for each session of a project, as it asks git for the layout once."""
+    return GitSnapshots(project, Workspace(project).snapshots)
+
+
 class _Tree:
     """The files of the project that are tracked or not ignored, as a tree of git."""
 
     def __init__(self, protected: Protected) -> None:
         self._protected = protected
-        project = protected.project
-        self._snapshots = GitSnapshots(project, Workspace(project).snapshots)
+        self._snapshots = _snapshots_of(protected.project)
         self._before: Contents | None = None
 
     def take(self) -> Flow[None]:
