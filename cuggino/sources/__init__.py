@@ -15,7 +15,7 @@ NAMES = {
     "bounded": "run_bounded",
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
-    "git": "git_lines git_output has_own_ssh",
+    "git": "git_environment git_lines git_output has_own_ssh",
     "git_locks": "remove_stale_locks",
     "git_obstacles": "CommitObstacle commit_obstacles git_failure has_work_tree",
     "git_settings": "GitSetting git_folder looking_environment program_settings",

@@ -12,6 +12,7 @@ from cuggino.sources.folder import (
     folder_changes,
 )
 from cuggino.sources.git import (
+    git_environment,
     git_lines,
     git_output,
     has_own_ssh,
@@ -74,6 +75,7 @@ __all__ = [
     "count_files",
     "files_of",
     "folder_changes",
+    "git_environment",
     "git_failure",
     "git_folder",
     "git_lines",

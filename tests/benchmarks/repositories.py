@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cuggino.edges import run as run_stream
-from cuggino.stages import GitRepository, fingerprint_stage
+from cuggino.stages import GitRepository, GitSnapshots, fingerprint_stage
 from tests.benchmarks.measuring import Figure, Took, run, took, took_in_turns
 from tests.benchmarks.project import Project, project
 from tests.benchmarks.stages import STATUS
@@ -18,16 +18,18 @@ _IN_FOLDER = 100
 def repositories(
     *, sizes: Sequence[int] = (1000, 30_000, 100_000), rounds: int = 5
 ) -> Iterator[Figure]:
-    """Compare a fingerprint with one `git status`, and a commit with git's own.
+    """Compare a fingerprint and a snapshot with one `git status`, and a commit with git's own.
 
     An agent has changed one file and added another. The first fingerprint of a run, which also
-    lists the commit, is not counted.
+    lists the commit, is not counted, nor is the first snapshot of a project, which reads git's
+    index.
     """
     for size in sizes:
         with project() as here:
             _fill(here, size)
             least, taken = took_in_turns(rounds, lambda: _status(here), lambda: _print(here.folder))
             yield _figure("fingerprint", size, taken, least, "git status")
+            yield from _snapshots(here, size, rounds)
             least, taken = took_in_turns(
                 rounds, lambda: _commit_by_git(here), lambda: _commit(here)
             )
@@ -68,6 +70,23 @@ def _status(here: Project) -> Took:
 
 def _print(folder: Path) -> Took:
     return took(lambda: run_stream(fingerprint_stage(folder, exclude=(), plan=None)))
+
+
+def _snapshots(here: Project, size: int, rounds: int) -> Iterator[Figure]:
+    """Measure snapshots before stages, the one before which has changed files or has not."""
+    snapshots = GitSnapshots(here.folder, here.folder / ".cuggino" / "snapshots")
+    run_stream(snapshots.take("one", "first"))
+
+    def snapshot() -> Took:
+        return took(lambda: run_stream(snapshots.take("one", "stage")))
+
+    def changed() -> Took:
+        _change(here)
+        return snapshot()
+
+    least, taken, after = took_in_turns(rounds, lambda: _status(here), snapshot, changed)
+    yield _figure("snapshot", size, taken, least, "git status")
+    yield _figure("snapshot.changed", size, after, least, "git status")
 
 
 def _commit_by_git(here: Project) -> Took:

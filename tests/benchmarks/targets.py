@@ -52,6 +52,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "fingerprint.1000": Target(1.3, "x"),
         "fingerprint.30000": Target(1.3, "x"),
         "fingerprint.100000": Target(1.3, "x"),
+        "snapshot.30000": Target(1.5, "x"),
+        "snapshot.changed.30000": Target(1.5, "x"),
         "loops.10": Target(1.3, "x"),
         "loops.50": Target(1.3, "x"),
         "markers.10": Target(1.5, "x"),

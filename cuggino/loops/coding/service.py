@@ -77,6 +77,8 @@ class LoopService:
             setup: SetupCommandStarted SetupCommandOutput
             check: CheckCommandStarted CheckCommandOutput
 
+        In a git repository `SnapshotTaken` precedes the events of each agent.
+
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
         `BudgetExceeded`, `WorkspaceLocked`, `StorageError`, `WorkNotCommitted`.
         Disposal ends the running agent or command and frees the workspace before it returns; an
