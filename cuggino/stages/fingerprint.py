@@ -296,11 +296,11 @@ def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[
     return contents
 
 
-_Key = tuple[bytes, frozenset[bytes], bytes]
-"""A folder of a commit: its prefix, the names that are excluded, the commit's hash."""
+_Key = tuple[Path, bytes, frozenset[bytes], bytes]
+"""A folder of a commit: its repository, its prefix, the excluded names, the commit's hash."""
 
-_KEPT = 8
-"""Listings of commits, and prefixes of folders, that are kept."""
+_KEPT = 512
+"""Listings of commits, and prefixes of folders, that are kept: many loops may share a process."""
 
 _listings: dict[_Key, _Contents] = {}
 """What commits hold, which never changes."""
@@ -313,15 +313,15 @@ def _committed(
     if not commit:
         return _Contents()
     left_out = _excluder(folder, exclude)
-    names = _names(folder, exclude)
-    if kept := _listings.get((prefix, names, commit)):
+    kind = (_repository(folder), prefix, _names(folder, exclude))
+    if kept := _listings.get((*kind, commit)):
         return kept
     contents = None
     for key, known in reversed(list(_listings.items())):
-        if key[:2] == (prefix, names):
+        if key[:3] == kind:
             try:
-                contents = yield from _changed(folder, known, key[2], commit, left_out)
-            except ProcessError:  # of another repository
+                contents = yield from _changed(folder, known, key[3], commit, left_out)
+            except ProcessError:  # it is gone, or of a repository that was here before
                 continue
             break
     if contents is None:
@@ -337,8 +337,20 @@ def _committed(
                 yield from pause(0)
     while len(_listings) >= _KEPT:
         _listings.pop(next(iter(_listings)), None)
-    _listings[prefix, names, commit] = contents
+    _listings[*kind, commit] = contents
     return contents
+
+
+def _repository(folder: Path) -> Path:
+    """Return the folder that holds the commits, which worktrees share; asks no git."""
+    place = folder / ".git"
+    try:
+        if place.is_file():
+            place = folder / place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            place /= (place / "commondir").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):  # of a submodule, which has no other worktree
+        pass
+    return Path(os.path.normpath(place))
 
 
 def _changed(
@@ -389,7 +401,7 @@ def prefix_of(folder: Path) -> Flow[bytes]:
     prefix = (yield from _git(folder, "rev-parse", "--show-prefix")).removesuffix(b"\n")
     if own is not None:
         if len(_prefixes) >= _KEPT:
-            _prefixes.clear()
+            _prefixes.pop(next(iter(_prefixes)), None)
         _prefixes[own] = prefix
     return prefix
 

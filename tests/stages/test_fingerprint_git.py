@@ -67,6 +67,32 @@ class TestCost:
         assert before == fingerprint(filled.root)
         assert ["status"] == commands[8:]
 
+    def test_many_projects_in_one_process_cost_no_more_each(
+        self, tmp_path: Path, filled: GitProject, commands: list[str]
+    ) -> None:
+        """None is compared with commits of another, and none is forgotten for it."""
+        others = [GitProject(tmp_path / str(number)) for number in range(12)]
+        projects = [filled, *map(fill, others)]
+        for project in projects:
+            project.git(*_EMPTY[:-1], project.root.name)
+        before = [fingerprint(project.root) for project in projects]
+        assert ["rev-parse", "status", "ls-tree"] * len(projects) == commands
+        commands.clear()
+        assert before == [fingerprint(project.root) for project in projects]
+        assert ["status"] * len(projects) == commands
+
+    def test_worktrees_share_what_is_known(
+        self, tmp_path: Path, filled: GitProject, commands: list[str]
+    ) -> None:
+        """A commit in a new worktree is read as the changes since one that is known elsewhere."""
+        before = fingerprint(filled.root)
+        tree = tmp_path / "tree"
+        filled.git("worktree", "add", "--quiet", "--detach", str(tree))
+        filled.git(*_EMPTY, cwd=tree)
+        commands.clear()
+        assert before == fingerprint(tree)
+        assert ["rev-parse", "status", "diff-tree"] == commands
+
     def test_what_is_left_out_is_not_listed(
         self, project: GitProject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
