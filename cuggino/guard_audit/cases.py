@@ -88,7 +88,12 @@ def read_cases(
             tool=line.tool or "Bash",
             input={"command": line.command} if line.input is None else line.input,
             cwd=cwd,
-            policy=_policy(options, project, options.role or role, options.level or level),
+            policy=_policy(
+                options,
+                project,
+                options.role or line.role or role,
+                options.level or line.level or level,
+            ),
         )
 
     return [line if isinstance(line, BadLine) else case(line) for line in read]
@@ -142,6 +147,8 @@ class _Line(BaseModel):
     input: dict[str, Any] | None = None
     command: str | None = None
     """The input of a Bash call without `input`."""
+    role: PermissionSet | None = None
+    level: Level | None = None
     options: _Options = _Options()
 
 

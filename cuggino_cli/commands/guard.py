@@ -119,7 +119,7 @@ def check(
     verify and sync also have its .autonoe/agent.json and the level "full". Options override these.
     The verdict names the level.
 
-    A line of CASES.jsonl is an object with id, tool, input and options (profiles,
+    A line of CASES.jsonl is an object with id, tool, input, role, level and options (profiles,
     allow_destructive, extra_commands, extra_pkill_targets, cwd, project_dir, mode, role, level).
     With a role, from the line or --role, it is judged as in a run in its project; without one by
     its options alone, at the level "full".

@@ -232,6 +232,11 @@ def test_cases_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     expected = "allow allow deny  deny allow deny  allow allow allow  deny"
     assert expected.split() == [line["decision"] for line in found]
     assert "Tool 'WebFetch' is not listed" in found[2]["reason"]
+    beside = [
+        {**line, "role": line["options"]["role"], "options": {"cwd": str(tmp_path)}}
+        for line in lines
+    ]
+    assert found[:9] == judged(tmp_path, capsys, *beside)
 
 
 def test_options_for_all_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
