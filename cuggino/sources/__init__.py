@@ -1,6 +1,7 @@
 """The operating system as Observables.
 
-`process_lines` runs a program and emits the lines it prints, `process_output` the whole output;
+`process_lines` runs a program and emits the lines it prints, `process_output` the whole output,
+and `run_in_terminal` gives it the terminal;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
 `commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
 `state_of_paths` the content of chosen files.
@@ -26,6 +27,7 @@ NAMES = {
     "path_state": "state_of_paths",
     "protection": "PathVersion Protection files_of",
     "process": "InputPipe process_batches process_duplex process_lines process_output",
+    "terminal": "run_in_terminal",
 }
 """The public names by module."""
 

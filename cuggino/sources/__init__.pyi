@@ -60,6 +60,9 @@ from cuggino.sources.protection import (
     Protection,
     files_of,
 )
+from cuggino.sources.terminal import (
+    run_in_terminal,
+)
 
 __all__ = [
     "GUARDIAN",
@@ -92,6 +95,7 @@ __all__ = [
     "remove_stale_locks",
     "repository_state",
     "run_bounded",
+    "run_in_terminal",
     "state_of_paths",
     "watch_file_count",
 ]

@@ -91,7 +91,7 @@ class StatusPipe:
 class Namespace:
     """The processes of one enclosed program, started by the monitor `monitor`.
 
-    The monitor is a child of this process that nobody has reaped, so its id is its own.
+    The monitor is a child of this process that nobody reaps before `end`.
     """
 
     def __init__(self, monitor: int, status: StatusPipe) -> None:
@@ -121,7 +121,7 @@ class Namespace:
                 signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
             self._await(KILL_LIMIT, pause)
         with suppress(ProcessLookupError):
-            os.kill(self._monitor, signal.SIGKILL)
+            signal.pidfd_send_signal(self._monitor_fd, signal.SIGKILL)
 
     def exit_code(self, code: int | None) -> int | None:
         """Return the program's exit code for the monitor's; None if the program never started.

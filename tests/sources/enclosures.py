@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,29 @@ NAMESPACE = Enclosure(
     namespace=True,
 )
 """An enclosure that confines nothing and has a namespace of its own."""
+
+LAUNCHER = Enclosure(words=("env", "--"), env=NAMESPACE.env)
+"""An enclosure that becomes the program, like Landlock's."""
+
+
+def hiding(*options: str | Path) -> Enclosure:
+    """Return the namespace with further options."""
+    words = (*NAMESPACE.words[:-1], *map(str, options), "--")
+    return dataclasses.replace(NAMESPACE, words=words)
+
+
+def marked() -> list[int]:
+    """Return the processes in an enclosure that still run."""
+    return [pid for pid, _ in _marked()]
+
+
+def _marked() -> Iterator[tuple[int, str]]:
+    mark = f"{MARK}={NAMESPACE.env[MARK]}".encode()
+    for pid in psutil.pids():
+        place = Path(f"/proc/{pid}")
+        with suppress(OSError):
+            if mark in (place / "environ").read_bytes():
+                yield pid, (place / "status").read_text()
 
 
 @functools.cache
@@ -73,30 +96,19 @@ plain_only = pytest.mark.parametrize("enclosed", [None], ids=["plain"], indirect
 """Marks a test of what only processes without a namespace do."""
 
 
-_active: list[Enclosure] = []
+_inside: list[Enclosure] = []
 
 
 @contextmanager
 def ids_of(enclosure: Enclosure) -> Iterator[None]:
-    """Take ids of processes for those of `enclosure`, which must be marked."""
-    _active.append(enclosure)
+    """Take ids of processes for those of `enclosure`."""
+    _inside.append(enclosure)
     yield
-    _active.remove(enclosure)
+    _inside.remove(enclosure)
 
 
 def outside(pid: int) -> int | None:
     """Return the id of a process whose id in an enclosure is `pid`; None if it has ended."""
-    if not _active:
+    if not _inside:
         return pid
-    mark = f"{MARK}={_active[-1].env[MARK]}".encode()
-    for found in psutil.pids():
-        place = Path(f"/proc/{found}")
-        try:
-            if (
-                f"NSpid:\t{found}\t{pid}\n" in (place / "status").read_text()
-                and mark in (place / "environ").read_bytes()
-            ):
-                return found
-        except OSError:
-            continue
-    return None
+    return next((own for own, said in _marked() if f"NSpid:\t{own}\t{pid}\n" in said), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import signal
@@ -28,11 +27,8 @@ from cuggino.sources import (
 from cuggino.sources.namespace import StatusPipe
 from cuggino.sources.process_tree import ProcessTree
 from cuggino.testing import no_leaks
-from tests.sources.enclosures import MARK, NAMESPACE, needs_namespaces
+from tests.sources.enclosures import LAUNCHER, MARK, NAMESPACE, hiding, marked, needs_namespaces
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
-
-LAUNCHER = Enclosure(words=("env", "--"), env=NAMESPACE.env)
-"""An enclosure that becomes the program, like Landlock's."""
 
 
 @pytest.fixture(params=[NAMESPACE, LAUNCHER], ids=["namespace", "launcher"])
@@ -48,12 +44,6 @@ def enclosure(request: pytest.FixtureRequest) -> Enclosure:
 def namespace() -> Enclosure:
     needs_namespaces()
     return NAMESPACE
-
-
-def _hiding(*options: str | Path) -> Enclosure:
-    """The namespace with further options."""
-    words = (*NAMESPACE.words[:-1], *map(str, options), "--")
-    return dataclasses.replace(NAMESPACE, words=words)
 
 
 def test_every_way_to_run_a_program_takes_an_enclosure(
@@ -99,8 +89,8 @@ def test_a_program_that_the_enclosure_hides(tmp_path: Path, merge_stderr: bool) 
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
-    hiding = _hiding("--tmpfs", tmp_path)
-    stream = process_lines([program], merge_stderr=merge_stderr, enclosure=hiding)
+    hidden = hiding("--tmpfs", tmp_path)
+    stream = process_lines([program], merge_stderr=merge_stderr, enclosure=hidden)
     assert isinstance(Recorder(stream).wait().error, SpawnFailed)
     shown = Recorder(process_lines([program], enclosure=NAMESPACE)).wait()
     assert isinstance(shown.error, ProcessFailed)
@@ -111,7 +101,7 @@ def test_a_folder_that_the_enclosure_hides(tmp_path: Path) -> None:
     """A program never runs in another folder than the one it is given."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    stream = process_lines(["pwd"], cwd=folder, enclosure=_hiding("--tmpfs", tmp_path))
+    stream = process_lines(["pwd"], cwd=folder, enclosure=hiding("--tmpfs", tmp_path))
     recorder = Recorder(stream).wait()
     assert [] == recorder.items
     assert isinstance(recorder.error, SpawnFailed)
@@ -123,7 +113,7 @@ def test_an_enclosure_that_cannot_be_made(tmp_path: Path) -> None:
     """The reason is in the error, and nothing is left."""
     with no_leaks():
         missing = tmp_path / "missing"
-        stream = process_lines(["true"], enclosure=_hiding("--bind", missing, missing))
+        stream = process_lines(["true"], enclosure=hiding("--bind", missing, missing))
         error = Recorder(stream).wait().error
     assert isinstance(error, SpawnFailed)
     assert str(missing) in str(error)
@@ -163,23 +153,11 @@ def test_a_namespace_ends_as_a_whole(namespace: Enclosure, stays: bool) -> None:
             recorder.subscription.dispose()
         else:
             assert recorder.wait().completed
-    assert not _marked(namespace)
+    assert not marked()
 
 
 def _not_needed(*_: object) -> NoReturn:
     raise AssertionError("searched for processes, or for a guardian")
-
-
-def _marked(enclosure: Enclosure) -> list[str]:
-    """Processes of the enclosure that still run."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if enclosure.env[MARK].encode() in (place / "environ").read_bytes():
-                found.append(place.name)
-        except OSError:
-            continue
-    return found
 
 
 def test_a_daemon_ends_with_a_namespace(namespace: Enclosure) -> None:
@@ -187,7 +165,7 @@ def test_a_daemon_ends_with_a_namespace(namespace: Enclosure) -> None:
     script = "setsid sleep 600 >/dev/null 2>&1 & echo started"
     recorder = Recorder(process_lines(["sh", "-c", script], sweep=False, enclosure=namespace))
     assert recorder.wait().completed
-    assert not _marked(namespace)
+    assert not marked()
 
 
 def test_a_launcher_is_searched_for_like_any_program() -> None:
@@ -219,7 +197,7 @@ def test_a_namespace_without_pidfds_is_searched(
     recorder = Recorder(process_lines(["sh", "-c", script], enclosure=namespace))
     assert eventually(lambda: any(b"CUGGINO_CHILD=" in line for line in recorder.items))
     recorder.subscription.dispose()
-    assert not _marked(namespace)
+    assert not marked()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
@@ -288,7 +266,7 @@ def test_a_stopped_monitor_is_ended(namespace: Enclosure) -> None:
     os.kill(monitor, signal.SIGSTOP)
     recorder.subscription.dispose()
     assert set() == children()
-    assert not _marked(namespace)
+    assert not marked()
 
 
 def test_a_monitor_that_is_killed_ends_its_namespace(namespace: Enclosure) -> None:
@@ -300,7 +278,7 @@ def test_a_monitor_that_is_killed_ends_its_namespace(namespace: Enclosure) -> No
     error = recorder.wait().error
     assert isinstance(error, ProcessFailed)
     assert error.child_exit_code == -9
-    assert not _marked(namespace)
+    assert not marked()
 
 
 @pytest.mark.parametrize("opened", [0, 1])
@@ -324,7 +302,7 @@ def test_a_namespace_that_cannot_be_watched_is_ended(
         recorder = Recorder(process_lines(["sleep", "600"], enclosure=namespace)).wait()
         assert isinstance(recorder.error, OSError)
     assert set() == children()
-    assert not _marked(namespace)
+    assert not marked()
 
 
 def test_a_fork_does_not_hide_a_failed_start() -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
 from cuggino.sandbox import Enclosure, home_of
+from cuggino.sources import run_in_terminal
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
@@ -112,7 +113,7 @@ class ProgramAgent(LlmAgent):
             raise GuardNotLive(self.unguarded_terminal, hint='use claude, or set "guard": "off"')
         with ExitStack() as stack:
             argv, env = self._terminal(options, stack)
-            return _converse(argv, cwd=options.cwd, env=env)
+            return run_in_terminal(argv, cwd=options.cwd, env=env)
 
     @abstractmethod
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
@@ -226,16 +227,3 @@ def _absolute(path: str | os.PathLike[str]) -> str:
     """Resolve a relative path now, as sessions run in other folders; keep a bare name."""
     name = os.fspath(path)
     return str(Path.cwd() / name) if os.sep in name else name
-
-
-def _converse(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> int:
-    """Run the program in the terminal until the person leaves it; return its exit code."""
-    with subprocess.Popen(argv, cwd=cwd, env=dict(env)) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                continue  # Ctrl-C is meant for the program
-            except BaseException:
-                process.terminate()
-                raise
