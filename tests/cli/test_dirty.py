@@ -85,6 +85,14 @@ def test_refused(project: GitProject, capsys: pytest.CaptureFixture[str]) -> Non
     assert "--dirty keep" in said.err
     assert not (project.root / "new.txt").exists()
     assert 2 == main(["run", "--resume", "--dirty", "refuse"])
+    assert 0 == main(["run", "--resume", "--dirty", "keep"])
+    assert "left out of commits: both.txt, mine.txt" in capsys.readouterr().out
+    assert {"both.txt", "new.txt"} == changes(project)
+
+
+def test_refused_until_it_is_clean(project: GitProject) -> None:
+    """A refused run is resumed once a person has committed."""
+    assert 2 == main(["run", "--focus", "all", "--dirty", "refuse"])
     project.git("commit", "--quiet", "--all", "--message", "mine")
     assert 0 == main(["run", "--resume", "--dirty", "refuse"])
     assert {"both.txt", "new.txt"} == changes(project)

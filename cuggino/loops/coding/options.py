@@ -33,7 +33,6 @@ class LoopRunOptions(CodingOptions):
         "gate",
         "gate_paths",
         "commit",
-        "dirty",
         "push",
         "progress_patience",
         "review_patience",

@@ -25,12 +25,14 @@ def dirty_files(
     Raises:
         ConfigError: there are some, and the settings refuse them.
     """
-    if settings.dirty == "commit" or not isinstance(repository, LeavesDirty):
+    if not isinstance(repository, LeavesDirty):
         return {}
     known = repository
 
     def look() -> Flow[None]:
-        states = (yield from ask(known.dirty(exclude=exclude))) or {}
+        states: Mapping[str, str] = {}
+        if settings.dirty != "commit":
+            states = (yield from ask(known.dirty(exclude=exclude))) or {}
         if states and settings.dirty == "refuse":
             raise refused(list(states))
         yield from emit(states)

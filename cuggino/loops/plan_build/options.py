@@ -22,7 +22,6 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
         "plan_prompt",
         "build_prompt",
         "auto_commit",
-        "dirty",
         "verify_after_iteration",
         "verify_build",
         "verify_test",
