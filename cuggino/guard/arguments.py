@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from cuggino.guard.commands.wordlist import words
 from cuggino.guard.files import judge_file, values
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
@@ -24,6 +25,17 @@ _READS = re.compile(
     r"look|lookup|resolve|inspect|browser_(?!run|evaluate|install|file|pdf|take))(_|-|(?=[A-Z])|$)"
     r"|browser_(navigate|click|snapshot|console|network|wait|resize|close|tab|hover|type|press)"
 )
+_WRITES = frozenset(
+    words(
+        "write replace edit delete remove create update set put move rename save insert "
+        "append patch apply exec execute run eval checkout reset upload install push commit "
+        "drop truncate modify overwrite add import sync fix format restore revert kill send "
+        "post publish"
+    )
+)
+"""Words in the name of a tool that does more than read, whatever its name begins with."""
+
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PATHS = re.compile(
     r"(?i:(.*[_-])?(paths?|files?|filename|filepath|dir|directory|folder|dest|destination))"
     r"|.*(Path|File|Filename|Dir|Directory|Folder|Destination)s?"
@@ -40,7 +52,7 @@ def judge_arguments(
 ) -> Iterator[Part]:
     """Yield a part for each argument that looks like a file to be written."""
     is_server = tool.startswith("mcp__")
-    if tool.startswith(OWN_SERVERS) or (is_server and _READS.match(tool.rpartition("__")[2])):
+    if tool.startswith(OWN_SERVERS) or (is_server and _only_reads(tool.rpartition("__")[2])):
         return
     if not is_server and policy.level == "full":
         yield Part(tool, f"Tool '{tool}' is not known here: use Bash, or the tools for files")
@@ -59,6 +71,11 @@ def judge_arguments(
         elif _is_path(text):
             reason = judge_file(policy, paths, text, cwd) if limited else paths.guards(text, cwds)
             yield Part(f"{tool} {key}: {text}", reason)
+
+
+def _only_reads(name: str) -> bool:
+    parts = {part.lower() for part in _NAME_PARTS.findall(name)}
+    return _READS.match(name) is not None and parts.isdisjoint(_WRITES)
 
 
 def _judge_script(paths: Paths, tool: str, text: str, cwd: str) -> Iterator[Part]:

@@ -151,6 +151,8 @@ def test_tools_that_write_nothing_are_allowed(
         ("mcp__shell__run", {"command": "rm -rf '.autonoe'"}),
         ("mcp__shell__run", {"args": ["-c", "echo > .git/config"]}),
         ("mcp__x__create", {"path": "../x"}),
+        ("mcp__fs__search_and_replace", {"path": ".git/config"}),
+        ("mcp__fs__getOrCreateFile", {"path": ".autonoe/status.json"}),
     ],
 )
 @pytest.mark.parametrize("level", ["roles", "full"])

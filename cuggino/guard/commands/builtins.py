@@ -147,6 +147,8 @@ def declare(call: Call) -> str:
     given: Parsed = parse_options(call.args, Syntax())
     if call.name in ("declare", "typeset", "local") and given.has("-n"):
         return f"{call.name} -n gives a second name to a variable: use the variable itself"
+    if any(re.fullmatch(r"[-+][a-zA-Z]*i[a-zA-Z]*", word.text) for word in call.args):
+        return f"{call.name} -i calculates whatever is assigned later: use $((...)) instead"
     if given.unclear and call.name not in ("local", "readonly"):
         return (
             f"It cannot be told which variables '{given.unclear[0].text}' sets: write the names"

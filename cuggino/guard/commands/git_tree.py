@@ -30,6 +30,57 @@ def _destroys(sub: Call, what: str) -> str:
     )
 
 
+def _discards(sub: Call, what: str) -> str:
+    """Work may be a person's, at any level."""
+    policy = sub.site.policy
+    if policy.allow_destructive and policy.mode == "run":
+        return ""
+    return (
+        f"git {sub.name}{what} is not allowed: it discards work, which may be a person's; change"
+        " the files that are wrong instead, and commit. allowDestructive allows it"
+    )
+
+
+_WHOLE = frozenset({".", "./", ":/", ":", "*", ":/*", ":(top)", ":(top)*", "**"})
+"""Pathspecs of the whole tree."""
+
+
+def _is_whole(sub: Call, given: Parsed) -> bool:
+    if any(word.value in _WHOLE for word in (*given.operands, *paths_of(sub))):
+        return True
+    top = os.path.normpath(sub.site.policy.project)
+    return any(word.value and os.path.normpath(word.value) == top for word in given.operands)
+
+
+def _shortened(given: Parsed, *names: str) -> bool:
+    """Whether one of the options is given, perhaps shortened as git allows."""
+    return any(
+        name == option.name or (len(option.name) > 3 and name.startswith(option.name))
+        for option in given.options
+        for name in names
+    )
+
+
+def reset(sub: Call, given: Parsed) -> str:
+    """It may overwrite files that are not committed."""
+    return _discards(sub, " --hard") if _shortened(given, "--hard", "--merge") else ""
+
+
+def restore(sub: Call, given: Parsed) -> str:
+    """As `checkout` of files; the index alone is free."""
+    staged = _shortened(given, "--staged") or given.has("-S")
+    in_tree = _shortened(given, "--worktree") or given.has("-W")
+    if _is_whole(sub, given) and (in_tree or not staged):
+        return _discards(sub, " of all files")
+    return checkout_files(sub, given)
+
+
+def switch(sub: Call, given: Parsed) -> str:
+    """Not over changes."""
+    forced = _shortened(given, "--force", "--discard-changes") or given.has("-f")
+    return _discards(sub, " --force") if forced else ""
+
+
 def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> str:
     """Why git must not write, or remove, what the pathspecs name."""
     for word in words:
@@ -50,6 +101,13 @@ def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> 
 
 
 def checkout(sub: Call, given: Parsed) -> str:
+    """Not over the changes of all files."""
+    if _shortened(given, "--force") or given.has("-f"):
+        return _discards(sub, " --force")
+    return _discards(sub, " of all files") if _is_whole(sub, given) else checkout_files(sub, given)
+
+
+def checkout_files(sub: Call, given: Parsed) -> str:
     """Files behind a tree are written as any others."""
     named = tuple(
         word
@@ -89,7 +147,7 @@ def clean(sub: Call, given: Parsed) -> str:
         return ""
     if not given.has("-f", "--force"):
         return ""
-    if reason := _destroys(sub, "-f"):
+    if reason := _discards(sub, ""):
         return reason
     if not given.operands:
         return _untracked(sub)
@@ -116,21 +174,24 @@ def stash(sub: Call, given: Parsed) -> str:
     verb = given.operands[0].value if given.operands else "push"
     if given.has("-a", "--all"):
         return "git stash must not take ignored files away: leave --all out"
-    if verb == "clear":
-        return _destroys(sub, "clear")
+    if verb in ("clear", "drop"):
+        return _discards(sub, f" {verb}")
     if given.has("-u", "--include-untracked") and verb in ("push", "save"):
         return _untracked(sub) if not paths_of(sub) else ""
     return ""
 
 
 def push(sub: Call, given: Parsed) -> str:
-    """Overwriting or deleting what others have needs leave."""
-    forced = given.has("-f", "--force", "--force-with-lease", "--mirror", "-d", "--delete",
-                       "--prune", "--force-if-includes")  # fmt: skip
-    texts = [word.value or word.prefix for word in given.operands]
-    if forced or any(text.startswith(("+", ":")) for text in texts):
-        return _destroys(sub, "with force")
-    return ""
+    """What is pushed has left the machine."""
+    if given.has("-n", "--dry-run"):
+        return ""
+    policy = sub.site.policy
+    if policy.allow_destructive and policy.mode == "run":
+        return ""
+    return (
+        "git push is not allowed: what is pushed has left this machine; a person pushes, or cuggino"
+        ' with "push". allowDestructive allows it'
+    )
 
 
 def branch(sub: Call, given: Parsed) -> str:
@@ -138,26 +199,26 @@ def branch(sub: Call, given: Parsed) -> str:
     if given.has("-D") or (
         given.has("-f", "--force") and not given.has("-m", "-M") and given.operands
     ):
-        return _destroys(sub, "-D")
+        return _discards(sub, " -D")
     return ""
 
 
 def reflog(sub: Call, given: Parsed) -> str:
     """Forgetting history needs leave."""
     if given.operands and given.operands[0].value in ("expire", "delete", "drop"):
-        return _destroys(sub, given.operands[0].value or "")
+        return _discards(sub, f" {given.operands[0].value}")
     return ""
 
 
 def gc(sub: Call, given: Parsed) -> str:
     """As `reflog`."""
     values = [word.value for word in given.values("--prune")]
-    return _destroys(sub, "--prune") if values or sub.name == "prune" else ""
+    return _discards(sub, "") if values or sub.name == "prune" else ""
 
 
 def update_ref(sub: Call, given: Parsed) -> str:
     """As `reflog`."""
-    return _destroys(sub, "")
+    return _discards(sub, " -d") if given.has("-d", "--delete") else _destroys(sub, "")
 
 
 def symbolic_ref(sub: Call, given: Parsed) -> str:
@@ -226,7 +287,9 @@ def apply(sub: Call, given: Parsed) -> str:
 
 TREE: dict[str, Callable[[Call, Parsed], str]] = {
     "checkout": checkout,
-    "restore": checkout,
+    "reset": reset,
+    "restore": restore,
+    "switch": switch,
     "rm": rm,
     "mv": mv,
     "clean": clean,

@@ -63,6 +63,8 @@ def _qualified(value: str, site: Site) -> Program:
     folder, name = os.path.split(value)
     if not name:
         return Program(value, f"Command '{value}' is not in the allowlist: it is a folder")
+    if name.startswith("git-") and os.path.basename(folder) == "git-core":  # noqa: PTH119
+        return Program(name, f"'{value}' is a part of git: write git {name[4:]} instead")
     if folder in _SYSTEM or not site.is_full:
         return Program(name)
     if "//" not in value and _is_dev(value, site):

@@ -158,7 +158,8 @@ def env(call: Call) -> str:
     words = given.operands
     if words and words[0].value == "-":  # it stands for -i
         words = words[1:]
-    while words and _NAME.match(words[0].value or words[0].prefix):
+    # Any word with `=` sets a variable for env, whatever its name looks like to a shell.
+    while words and "=" in (words[0].value or words[0].prefix):
         if reason := variable(words[0], site):
             return reason
         words = words[1:]

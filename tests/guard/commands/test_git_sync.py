@@ -19,7 +19,7 @@ CHANGES = (
     *("git read-tree x", "ls && git stash", "sh -c 'git stash'", "git -C . stash"),
 )
 RECORDS = (
-    *("git add .autonoe-note.md", "git commit -m note", "git commit -am sync", "git push"),
+    *("git add .autonoe-note.md", "git commit -m note", "git commit -am sync"),
     *("git reset", "git reset HEAD a.txt", "git reset --mixed", "git tag v1", "git fetch"),
     *("git status", "git log -3", "git diff", "git stash list", "git apply --check x"),
 )

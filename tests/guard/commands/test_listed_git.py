@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.guard.commands.wordlist import words
-from cuggino.guard.policy import Policy
+from cuggino.guard.policy import Level, Policy
 from tests.guard.commands.listed import allowed, denied
 
 NEVER = words(
@@ -24,7 +26,7 @@ READING = words(
 )
 CHANGING = words(
     "add am apply bisect branch checkout cherry-pick clean clone commit commit-graph commit-tree "
-    "gc init merge merge-file mktree mv notes pack-refs pull push rebase reflog remote repack "
+    "gc init merge merge-file mktree mv notes pack-refs pull rebase reflog remote repack "
     "rerere reset restore revert sparse-checkout stash submodule switch tag update-index worktree "
     "write-tree multi-pack-index replace"
 )
@@ -84,7 +86,7 @@ STARTS = (
 )
 SKIPS = (
     *("commit --no-verify -m x", "commit -n -m x", "commit -nm x", "commit --template=x"),
-    *("commit -t x", "merge --no-verify x", "push --no-verify", "rebase -i x", "add -e", "add -i"),
+    *("commit -t x", "merge --no-verify x", "rebase -i x", "add -e", "add -i"),
     *("rebase --interactive x", "rebase --edit-todo", "rebase --no-verify x", "add --edit"),
     *("add -p", "add --patch", "add --interactive", "branch --edit-description"),
 )
@@ -104,6 +106,29 @@ DESTROYS = (
     *("gc --prune=now", "prune", "update-ref a b", "symbolic-ref a b", "symbolic-ref -d a"),
     *("symbolic-ref --delete a", "worktree remove -f src", "worktree remove --force src"),
     *("submodule deinit -f x", "submodule deinit --force x", "submodule deinit --all"),
+)
+
+
+DISCARDS = (
+    *(
+        "reset --hard",
+        "reset --hard origin/main",
+        "reset --har HEAD~1",
+        "reset --merge",
+    ),
+    *("checkout .", "checkout -- .", "checkout HEAD -- .", "checkout -f", "checkout --force main"),
+    *("checkout :/", "restore .", "restore --source=HEAD~1 :/", "restore -SW .", "restore ./"),
+    *("restore --staged --worktree .", "switch -f main", "switch --discard-changes main"),
+    *("stash drop", "stash drop stash@{1}", "stash clear", "clean -f src"),
+    *("branch -D x", "branch -d -f x", "push", "push origin main", "push -u origin HEAD"),
+    *("push --force", "push -f", "push --force-with-lease", "push --tags", "reflog expire --all"),
+    *("update-ref -d refs/heads/x", "gc --prune=now", "-C . reset --hard", "prune"),
+)
+"""Work may be a person's, and what is pushed has left the machine."""
+LEAVES = (
+    *("reset", "reset --soft HEAD~1", "reset HEAD a.txt", "checkout main", "checkout -b x"),
+    *("checkout -- a.txt", "restore a.txt", "restore --staged .", "restore -S .", "switch main"),
+    *("stash", "stash pop", "stash list", "clean -n", "branch -d x", "push --dry-run", "gc"),
 )
 
 
@@ -128,6 +153,22 @@ def test_destructive_git_needs_permission(project: str) -> None:
     """With the user's permission it is allowed inside the project only."""
     assert [] == allowed(_git(DESTROYS), Policy(project))
     assert [] == denied(_git(DESTROYS), Policy(project, allow_destructive=True))
+
+
+@pytest.mark.parametrize("level", ["roles", "full"])
+def test_git_that_discards_work_needs_permission(project: str, level: Level) -> None:
+    """At both levels, whoever works; what leaves all work in place is free."""
+    policy = Policy(project, level=level)
+    assert [] == allowed(_git([*DISCARDS, "clean -f", "clean -fd"]), policy)
+    assert [] == denied(_git(DISCARDS), policy._replace(allow_destructive=True))
+    assert [] == denied(_git(LEAVES), policy)
+
+
+def test_parts_of_git_by_their_path(project: str) -> None:
+    """A part of git is used through git, whose command line can be judged."""
+    commands = ["/usr/lib/git-core/git-push", "/usr/libexec/git-core/git-reset --hard"]
+    assert [] == allowed(commands, Policy(project, level="roles"))
+    assert [] == allowed(commands, Policy(project))
 
 
 def test_known_git_commands_are_allowed(project: str) -> None:
