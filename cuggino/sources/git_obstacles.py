@@ -24,6 +24,7 @@ _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x50
 ssh cannot without a terminal."""
 _SAID = "said"
 """The file with the standard error of the signing program."""
+_NO_REPOSITORY = b"not a git repository"
 _CONSEQUENCE = "error: failed to write commit"
 _SHOWN = 3
 """Paths that are listed."""
@@ -62,8 +63,18 @@ def commit_obstacles(
 def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitObstacle]:
     asked = _git(folder, "rev-parse", "--git-path", "index.lock")
     if asked.returncode != 0:
+        if _NO_REPOSITORY not in asked.stderr:
+            first = asked.stderr.decode("utf-8", "replace").partition("\n")[0]
+            yield CommitObstacle(
+                f"git refuses the repository: {first.removeprefix('fatal: ')}",
+                "see what `git status` says here",
+            )
         return
     lock = os.fsdecode(asked.stdout.rstrip(b"\n"))
+    if not os.access(place := (folder / lock).parent, os.W_OK | os.X_OK):
+        yield CommitObstacle(
+            f"{place} cannot be written", "check the owner and permissions of the folder"
+        )
     if locks and (folder / lock).exists():
         yield CommitObstacle(
             f"the repository is locked ({lock})",
@@ -108,11 +119,16 @@ def git_failure() -> str | None:
 
 
 def has_work_tree(folder: Path) -> bool:
-    """Return whether the folder is in the work tree of a git repository."""
+    """Return whether the folder is in the work tree of a git repository, even if git refuses it.
+
+    `commit_obstacles` yields why.
+    """
     try:
         asked = _git(folder, "rev-parse", "--is-inside-work-tree")
     except (OSError, subprocess.TimeoutExpired):
-        return True  # `commit_obstacles` tells what is wrong
+        return True
+    if asked.returncode != 0:
+        return _NO_REPOSITORY not in asked.stderr
     return asked.stdout.strip() == b"true"
 
 

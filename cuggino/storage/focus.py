@@ -63,8 +63,13 @@ def check_specs_not_empty(folder: Path) -> None:
     """Check that there is something to build, and to review against.
 
     Raises:
-        ConfigError: the folder holds no specification.
+        ConfigError: the folder cannot be read, or holds no specification.
     """
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise ConfigError(
+            f"the specs folder {folder} cannot be read",
+            hint="check the owner and permissions of the folder",
+        )
     if not holds_specs(folder):
         raise ConfigError(f"the specs folder {folder} holds no specification", hint=_WRITE_SPECS)
 

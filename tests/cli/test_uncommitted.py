@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -55,11 +56,18 @@ def test_refused_by_a_hook(project: GitProject, capsys: pytest.CaptureFixture[st
         ("lock", "the repository is locked (.git/index.lock), but commit is on"),
         ("conflict", "unresolved merge conflicts in app.py, but commit is on"),
         ("signature", "commits cannot be signed: "),
+        ("owner", "detected dubious ownership in repository at"),
+        (".git", ".git cannot be written, but commit is on"),
         ("specs", "holds no specification"),
+        (".specs", ".specs cannot be read"),
     ],
 )
 def test_what_is_known_before(
-    hinder: str, reason: str, project: GitProject, capsys: pytest.CaptureFixture[str]
+    hinder: str,
+    reason: str,
+    project: GitProject,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A run that could not commit, or has nothing to build, starts no agent; doctor says it."""
     match hinder:
@@ -81,8 +89,14 @@ def test_what_is_known_before(
             project.git("config", "commit.gpgSign", "true")
             project.git("config", "gpg.format", "ssh")
             project.git("config", "user.signingKey", str(project.root / "none"))
-        case _:
+        case "owner":
+            monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+        case "specs":
             (project.root / ".specs" / "hello.md").unlink()
+        case _:  # root may do anything
+            access = os.access
+            denies = lambda path, mode: Path(path).name != hinder and access(path, mode)  # noqa: E731
+            monkeypatch.setattr(os, "access", denies)
     assert 2 == main(["run", "--focus", "hello"])
     assert reason in " ".join(capsys.readouterr().err.split())
     assert not (project.root / ".cuggino").exists()
