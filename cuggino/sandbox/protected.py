@@ -50,21 +50,25 @@ def protected_for(
     root = project.resolve()
     row = ROWS[role]
     folder = root / ".cuggino"
+    files = tuple(own)
+    parents = {parent: parent.resolve() for parent in {path.parent for path in files}}
     exempt = [
         *(root / name for name in (*row.folders, *row.files)),
         *(folder / name for name in _OWN),
-        *(path.parent.resolve() / path.name for path in own),
+        *(parents[path.parent] / path.name for path in files),
     ]
     if role in _DELIVER:
         exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
     if row.specs:
         exempt.append(root / specs)
+    known = frozenset(exempt)
+    persons = (folder / name for name in _PERSONS)
     outside = root.is_relative_to((root / specs).resolve())
     return Protected(
         project=root,
         role=role,
         paths=tuple(protected_paths(root, None if row.specs else specs)),
-        told=tuple(folder / name for name in _PERSONS if folder / name not in exempt),
+        told=tuple(path for path in persons if path not in known),
         exempt=tuple(exempt),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
