@@ -215,6 +215,27 @@ class TestRefusals:
         assert hint in str(error.hint)
         assert 'or set "commit" to false' in str(error.hint)
 
+    @pytest.mark.parametrize(
+        ("body", "told"),
+        [
+            ("kill -SEGV $$", "git was killed by signal 11"),
+            ("exit 3", "git exited with code 3"),
+            ("sleep 1000", "git did not answer within 0 s"),
+        ],
+    )
+    def test_git_that_crashes_or_hangs(
+        self, body: str, told: str, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A git without an answer is one sentence, and leaves no process."""
+        program = project.parent / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        monkeypatch.setattr("cuggino.preflight.GIT_LIMIT", 0.3 if "sleep" in body else 300.0)
+        error = refused(project, Config(commit=True))
+        assert f"{told}, but commit is on" == error.message
+
     def test_no_agent(self, project: Path) -> None:
         """A missing agent program is reported before anything is written."""
         config = Config(agent_path=str(project / "no-claude"))
