@@ -1,0 +1,136 @@
+"""What every loop keeps before its agents, and reports of the repository: by recording doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, just
+
+from cuggino.errors import ConfigError
+from cuggino.events import (
+    DirtyFilesCommitted,
+    DirtyFilesKept,
+    HistoryRewritten,
+    SnapshotFailed,
+    SnapshotTaken,
+)
+from cuggino.stages import Commit
+from tests.loops.deliver_loop import DeliverLoop, Turn as Session
+from tests.loops.plan_build_loop import PlanBuildLoop, Turn, has
+
+
+class Recording:
+    """Snapshots that are only counted."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.taken: list[str] = []
+        self.runs: set[str] = set()
+        self.pruned: list[Callable[[str], bool]] = []
+        self._fails = fails
+
+    def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
+        self.taken.append(stage)
+        self.runs.add(run)
+        if self._fails:
+            return just(SnapshotFailed(stage=stage, message="no space"))
+        return just(SnapshotTaken(stage=stage, ref=f"refs/x/{stage}", commit="c"))
+
+    def prune(
+        self, before: datetime, *, is_needed: Callable[[str], bool] = lambda _: False
+    ) -> Observable[int]:
+        self.pruned.append(is_needed)
+        return just(0)
+
+
+class Rewritten:
+    """A repository whose history is rewritten, and with a person's uncommitted file."""
+
+    def __init__(self) -> None:
+        self.dirty_at: list[Mapping[str, str]] = []
+
+    def head(self) -> Observable[str | None]:
+        return just("0")
+
+    def is_ancestor(self, commit: str) -> Observable[bool]:
+        assert "0" == commit
+        return just(False)
+
+    def dirty(self, *, exclude: tuple[Path, ...] = ()) -> Observable[dict[str, str]]:
+        return just({"mine": "state"})
+
+    def commit(
+        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str]
+    ) -> Observable[Commit]:
+        self.dirty_at.append(dirty)
+        return just(Commit(hash="abc", message=message, mixed=("mine",)))
+
+    def push(self, remote: str, branch: str) -> Observable[Any]:
+        raise AssertionError("nothing is pushed")
+
+
+def test_deliver(tmp_path: Path) -> None:
+    """Each session of the deliverables loop has a snapshot, which its run needs."""
+    snapshots = Recording()
+    project = DeliverLoop(
+        tmp_path, [Session(leaves={"a": "pending"}), Session(leaves={"a": "passed"})]
+    )
+    project.replace(snapshots=snapshots)
+    project.run()
+    assert ["initializer-1", "coding-1"] == snapshots.taken
+    (name,) = snapshots.runs
+    (is_needed,) = snapshots.pruned
+    assert is_needed(name)
+    assert not is_needed("another")
+
+
+def test_plan_build(tmp_path: Path) -> None:
+    """Each session has one, also those that verify."""
+    snapshots = Recording()
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
+    project.replace(snapshots=snapshots)
+    story = project.run(start="plan")
+    assert "complete" == story.ended.reason
+    assert ["plan-1", "build-1", "judge", "build-2", "judge"] == snapshots.taken
+    assert 5 == len(story.of(SnapshotTaken))
+
+
+def test_a_failed_snapshot_ends_nothing(tmp_path: Path) -> None:
+    """The run goes on without it."""
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))])
+    project.replace(snapshots=Recording(fails=True))
+    story = project.run()
+    assert "complete" == story.ended.reason
+    assert ["build-1", "judge"] == [failed.stage for failed in story.of(SnapshotFailed)]
+
+
+def test_a_rewritten_history_of_deliver(tmp_path: Path) -> None:
+    """The start of a run that has left the history is reported before its result."""
+    project = DeliverLoop(tmp_path, [Session(leaves={"a": "passed"})])
+    project.replace(repository=Rewritten())
+    story = project.run()
+    assert ["HistoryRewritten", "DeliverEnded"] == [event.tag for event in story.events[-2:]]
+
+
+def test_a_dirty_tree_of_plan_build(tmp_path: Path) -> None:
+    """The loop's own commits leave a person's files out, and name those that both changed."""
+    repository = Rewritten()
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))])
+    project.replace(repository=repository)
+    story = project.run(auto_commit=True)
+    assert [("mine",)] == [event.paths for event in story.of(DirtyFilesKept)]
+    assert [("mine",)] == [event.paths for event in story.of(DirtyFilesCommitted)]
+    assert [{"mine": "state"}] == repository.dirty_at
+    assert [HistoryRewritten(base="0", head="0")] == story.of(HistoryRewritten)
+
+
+def test_a_dirty_tree_is_refused(tmp_path: Path) -> None:
+    """With `dirty: refuse` no session starts."""
+    project = PlanBuildLoop(tmp_path, [])
+    project.replace(repository=Rewritten())
+    story = project.run(auto_commit=True, dirty="refuse")
+    assert isinstance(story.error, ConfigError)
+    assert "uncommitted changes: mine" in story.error.message
+    assert [] == project.agent.of("build")
