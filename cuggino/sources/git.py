@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reactivex import Observable
 
+from cuggino.sandbox import Enclosure
 from cuggino.sources.process import process_lines, process_output
 
 _QUIET = {
@@ -64,6 +65,7 @@ def git_output(
     merge_stderr: bool = False,
     env: Mapping[str, str] | None = None,
     sweep: bool = True,
+    enclosure: Enclosure | None = None,
 ) -> Observable[bytes]:
     """Run `git args...` like `git_lines`, but emit the whole output at once.
 
@@ -76,6 +78,7 @@ def git_output(
         stdin=stdin,
         merge_stderr=merge_stderr,
         sweep=sweep,
+        enclosure=enclosure,
     )
 
 

@@ -8,7 +8,8 @@ from cuggino._lazy import lazy
 NAMES = {
     "acts": "act clock lane",
     "agent": "LINGER agent_stage",
-    "command": "Shell command_stage keeping_shell must_succeed shell_lines",
+    "command": "Shell command_stage enclosed_shell keeping_shell must_succeed shell_lines",
+    "enclosing": "Enclose commands_enclosure no_enclosure",
     "fingerprint": "fingerprint_stage",
     "repository": (
         "ChangedTests Commit CommitEvent Commits GitRepository KnowsAncestors LeavesDirty Recovers "

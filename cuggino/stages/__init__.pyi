@@ -21,9 +21,15 @@ from cuggino.stages.agent import (
 from cuggino.stages.command import (
     Shell,
     command_stage,
+    enclosed_shell,
     keeping_shell,
     must_succeed,
     shell_lines,
+)
+from cuggino.stages.enclosing import (
+    Enclose,
+    commands_enclosure,
+    no_enclosure,
 )
 from cuggino.stages.fingerprint import (
     fingerprint_stage,
@@ -81,6 +87,7 @@ __all__ = [
     "CommitEvent",
     "Commits",
     "Earlier",
+    "Enclose",
     "GitRepository",
     "GitSnapshots",
     "KeptProcesses",
@@ -102,10 +109,12 @@ __all__ = [
     "changed_tests",
     "clock",
     "command_stage",
+    "commands_enclosure",
     "commit_message",
     "commit_stage",
     "commits_since",
     "count_files",
+    "enclosed_shell",
     "find_snapshot",
     "fingerprint_stage",
     "folder_changes",
@@ -113,6 +122,7 @@ __all__ = [
     "lane",
     "must_commit",
     "must_succeed",
+    "no_enclosure",
     "orphans_gone",
     "push_stage",
     "shell_lines",

@@ -14,6 +14,7 @@ from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources import KeptProcesses, process_lines
+from cuggino.stages.enclosing import Enclose
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their
@@ -32,6 +33,27 @@ Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
     """Run the command line in `/bin/sh`; what it leaves in the background is terminated."""
     return process_lines(["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, keep_ends=True)
+
+
+def enclosed_shell(enclose: Enclose) -> Shell:
+    """Return a shell whose commands run in the enclosure that is made for each of them.
+
+    What a command leaves in the background ends with it.
+    """
+
+    def lines(command: str, cwd: Path) -> Observable[bytes]:
+        def start(_scheduler: object) -> Observable[bytes]:
+            return process_lines(
+                ["/bin/sh", "-c", command],
+                cwd=cwd,
+                merge_stderr=True,
+                keep_ends=True,
+                enclosure=enclose(()),
+            )
+
+        return defer(start)
+
+    return lines
 
 
 def keeping_shell(kept: KeptProcesses) -> Shell:

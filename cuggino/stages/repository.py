@@ -26,12 +26,15 @@ from cuggino.events import (
     PushPerformed,
 )
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
+from cuggino.sandbox import Enclosure
 from cuggino.sources import git_lines, git_output, has_own_ssh, remove_stale_locks
 from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
+from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.fingerprint import prefix_of
 
 SUBJECT_LIMIT = 72
+_SIGNS = ("--type=bool", "commit.gpgSign")
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
@@ -137,10 +140,22 @@ class GitRepository:
 
     A commit or push that takes longer than `timeout` seconds (a hook, a signature that waits for a
     password, a remote that does not answer) is terminated and fails.
+
+    Commits run hooks, which agents may have written, so they are made in the enclosure that
+    `enclose` returns. Not if they are signed, which takes keys and agents of the user, and not
+    pushes, which take credentials.
     """
 
-    def __init__(self, cwd: Path, *, exclude: tuple[Path, ...] = (), timeout: float = 600.0):
+    def __init__(
+        self,
+        cwd: Path,
+        *,
+        exclude: tuple[Path, ...] = (),
+        timeout: float = 600.0,
+        enclose: Enclose = no_enclosure,
+    ):
         self._cwd = cwd
+        self._enclose = enclose
         self._timeout = timeout
         self._exclude = exclude
 
@@ -235,10 +250,13 @@ class GitRepository:
         # Removed ones first: a file may have become a folder, or a folder a link.
         if removed := [path for state, path in entries if state[1] == "D"]:
             command = ("update-index", "--force-remove", "-z", "--stdin")
-            yield from ask(self._text(*command, stdin=_joined(removed)))
+            yield from ask(
+                self._text(*command, stdin=_joined(removed), enclosure=self._enclose(()))
+            )
         if others := [path for state, path in entries if state[1] not in " D"]:
             command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
-            yield from ask(self._text("--literal-pathspecs", *command, stdin=_joined(others)))
+            command = ("--literal-pathspecs", *command)
+            yield from ask(self._text(*command, stdin=_joined(others), enclosure=self._enclose(())))
         left: tuple[str, ...] = ()
         if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
             command = ("--literal-pathspecs", *_STATUS, "--", *modules)
@@ -258,6 +276,7 @@ class GitRepository:
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
         command = ("commit", "--cleanup=whitespace", "-F", "-")
+        reads: list[Path] = []
         with ExitStack() as stack:
             if ours != names:
                 # An excluded path is staged; `--only` leaves it staged.
@@ -266,8 +285,14 @@ class GitRepository:
                 listed.flush()
                 only = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
                 command = ("--literal-pathspecs", *command, *only)
+                reads = [Path(listed.name)]
             stdin = text.encode("utf-8", "replace")
-            yield from ask(self._text(*command, stdin=stdin, merge_stderr=True))
+            enclosure = self._enclose(reads)
+            if enclosure is not None and (yield from ask(self._configured(*_SIGNS))) == "true":
+                enclosure = None
+            yield from ask(
+                self._text(*command, stdin=stdin, merge_stderr=True, enclosure=enclosure)
+            )
         short = yield from ask(self._text("rev-parse", "--short", "HEAD", sweep=False))
         subject = text.partition("\n")[0]
         yield from emit(Commit(hash=short or "", message=subject, left=left, mixed=mixed))
@@ -300,9 +325,9 @@ class GitRepository:
         command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
         yield from ask(self._text(*command, merge_stderr=True, env=env))
 
-    def _configured(self, key: str) -> Observable[str]:
+    def _configured(self, *key: str) -> Observable[str]:
         """Emit a value of git's configuration, or ""."""
-        return self._text("config", "--get", key, sweep=False).pipe(ops.catch(from_iterable([""])))
+        return self._text("config", "--get", *key, sweep=False).pipe(ops.catch(from_iterable([""])))
 
     def _text(
         self,
@@ -311,6 +336,7 @@ class GitRepository:
         merge_stderr: bool = False,
         env: Mapping[str, str] | None = None,
         sweep: bool = True,
+        enclosure: Enclosure | None = None,
     ) -> Observable[str]:
         """Emit the output of a git command; `sweep` is False for one that only reads."""
         command = args[1] if args[0].startswith("-") else args[0]
@@ -327,7 +353,13 @@ class GitRepository:
         def run() -> Flow[None]:
             said: list[bytes] = []
             output = git_output(
-                *args, cwd=self._cwd, stdin=stdin, merge_stderr=merge_stderr, env=env, sweep=sweep
+                *args,
+                cwd=self._cwd,
+                stdin=stdin,
+                merge_stderr=merge_stderr,
+                env=env,
+                sweep=sweep,
+                enclosure=enclosure,
             )
             try:
                 yield from ask(output.pipe(ops.do_action(said.append)))

@@ -10,6 +10,7 @@ from cuggino.agents.base.agent import (
     adopt,
     is_guarded,
 )
+from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.guard import Role
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "Role",
     "SpawnOptions",
     "adopt",
+    "enclosure_of",
     "is_guarded",
 ]

@@ -66,6 +66,8 @@ class InteractiveOptions:
     dangerously_skip_permissions: bool = False
     guard: Policy | None = None
     """Policy for tool calls; the agent still asks about calls that the policy allows."""
+    view: RoleView | None = None
+    """What the program may read and write, enforced by the system where it can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

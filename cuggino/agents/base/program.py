@@ -111,9 +111,10 @@ class ProgramAgent(LlmAgent):
         self.check()
         if options.guard is not None and self.unguarded_terminal:
             raise GuardNotLive(self.unguarded_terminal, hint='use claude, or set "guard": "off"')
-        with ExitStack() as stack:
+        with Session() as stack:
             argv, env = self._terminal(options, stack)
-            return run_in_terminal(argv, cwd=options.cwd, env=env)
+            enclosure = self.enclosure(options, env, stack)
+            return run_in_terminal(argv, cwd=options.cwd, env=env, enclosure=enclosure)
 
     @abstractmethod
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
@@ -131,7 +132,7 @@ class ProgramAgent(LlmAgent):
         return [home / name for name in self.state] if home is not None else []
 
     def enclosure(
-        self, options: SpawnOptions, env: Mapping[str, str], stack: ExitStack
+        self, options: SpawnOptions | InteractiveOptions, env: Mapping[str, str], stack: ExitStack
     ) -> Enclosure | None:
         """Return the enclosure of a session; call it when all private files are written."""
         home, state = home_of(env), self.state_folders(env)

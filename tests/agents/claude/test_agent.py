@@ -17,10 +17,12 @@ from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentNotFound
 from cuggino.events import AgentMessage, SessionEnded
+from cuggino.sandbox import role_view
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 from tests.limits import LIMIT
+from tests.sandbox.arena import needs_bubblewrap
 
 FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
 FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"
@@ -252,6 +254,26 @@ def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
     """
     agent = ClaudeAgent(path=fake_claude(tmp_path, body))
     assert 7 == agent.interactive(InteractiveOptions(cwd=tmp_path))
+
+
+def test_an_interactive_session_has_a_view(tmp_path: Path) -> None:
+    """The project manager's program writes specifications, and nothing else of the project."""
+    needs_bubblewrap(tmp_path)
+    project = tmp_path / "project"
+    (project / ".specs").mkdir(parents=True)
+    (project / "app.py").write_text("code")
+    body = """
+    open(".specs/a.md", "w").write("spec")
+    try:
+        open("app.py", "w").write("changed")
+    except OSError:
+        sys.exit(7)
+    """
+    agent = ClaudeAgent(path=fake_claude(tmp_path, body))
+    view = role_view("pm", project=project)
+    assert 7 == agent.interactive(InteractiveOptions(cwd=project, view=view))
+    assert "spec" == (project / ".specs" / "a.md").read_text()
+    assert "code" == (project / "app.py").read_text()
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
