@@ -53,7 +53,7 @@ GROUPS: dict[str, Group] = {
     "lengths": Group(stream.lengths, partial(stream.lengths, of=(1, 64), size=2**18, rounds=1)),
     "markers": Group(markers.markers, partial(markers.markers, sizes=(1, 2))),
     "memory": Group(growth.memory, partial(growth.memory, size=2**22, line=2**20)),
-    "loops": Group(growth.loops, partial(growth.loops, counts=(1, 3), turns=2)),
+    "loops": Group(growth.loops, partial(growth.loops, counts=(1, 3), turns=2, rounds=1)),
     "journal": Group(journals.entries, partial(journals.entries, count=200)),
     "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
     "long": Group(journals.long_run, partial(journals.long_run, events=500)),

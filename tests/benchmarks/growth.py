@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from cuggino import Config, Runtime
 from cuggino.edges import run as run_stream
 from cuggino.operators import merge_now
-from tests.benchmarks.measuring import Figure, Took, took
+from tests.benchmarks.measuring import Figure, Took, in_turns, took
 from tests.benchmarks.project import Project, calling, iterations, prints, prints_file, project
 from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session
 
 
-def loops(*, counts: Sequence[int] = (1, 10, 50), turns: int = 30) -> Iterator[Figure]:
+def loops(
+    *, counts: Sequence[int] = (1, 10, 50), turns: int = 30, rounds: int = 3
+) -> Iterator[Figure]:
     """Measure whole loops that run at the same time in one process."""
-    first: float | None = None
-    for count in counts:
-        # A single loop is too short to be measured once.
-        repeats = max(counts[-1] // count // 2, 1)
-        _together(count, turns)
-        each = min(_together(count, turns).cpu for _ in range(repeats)) / count * 1e3
+    acts = (partial(_cpu_of_each, count, turns) for count in counts)
+    each = in_turns(rounds, *acts)
+    for count, value in zip(counts, each, strict=True):
+        is_first = count == counts[0]
         yield Figure(
             key=f"loops.{count}",
             name=f"{count} loops of 3 agents, {turns * TURN:,} lines each, in one process: "
             "CPU of a loop",
-            value=each,
+            value=value * 1e3,
             unit="ms",
-            floor=first,
-            floor_name="" if first is None else f"a loop of {counts[0]}",
+            floor=None if is_first else each[0] * 1e3,
+            floor_name="" if is_first else f"a loop of {counts[0]}",
         )
-        first = first or each
+
+
+def _cpu_of_each(count: int, turns: int) -> float:
+    # Fewer than ten are too short to be measured once.
+    repeats = max(10 // count, 1)
+    return sum(_together(count, turns).cpu for _ in range(repeats)) / (count * repeats)
 
 
 def _together(count: int, turns: int) -> Took:
