@@ -1,9 +1,10 @@
 """Texts in a cassette: secrets are masked, and what differs from run to run is a placeholder.
 
-Secrets are found by the values of environment variables, and by small patterns for formats that are
-unmistakable. Random-looking text alone is kept, as ids and hashes look the same; so is `password =
-...` in a program, which must still work when replayed. A secret in another format is found by its
-variable alone.
+Secrets are found by the values of environment variables, by formats that are unmistakable, and by
+names such as `password` beside a literal value (`secret_formats`). Random-looking text alone is
+kept, as ids and hashes look the same; so are words, variables and calls after `password =` in a
+program, which must still work when replayed. A secret in another format is found by its variable
+alone.
 
 The project's folder and the id of the run become `⟦project⟧` and `⟦run⟧`, so that a cassette
 replays in any folder; a literal `⟦` becomes `⟦[⟧`. In the contents of files a folder of one word
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from cuggino.agents.base.agent import SpawnOptions
+from cuggino.agents.cassettes.secret_formats import found_formats
 
 SHORTEST = 6
 """Minimum length of a masked value; a shorter one looks like a word."""
@@ -36,67 +38,6 @@ _SECRET_NAME = re.compile(
 _NO_SECRET = re.compile(r"true|false|\d{1,7}", re.IGNORECASE)
 _LONG_LINE = 20
 """Minimum length of a line that identifies a secret by itself."""
-
-_BEFORE = (
-    r"(?:(?<![A-Za-z0-9_])"
-    # Letters of an escape: in a string, a URL, or terminal colors.
-    r"|(?<=\\[nrtfvb])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
-    r"|(?<=\x1b\[[mK])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm)|(?<=;\dm)|(?<=;\d\dm))"
-)
-_FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (label, re.compile(pattern, re.DOTALL))
-    for label, pattern in (
-        (
-            "private key",
-            # Without a key after it, it is only text about keys.
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=.{0,300}?[A-Za-z0-9+/]{40}).*?"
-            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-        ),
-        ("api key", _BEFORE + r"sk-[A-Za-z0-9_-]{16,}"),
-        ("github token", _BEFORE + r"(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-        ("gitlab token", _BEFORE + r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{16,}"),
-        ("aws key", _BEFORE + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
-        (
-            "aws secret",
-            r"(?i:(?:aws_?)?secret_?access_?key)\\?[\"']?\s*[:=]\s*\\?[\"']?"
-            r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-        ),
-        ("google key", _BEFORE + r"(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,})"),
-        ("slack token", _BEFORE + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
-        ("slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})"),
-        ("stripe key", _BEFORE + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-        ("npm token", _BEFORE + r"npm_[A-Za-z0-9]{30,}"),
-        ("pypi token", _BEFORE + r"pypi-[A-Za-z0-9_-]{40,}"),
-        ("hugging face token", _BEFORE + r"hf_[A-Za-z0-9]{30,}"),
-        (
-            "jwt",
-            _BEFORE + r"eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*",
-        ),
-        (
-            "provider key",
-            _BEFORE + r"(?:gsk_|xai-|hvs\.|dckr_pat_|whsec_|AGE-SECRET-KEY-1)[A-Za-z0-9_-]{20,}",
-        ),
-        ("bearer token", r"(?i:\bbearer)(?:[ \t]+|%20)([A-Za-z0-9._~+/|:-]{16,}=*)"),
-        (
-            "basic auth",
-            r"(?i:\bauthorization\\?[\"']?\]?\s*[:=,]\s*\\?[\"']?basic)[ \t]+"
-            r"([A-Za-z0-9+/]{8,}=*)",
-        ),
-        (
-            "header",
-            r"(?i:\bauthorization\\?[\"']?\s*:\s*\\?[\"']?token|\bx-api-key\\?[\"']?\s*:)"
-            r"[ \t]*\\?[\"']?([A-Za-z0-9._~+/=-]{16,})",
-        ),
-        (
-            "url password",
-            r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}://"
-            # Neither a template placeholder nor the port of an address.
-            r"[^\s:/@\"'<>]*:(?!\$?\{[^{}\n]*\}@|\$\w+@|%[sdr]@|%\(\w+\)s@|\d{1,5}[?#])"
-            r"([^\s@/\"'<>]+)@",
-        ),
-    )
-)
-"""Each format; a group in a pattern is the secret. None is slow on any text."""
 
 
 class Span(NamedTuple):
@@ -155,7 +96,7 @@ class Masker:
         ):
             return True
         texts = [data.decode(name, "ignore") for name in ("latin-1", "utf-16-le", "utf-16-be")]
-        return any(pattern.search(text) for _, pattern in _FORMATS for text in texts)
+        return any(True for text in texts for _ in found_formats(text))
 
     def _found(self, text: str) -> Iterator[Span]:
         for value, name in self._values.items():
@@ -163,9 +104,8 @@ class Masker:
             while at >= 0:
                 yield Span(at, at + len(value), mark(name))
                 at = text.find(value, at + 1)
-        for label, pattern in _FORMATS:
-            for match in pattern.finditer(text):
-                yield Span(*match.span(pattern.groups and 1), mark(label))
+        for start, end, label in found_formats(text):
+            yield Span(start, end, mark(label))
 
 
 def mark(what: str) -> str:

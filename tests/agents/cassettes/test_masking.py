@@ -11,7 +11,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import cuggino
 from cuggino.agents.cassettes.masking import MARK, Masker, is_secret_name, put, put_in_parts
+from tests.agents.cassettes.secret_corpus import NEGATIVES, POSITIVES
 
 KEY_BLOCK = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"
@@ -250,3 +252,43 @@ def test_code_is_not_masked(text: str) -> None:
 def test_formats_in_bytes(encoding: str) -> None:
     """A known format is recognized in every supported encoding."""
     assert Masker({}).is_in(b"\xff\x00" + f"x {TOKEN} y".encode(encoding))
+
+
+@pytest.mark.parametrize(("text", "secret"), POSITIVES, ids=range(len(POSITIVES)))
+def test_formats_of_secrets(text: str, secret: str) -> None:
+    """The secret is masked, and something of the text around it stays."""
+    done = masked(text)
+    assert secret not in done
+    assert 1 <= len(MARK.findall(done))
+    assert secret not in masked(f"{text}\n")
+
+
+def test_everyday_lines() -> None:
+    """Nothing is masked in lines of code, logs and documents."""
+    wrong = [line for line in NEGATIVES if masked(line) != line]
+    assert len(NEGATIVES) >= 250
+    assert [] == wrong
+
+
+def test_our_own_code_is_hardly_masked() -> None:
+    """In the package itself, which has many names such as `token`, nothing is masked."""
+    root = Path(cuggino.__file__).parent
+    wrong = {
+        (path.name, text[span.start : span.end])
+        for path in root.rglob("*.py")
+        for text in [path.read_text(encoding="utf-8")]
+        for span in Masker({}).spans(text)
+    }
+    assert set() == wrong
+
+
+def test_formats_are_found_in_a_large_text() -> None:
+    """Every secret of a text with all of them is masked, among everyday lines."""
+    secrets = [secret for _, secret in POSITIVES]
+    lines = [line for line in NEGATIVES if not any(secret in line for secret in secrets)]
+    pieces = [
+        piece for pair in zip(POSITIVES, lines, strict=False) for piece in (pair[0][0], pair[1])
+    ]
+    done = masked("\n\n".join(pieces))
+    for secret in secrets:
+        assert secret not in done
