@@ -152,6 +152,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     from cuggino.sources import (
         commit_obstacles,
         git_failure,
+        git_refusal,
         program_settings,
         repository_state,
     )
@@ -166,7 +167,8 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     except Exception as error:  # GitPython raises many types
         found = re.search(r"(?:fatal|error): (.+)", str(error))
         system = error.strerror if isinstance(error, OSError) else None
-        reason = found[1] if found else system or type(error).__name__
+        said = found[1] if found else system
+        reason = git_refusal(folder) or said or type(error).__name__
         yield _needed(commit, f"git: {reason}", "see what `git status` says here")
         return
     if state is None:

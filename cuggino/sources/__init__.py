@@ -18,7 +18,7 @@ NAMES = {
     "folder": "PollingStarted folder_changes",
     "git": "git_environment git_lines git_output has_own_ssh",
     "git_locks": "remove_stale_locks",
-    "git_obstacles": "CommitObstacle commit_obstacles git_failure has_work_tree",
+    "git_obstacles": "CommitObstacle commit_obstacles git_failure git_refusal has_work_tree",
     "git_settings": "GitSetting git_folder looking_environment program_settings",
     "git_state": "RepositoryState repository_state",
     "guardian_client": "GUARDIAN",

@@ -24,6 +24,7 @@ from cuggino.sources.git_obstacles import (
     CommitObstacle,
     commit_obstacles,
     git_failure,
+    git_refusal,
     has_work_tree,
 )
 from cuggino.sources.git_settings import (
@@ -83,6 +84,7 @@ __all__ = [
     "git_folder",
     "git_lines",
     "git_output",
+    "git_refusal",
     "has_own_ssh",
     "has_work_tree",
     "looking_environment",

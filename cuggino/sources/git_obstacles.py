@@ -63,11 +63,9 @@ def commit_obstacles(
 def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitObstacle]:
     asked = _git(folder, "rev-parse", "--git-path", "index.lock")
     if asked.returncode != 0:
-        if _NO_REPOSITORY not in asked.stderr:
-            first = asked.stderr.decode("utf-8", "replace").partition("\n")[0]
+        if refused := _refusal(asked):
             yield CommitObstacle(
-                f"git refuses the repository: {first.removeprefix('fatal: ')}",
-                "see what `git status` says here",
+                f"git refuses the repository: {refused}", "see what `git status` says here"
             )
         return
     lock = os.fsdecode(asked.stdout.rstrip(b"\n"))
@@ -118,6 +116,21 @@ def git_failure() -> str | None:
     return f"git version exited with code {code}" if code else None
 
 
+def git_refusal(folder: Path) -> str:
+    """Return why git refuses the repository around the folder, "" if it does not."""
+    try:
+        return _refusal(_git(folder, "rev-parse", "--git-dir"))
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _refusal(asked: subprocess.CompletedProcess[bytes]) -> str:
+    if asked.returncode == 0 or _NO_REPOSITORY in asked.stderr:
+        return ""
+    first = asked.stderr.decode("utf-8", "replace").partition("\n")[0]
+    return first.removeprefix("fatal: ")
+
+
 def has_work_tree(folder: Path) -> bool:
     """Return whether the folder is in the work tree of a git repository, even if git refuses it.
 
@@ -127,9 +140,7 @@ def has_work_tree(folder: Path) -> bool:
         asked = _git(folder, "rev-parse", "--is-inside-work-tree")
     except (OSError, subprocess.TimeoutExpired):
         return True
-    if asked.returncode != 0:
-        return _NO_REPOSITORY not in asked.stderr
-    return asked.stdout.strip() == b"true"
+    return bool(_refusal(asked)) or asked.stdout.strip() == b"true"
 
 
 def _unmerged(folder: Path, env: Mapping[str, str]) -> list[str]:
