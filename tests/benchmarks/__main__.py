@@ -48,6 +48,7 @@ GROUPS: dict[str, Group] = {
     "empty": Group(stages.empty_stages, partial(stages.empty_stages, many=500)),
     "check": Group(stages.check_output, partial(stages.check_output, size=10**5, rounds=1)),
     "process": Group(processes.start_and_end, partial(processes.start_and_end, rounds=1)),
+    "view": Group(processes.in_views, partial(processes.in_views, rounds=1)),
     "ends": Group(processes.among_others, partial(processes.among_others, others=10, rounds=1)),
     "stream": Group(stream.lines, partial(stream.lines, turns=10, rounds=1)),
     "lengths": Group(stream.lengths, partial(stream.lengths, of=(1, 64), size=2**18, rounds=1)),

@@ -8,16 +8,23 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
 from cuggino.operators import LoopScheduler
+from cuggino.sandbox import Enclosure, ViewRole, probe, role_view
 from cuggino.sources import process_lines
 from tests.benchmarks.measuring import Figure, Skipped, in_turns
 from tests.limits import LIMIT
+
+_VIEWS: Mapping[ViewRole, str] = MappingProxyType(
+    {"implementing": "implementer's view", "reviewing": "reviewer's view"}
+)
 
 
 def start_and_end(*, rounds: int = 15) -> Iterator[Figure]:
@@ -59,6 +66,43 @@ def start_and_end(*, rounds: int = 15) -> Iterator[Figure]:
             floor=least,
             floor_name=floor_name,
         )
+
+
+def in_views(*, rounds: int = 15) -> Iterator[Figure]:
+    """Measure a process in a view of the project, from subscription to completion.
+
+    Raises:
+        Skipped: nothing on this machine enforces views.
+    """
+    with ExitStack() as stack:
+        lane = stack.enter_context(_lane())
+        project = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+        subprocess.run(["git", "init", "-q", str(project)], check=True)
+        (project / ".specs").mkdir()
+        boundary = probe(project)
+        if boundary.engine != "bubblewrap":
+            raise Skipped(f"no sandbox: {boundary.reason}")
+
+        def run(enclosure: Enclosure | None) -> float:
+            done = threading.Event()
+            began = time.perf_counter()
+            process_lines(["true"], cwd=project, enclosure=enclosure).subscribe(
+                on_completed=done.set, scheduler=lane
+            )
+            assert done.wait(LIMIT)
+            return (time.perf_counter() - began) * 1e3
+
+        for role, name in _VIEWS.items():
+            enclosure = boundary.enclose(role_view(role, project=project))
+            least, taken = in_turns(rounds, lambda: run(None), partial(run, enclosure))
+            yield Figure(
+                key=f"view.{role}",
+                name=f"a process in the {name}, wall time",
+                value=taken,
+                unit="ms",
+                floor=least,
+                floor_name="without one",
+            )
 
 
 def among_others(*, others: int = 1000, rounds: int = 15) -> Iterator[Figure]:
