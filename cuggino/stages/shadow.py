@@ -39,6 +39,8 @@ _STATUS = ("--no-renames", "--untracked-files=all", "--ignore-submodules=all")
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
 """Attributes by which a file differs from its blob in the repository."""
+_ENDINGS = frozenset({b"text", b"eol", b"crlf"})
+"""Those of them that convert line endings only."""
 _SETTINGS = r"^(core\.(filemode|ignorecase|precomposeunicode|symlinks|longpaths|excludesfile|"
 _SETTINGS += r"attributesfile|autocrlf)|extensions\.(objectformat|refstorage))$"
 _USUAL = frozenset({0o644, 0o755})
@@ -256,32 +258,49 @@ class Shadow:
         try:
             # With its time, by which git notices a change in the same instant.
             shutil.copy2(layout.index, index)
-            listed = yield from self._git("ls-files", "-v", "-z")
+            listed = yield from self._git("ls-files", "-v", "-s", "-z")
         except (FileNotFoundError, ProcessFailed):  # none yet, or a split one
             index.unlink(missing_ok=True)
             return []
-        entries = [(line[:1], line[2:]) for line in listed.split(b"\0") if line]
-        # Flags by which git does not look at the file.
-        dropped = {path for tag, path in entries if tag == b"S" or tag.islower()}
-        paths = [path for _, path in entries]
-        dropped |= yield from self._converted(layout, paths)
+        dropped: set[bytes] = set()
+        blobs: dict[bytes, bytes] = {}
+        for line in filter(None, listed.split(b"\0")):
+            words, _, path = line[2:].partition(b"\t")
+            blobs[path] = words.split()[1]
+            if line[:1] == b"S" or line[:1].islower():  # git does not look at the file
+                dropped.add(path)
+        dropped |= yield from self._converted(layout, blobs)
         if dropped:
             stdin = b"\0".join(sorted(dropped))
             yield from self._git("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
         return [os.fsdecode(path) for path in dropped]
 
-    def _converted(self, layout: Layout, paths: list[bytes]) -> Flow[set[bytes]]:
-        """Return the paths with an attribute by which file and blob may differ."""
+    def _converted(self, layout: Layout, blobs: dict[bytes, bytes]) -> Flow[set[bytes]]:
+        """Return the paths with an attribute by which file and blob may differ.
+
+        Line endings alone change the size, so files of the blob's size are no such ones.
+        """
         command = ("check-attr", "-z", "--stdin", *_CONVERTING)
-        said = yield from self._read(*command, stdin=b"\0".join(paths) + b"\0")
+        stdin = b"\0".join(blobs) + b"\0"
+        said = yield from self._read(*command, stdin=stdin, cwd=layout.top)
         fields = said.split(b"\0")
         automatic = layout.settings.get("core.autocrlf", "false") in ("true", "input")
         found: set[bytes] = set()
+        endings: set[bytes] = set()
         for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
             if value not in (b"unset", b"unspecified") or (
                 automatic and name == b"text" and value == b"unspecified"
             ):
-                found.add(path)
+                (endings if name in _ENDINGS else found).add(path)
+        texts = sorted(endings - found)
+        if texts:
+            stdin = b"".join(blobs[path] + b"\n" for path in texts)
+            sizes = yield from self._read("cat-file", "--batch-check=%(objectsize)", stdin=stdin)
+            for number, (path, size) in enumerate(zip(texts, sizes.splitlines(), strict=True)):
+                if not _has_size(layout.top / os.fsdecode(path), size):
+                    found.add(path)
+                if number % _SLICE == _SLICE - 1:
+                    yield from pause(0)
         return found
 
     def _update(
@@ -451,6 +470,13 @@ def _stored(
     else:
         modes[path] = f"{mode:o}"
     return True, ""
+
+
+def _has_size(file: Path, size: bytes) -> bool:
+    try:
+        return file.lstat().st_size == int(size)
+    except (OSError, ValueError):  # missing, here or in git
+        return False
 
 
 def _count_of(index: Path) -> int:

@@ -387,6 +387,10 @@ def test_a_project_in_a_folder_of_the_repository(filled: GitProject) -> None:
     """The whole repository is restored, as git's own commands change all of it."""
     from cuggino.stages import GitSnapshots
 
+    filled.write(".gitattributes", "/src/deep/*.txt text\n")
+    (filled.root / "src/deep/c.txt").write_bytes(b"dos\r\nunix\n")
+    filled.git("add", "--all")
+    filled.git("commit", "--quiet", "--message", "converted")
     snapshots = GitSnapshots(filled.root / "src", filled.root / "src/.cuggino/snapshots")
     before = tree_of(filled.root)
     taken = take(snapshots)
