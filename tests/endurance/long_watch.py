@@ -129,7 +129,7 @@ def _settled(place: Place) -> list[str]:
     workspace = place.workspace
     return [
         *(path.name for path in workspace.archive.glob("*approved-*")),
-        *(path.name for path in workspace.parked.glob("*")),
+        *(path.name for path in workspace.parked.glob("*.md")),
     ]
 
 
