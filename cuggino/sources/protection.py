@@ -75,12 +75,17 @@ def _print(path: str, state: os.stat_result) -> PathPrint:
 class Protection:
     """The state of paths at one time, with the contents needed to put it back.
 
-    It can be taken again and again; a file is read only when its print has changed.
+    It can be taken again and again; a file is read only when its print has changed. In the folders
+    `blanks` a new folder and a new file that is empty and not executable are no change: sandboxes
+    of agents leave such places to mount on.
     """
 
-    def __init__(self, paths: Iterable[Path], *, exempt: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, paths: Iterable[Path], *, exempt: Iterable[Path] = (), blanks: Iterable[Path] = ()
+    ) -> None:
         self._paths = tuple(dict.fromkeys(map(os.fspath, paths)))
         self._exempt = frozenset(map(os.fspath, exempt))
+        self._blanks = tuple(f"{folder}/" for folder in blanks)
         self._before: dict[str, PathPrint] = {}
         self._contents: dict[str, bytes | None] = {}
 
@@ -110,6 +115,8 @@ class Protection:
             path = Path(name)
             if after is None:
                 changed[path] = None
+                continue
+            if before is None and name.startswith(self._blanks) and _is_blank(after):
                 continue
             content = _content(name, after)
             is_same_file = (
@@ -151,6 +158,12 @@ class Protection:
     def _of(self, path: Path) -> tuple[PathPrint | None, bytes | None]:
         """Return the path as it was, and its content."""
         return self._before.get(os.fspath(path)), self._contents.get(os.fspath(path))
+
+
+def _is_blank(print_: PathPrint) -> bool:
+    if print_.kind == stat.S_IFREG:
+        return print_.size == 0 and not print_.permissions & 0o111
+    return print_.kind == stat.S_IFDIR
 
 
 def _lost(before: PathPrint | None, content: bytes | None) -> bool:

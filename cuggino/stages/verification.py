@@ -62,7 +62,9 @@ class _Verification:
     def __init__(self, protected: Protected) -> None:
         self._protected = protected
         folders = git_folders(protected.project)
-        self._files = Protection(protected.paths, exempt=(*protected.exempt, *protected.told))
+        exempt = (*protected.exempt, *protected.told)
+        blanks = (protected.project, *folders)
+        self._files = Protection(protected.paths, exempt=exempt, blanks=blanks)
         self._told = Protection(protected.told, exempt=protected.exempt)
         self._history = History(
             protected.project, folders, specs=protected.specs, looks=protected.looks

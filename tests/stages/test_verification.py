@@ -173,6 +173,17 @@ def test_rewriting_with_the_same_content(work: GitProject) -> None:
     assert [SAID, VERDICT] == session.events
 
 
+def test_places_to_mount_on(work: GitProject) -> None:
+    """New empty files and folders, which the sandbox of an agent leaves, are no change."""
+
+    def leave() -> None:
+        (work.root / ".git/config.worktree").touch()
+        (work.root / ".git/info/.claude-sandbox-noreplace").mkdir(parents=True)
+        (work.root / ".claude").mkdir(exist_ok=True)
+
+    assert [SAID, VERDICT] == Session(work.root, "implementing", leave).events
+
+
 REFS: dict[str, tuple[ViewRole, str, Callable[[Path], object]]] = {
     "a branch removed": (
         "implementing",
