@@ -165,10 +165,6 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     try:
         state = repository_state(folder)
     except Exception as error:  # GitPython raises many types
-        for refusal in commit_obstacles(folder, looking=True):
-            if "ownership" in refusal.what:  # of which GitPython tells nothing
-                yield _needed(commit, f"git: {refusal.what}", refusal.hint)
-                return
         found = re.search(r"(?:fatal|error): (.+)", str(error))
         system = error.strerror if isinstance(error, OSError) else None
         said = found[1] if found else system
