@@ -97,7 +97,7 @@ _NOT_SECRETS = re.compile(
     r"|field|endpoint|issuer|kind|policy|hint|label|regex|pattern|min|max|budget|index|position"
     r"|class|id|ids|env|var|manager|provider|service|store|reset|prompt|input|list|map|version"
     r"|format|prefix|suffix|strategy|rules?|strength|required|enabled|ref|arn|at|ms|seconds|total"
-    r"|s|word|text|kinds|stream|izer|ize|ized|ization)",
+    r"|encoding|charset|codec|s|word|text|kinds|stream|izer|ize|ized|ization)",
     re.IGNORECASE,
 )
 """The last part of a name that holds something about a secret."""
@@ -108,6 +108,8 @@ _NOT_KEYS = re.compile(
     re.IGNORECASE,
 )
 """Words in a name whose key or token is none."""
+_PASSWORD = re.compile(r"passw|passphrase|pwd|secret|(?:^|_)pass$", re.IGNORECASE)
+"""Names of what a person may have chosen, so that it may look like a word."""
 _WORDS_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LEAST = 6
 _JUDGED = 100
@@ -148,6 +150,9 @@ def _is_assigned(match: re.Match[str]) -> bool:
     parts = _WORDS_OF_NAME.findall(name)
     if not parts or _NOT_SECRETS.fullmatch(parts[-1]) or _NOT_KEYS.search(name):
         return False
+    is_password = _PASSWORD.search(name) is not None
+    if is_password and value.isdigit() and match["separator"] == "=":
+        return name.upper() == name
     if not _is_literal(value):
         return False
     if match["separator"] == ":" and begin and text[begin - 1] == ":":
@@ -159,10 +164,12 @@ def _is_assigned(match: re.Match[str]) -> bool:
         return False  # of code, rather a pattern
     if is_variable and after not in ("(", "["):
         return not (_IDENTIFIER.fullmatch(value) and ("." in value or "::" in value))
+    has_digit = any(letter.isdigit() for letter in value)
     if quoted is not None:
-        return " " not in value and _is_random(value)
-    if "passw" in name.lower() and separator.strip() == ":" and after in ("", "\n", "\r"):
-        return any(letter.isdigit() for letter in value)  # as in YAML
+        return " " not in value and (_is_random(value) or (is_password and has_digit))
+    is_line = separator.strip() == ":" and after in ("", "\n", "\r")  # as in YAML
+    if is_password and (is_line or (separator == "=" and after not in (",", ")", "(", "["))):
+        return has_digit and not (value.isidentifier() and "_" in value)
     if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", value):
         return False
     if after in ("(", "[", "{") or (after in (",", ")") and _IDENTIFIER.fullmatch(value)):
@@ -190,7 +197,7 @@ def _is_password_of_user(match: re.Match[str]) -> bool:
 _SECRET_WORDS = (
     r"passw(?:or)?d|passphrase|passcode|passwort|secret|token(?!s|iz)|credentials?"
     r"|(?<![A-Za-z])pwd|(?<=[a-z])Pwd|(?<=_)(?:pass|PASS|pat|PAT|pw|PW)(?![A-Za-z])"
-    r"|(?<![A-Za-z])PASS(?![A-Za-z])"
+    r"|(?<![A-Za-z])PASS(?![A-Za-z])|(?<=[\"'])pass(?=\\?[\"'])"
     r"|(?:api|access|private|secret|signing|encryption|auth|account|shared|master|license|ssh"
     r"|deploy|service|storage|subscription|session|app|client|admin|bot|preshared|webhook|hmac"
     r"|consumer|security|role|anon)[_-]?key(?![a-z])"

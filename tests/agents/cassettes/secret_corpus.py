@@ -93,6 +93,14 @@ POSITIVES: tuple[tuple[str, str], ...] = (
     ("set AZURE_CLIENT_SECRET=" + MIX + MIX, MIX + MIX),
     ('$env:API_TOKEN = "' + MIX + '"', MIX),
     ("ENV DB_PASSWORD hunter2hunter2", "hunter2hunter2"),
+    ("PASSWORD=12345678", "12345678"),
+    ('password = "hunter2"', "hunter2"),
+    ("password=hunter2", "hunter2"),
+    ("{password:'hunter2'}", "hunter2"),
+    ("'password' => 'hunter2'", "hunter2"),
+    ('{"user":"x","pass":"hunter2"}', "hunter2"),
+    ('"secret":"shhhh-it-is-secret1"', "shhhh-it-is-secret1"),
+    ("https://host/?password=hunter2&x=1", "hunter2"),
     ("PGPASSWORD=l3tme1n psql -h db", "l3tme1n"),
     ("-e MYSQL_PASSWORD=hunter22 mysql:8", "hunter22"),
     ("password: hunter2", "hunter2"),
@@ -208,6 +216,8 @@ password: <redacted>
 password=***
 password := flag.String("password", "", "the password")
 password_hash = hash_password(plain_text)
+connect(password=password2, host=host)
+login(user, password=new_password2)
 password_field = form.fields["password"]
 PASSWORD_MIN_LENGTH = 12
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
