@@ -11,7 +11,9 @@ NAMES = {
     "enclosure": "Enclosure",
     "home": "home_of",
     "protected": "Protected protected_for",
-    "view": "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view",
+    "view": (
+        "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view writes_project"
+    ),
 }
 """Public names by module."""
 

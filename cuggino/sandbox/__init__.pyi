@@ -24,6 +24,7 @@ from cuggino.sandbox.view import (
     make_granted,
     protected_paths,
     role_view,
+    writes_project,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "protected_for",
     "protected_paths",
     "role_view",
+    "writes_project",
 ]

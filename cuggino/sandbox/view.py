@@ -169,6 +169,12 @@ def role_view(
     )
 
 
+def writes_project(role: ViewRole) -> bool:
+    """Return whether a session with this role may change files of the project."""
+    row = ROWS[role]
+    return row.access == "writes" or row.specs or bool(row.folders)
+
+
 def make_granted(view: RoleView) -> None:
     """Create the files and folders that the role may write, so that they can be shown to it.
 

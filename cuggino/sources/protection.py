@@ -76,16 +76,22 @@ class Protection:
     """The state of paths at one time, with the contents needed to put it back.
 
     It can be taken again and again; a file is read only when its print has changed. In the folders
-    `blanks` a new folder and a new file that is empty and not executable are no change: sandboxes
-    of agents leave such places to mount on.
+    `blanks`, but not in `strict`, a new folder and a new file that is empty and not executable are
+    no change: sandboxes of agents leave such places to mount on.
     """
 
     def __init__(
-        self, paths: Iterable[Path], *, exempt: Iterable[Path] = (), blanks: Iterable[Path] = ()
+        self,
+        paths: Iterable[Path],
+        *,
+        exempt: Iterable[Path] = (),
+        blanks: Iterable[Path] = (),
+        strict: Iterable[Path] = (),
     ) -> None:
         self._paths = tuple(dict.fromkeys(map(os.fspath, paths)))
         self._exempt = frozenset(map(os.fspath, exempt))
         self._blanks = tuple(f"{folder}/" for folder in blanks)
+        self._strict = tuple(f"{folder}/" for folder in strict)
         self._before: dict[str, PathPrint] = {}
         self._contents: dict[str, bytes | None] = {}
 
@@ -116,7 +122,12 @@ class Protection:
             if after is None:
                 changed[path] = None
                 continue
-            if before is None and name.startswith(self._blanks) and _is_blank(after):
+            if (
+                before is None
+                and name.startswith(self._blanks)
+                and not name.startswith(self._strict)
+                and _is_blank(after)
+            ):
                 continue
             content = _content(name, after)
             is_same_file = (

@@ -63,8 +63,12 @@ class _Verification:
         self._protected = protected
         folders = git_folders(protected.project)
         exempt = (*protected.exempt, *protected.told)
-        blanks = (protected.project, *folders)
-        self._files = Protection(protected.paths, exempt=exempt, blanks=blanks)
+        self._files = Protection(
+            protected.paths,
+            exempt=exempt,
+            blanks=(protected.project, *folders),
+            strict=() if protected.specs is None else (protected.project / protected.specs,),
+        )
         self._told = Protection(protected.told, exempt=protected.exempt)
         self._history = History(
             protected.project, folders, specs=protected.specs, looks=protected.looks

@@ -93,7 +93,7 @@ def test_plan_build(tmp_path: Path) -> None:
     project.replace(snapshots=snapshots)
     story = project.run(start="plan")
     assert "complete" == story.ended.reason
-    assert ["plan-1", "build-1", "judge", "build-2", "judge"] == snapshots.taken
+    assert ["plan-1", "build-1", "build-2"] == snapshots.taken
     assert 5 == len(story.of(SnapshotTaken))
 
 
@@ -103,7 +103,7 @@ def test_a_failed_snapshot_ends_nothing(tmp_path: Path) -> None:
     project.replace(snapshots=Recording(fails=True))
     story = project.run()
     assert "complete" == story.ended.reason
-    assert ["build-1", "judge"] == [failed.stage for failed in story.of(SnapshotFailed)]
+    assert ["build-1"] == [failed.stage for failed in story.of(SnapshotFailed)]
 
 
 def test_a_rewritten_history_of_deliver(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "changed": (".specs/a.md", lambda p: (p / ".specs/a.md").write_text("easy")),
     "removed": (".specs/a.md", lambda p: (p / ".specs/a.md").unlink()),
     "added": (".specs/new.md", lambda p: (p / ".specs/new.md").write_text("easy")),
+    "added empty": (".specs/new.md", lambda p: (p / ".specs/new.md").touch()),
     "a mode": (".specs/a.md", lambda p: (p / ".specs/a.md").chmod(0o755)),
     "settings": (".claude/settings.json", lambda p: (p / ".claude/settings.json").write_text("{}")),
     "new settings": (".mcp.json", lambda p: (p / ".mcp.json").write_text("{}")),

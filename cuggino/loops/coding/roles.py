@@ -176,7 +176,7 @@ class Roles:
             yield from ask(act(session.clear_plan))
         if role == "reviewing":
             yield from ask(act(session.clear_review))
-        yield from self._snapshot(f"{role}-{options.turn}")
+        yield from self._snapshot(role, options.turn)
         marker: Any = yield from forward(
             agent_stage(
                 self._agent,

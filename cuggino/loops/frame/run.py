@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
+from cuggino.agents.base import Role
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
@@ -39,6 +40,7 @@ from cuggino.operators import (
     on_loop,
     within_budget,
 )
+from cuggino.sandbox import writes_project
 from cuggino.stages import Supervision, lane, orphans_gone
 from cuggino.storage import (
     Journal,
@@ -98,8 +100,14 @@ class Run:
         budget = within_budget(self.supervision.budget, ledger=self.supervision.ledger)
         yield from forward(nothing.pipe(budget), name="budget")
 
-    def snapshot(self, stage: str) -> Flow[None]:
-        """Keep the project as it is before a stage that may change it."""
+    def snapshot(self, role: Role, turn: int | None = None) -> Flow[None]:
+        """Keep the project as it is before a session whose role may change it.
+
+        So also before the first session of a coding run, as commands of the run may change it too.
+        """
+        if not writes_project(role) and (role, turn) != ("planning", 1):
+            return
+        stage = role if turn is None else f"{role}-{turn}"
         taken = self.services.snapshots.take(self.session.id, stage)
         yield from forward(self.interruption.ending(taken), name="snapshot")
 

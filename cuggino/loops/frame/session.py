@@ -169,8 +169,8 @@ def run_session(
     events = run.supervision.session(run.services.agent, options, read=fold.read)
     failure: Exception | None = None
     try:
-        turn = f"-{options.turn}" if options.turn else ""
-        yield from run.snapshot(f"{options.role}{turn}")
+        if options.role is not None:
+            yield from run.snapshot(options.role, options.turn)
         work = accompanied(events.pipe(each(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:

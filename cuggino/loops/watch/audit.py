@@ -51,7 +51,6 @@ def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
 
     def audit() -> Flow[None]:
         yield from emit(WatchAuditStarted())
-        yield from run.snapshot("audit")
         supervision = replace(run.supervision, wait_for_quota=False)
         try:
             events = supervision.session(
