@@ -164,6 +164,7 @@ def test_json(packages: Path, project: Path, capsys: pytest.CaptureFixture[str])
         "resume": False,
         "cost": "tokens",
         "sandbox": False,
+        "view": False,
         "deltas": False,
         "interactive": False,
         "note": "of a small house",

@@ -166,4 +166,4 @@ def test_an_own_file_that_is_a_folder(project: Path, capsys: pytest.CaptureFixtu
     begun(project)
     (project / AGENT_FILE).mkdir(parents=True)
     assert 1 == main(["guard", "audit", ONE])
-    assert "agent.json cannot be read: Is a directory" in capsys.readouterr().err
+    assert "agent.json cannot be read: not a regular file" in capsys.readouterr().err

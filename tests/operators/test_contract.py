@@ -31,6 +31,7 @@ from cuggino.operators import (
     idle_timeout,
     in_batches,
     interrupt_when,
+    liveness,
     managed,
     mapcat,
     merge_now,
@@ -94,6 +95,7 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
 )
 ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
     {
+        "liveness": lambda source: source.pipe(liveness(idle=500, stage=500, times=500)),
         "idle_timeout": lambda source: source.pipe(idle_timeout(idle=500)),
         "on_loop": on_loop,
         "repetition_limit": lambda source: source.pipe(repetition_limit(20)),

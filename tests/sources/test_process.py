@@ -378,7 +378,7 @@ def test_input_that_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_process_that_other_code_has_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a pidfd, a process that is not there any more has ended."""
     monkeypatch.delattr(os, "pidfd_open", raising=False)
-    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec >&- 2>&-; sleep 0.05"]))
+    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec >&- 2>&-; sleep 0.5"]))
     os.waitpid(int(recorder.wait_first()), 0)
     assert recorder.wait().completed
 

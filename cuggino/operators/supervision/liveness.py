@@ -189,7 +189,7 @@ def liveness(
 
     Each remedy starts the agent's silence, time and count anew. The limits are those of
     `idle_timeout(idle=idle, tool=tool)`, `stage_timeout(stage)` and `repetition_limit(times)`,
-    which check them.
+    which check them. (RxPY's `timeout` knows one limit and no remedy.)
     """
     limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times)
 
