@@ -17,7 +17,8 @@ REFUSED = """
 [[implementing.steps]]
 fail = { status = 401, error = "authentication_failed", text = "Please run /login" }
 """
-REPEATS = "\n[[implementing]]" + "\n[[implementing.steps]]\nrun = 'ls'" * 3
+REPEATS = "\n[[implementing]]" + "\n[[implementing.steps]]\nrun = 'ls'" * 100
+"""It is still at work when it is found to repeat itself."""
 
 
 @pytest.mark.parametrize(
