@@ -107,7 +107,7 @@ class RoleViolated(SupervisionEvent):
 class ProtectedChanged(SupervisionEvent):
     """Something that the role may not write has changed during a session, and stays.
 
-    A person has edited it: the session could not, or these are places in which persons write.
+    A person may have edited it, so nobody takes it back.
     """
 
     role: str

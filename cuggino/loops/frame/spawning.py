@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from cuggino.agents.base import Role, SpawnOptions
@@ -47,10 +48,15 @@ def spawn_options(
         env=env,
         guard=guard,
         sandbox=sandbox,
-        protected=protected_for(
-            role,
-            project=options.cwd,
-            specs=options.specs_path,
-            own=(*written, *(() if session is None else session.files)),
+        # Sessions are not yet confined to the view of their role. What differs may then be a
+        # person's edit, which must stay: it is told only.
+        protected=replace(
+            protected_for(
+                role,
+                project=options.cwd,
+                specs=options.specs_path,
+                own=(*written, *(() if session is None else session.files)),
+            ),
+            held=True,
         ),
     )
