@@ -29,7 +29,7 @@ from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_script import HELPER, ApiError, Tool, usage_limit
-from tests.real_program import CACHE, Outcome, RealProgram, ToolAct, install, write_file
+from tests.real_program import CACHE, Outcome, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"
@@ -100,6 +100,7 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     return {
+        **trusting(),
         **{name: str(folder) for name, folder in folders.items()},
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

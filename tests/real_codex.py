@@ -36,7 +36,7 @@ from tests.model_script import (
     Text,
     Tool,
 )
-from tests.real_program import CACHE, RealProgram, ToolAct, install, write_file
+from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "0.169.0"
 PACKAGE = f"@openai/codex@{VERSION}"
@@ -81,6 +81,7 @@ def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
         at = kept.index("[model_providers.mock]") + 1
         config.write_text("\n".join([*kept[:at], f'base_url = "{base_url}"', *kept[at:]]) + "\n")
     return {
+        **trusting(),
         **{name: str(folder) for name, folder in folders.items()},
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

@@ -24,7 +24,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, write_file
+from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "1.0.102"
 PACKAGE = f"@github/copilot@{VERSION}"
@@ -59,6 +59,7 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     return {
+        **trusting(),
         **{name: str(folder) for name, folder in folders.items()},
         **_shared(),
         "PATH": os.environ.get("PATH", os.defpath),

@@ -20,7 +20,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_gemini import GeminiServer, usage_limit
 from tests.model_script import HELPER, ApiError, ModelRequest, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, write_file
+from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "0.61.0"
 PACKAGE = f"@google/gemini-cli@{VERSION}"
@@ -41,6 +41,7 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     """Return the whole environment of a run with this home folder and this API."""
     home.mkdir(parents=True, exist_ok=True)
     return {
+        **trusting(),
         "HOME": str(home),
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

@@ -21,7 +21,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, write_file
+from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "1.18.33"
 PACKAGE = f"opencode-ai@{VERSION}"
@@ -61,6 +61,7 @@ def clean_env(home: Path, base_url: str, *, priced: bool = True) -> dict[str, st
         "small_model": "mock/mock-model",
     }
     return {
+        **trusting(),
         **{name: str(folder) for name, folder in folders.items()},
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

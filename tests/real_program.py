@@ -75,6 +75,12 @@ ToolAct: TypeAlias = Run | Write | Edit | Read | Call | Delegate
 """An act that is a tool call."""
 
 
+def trusting() -> dict[str, str]:
+    """Return the variable by which the commands of a test's project need no `cuggino trust`."""
+    name = "CUGGINO_CONFIG"
+    return {name: os.environ[name]} if name in os.environ else {}
+
+
 def install(
     name: str,
     package: str,
