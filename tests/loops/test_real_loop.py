@@ -60,6 +60,8 @@ def test_the_demo_through_the_command_line(
     folder = make_project(str(tmp_path / "demo"))
     config = cuggino.load_config(folder)
     cuggino.save_config(folder, config.model_copy(update={"agent_path": str(claude_cli)}))
+    amend = ("commit", "--quiet", "--all", "--amend", "--no-edit")
+    subprocess.run(["git", *amend], cwd=folder, check=True, timeout=LIMIT)
     with ModelServer(scenario_model(SCENARIO, folder)) as server:
         done = subprocess.run(
             [sys.executable, "-m", "cuggino_cli", "run", "--focus", FOCUS, "--json"],
