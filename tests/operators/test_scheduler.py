@@ -52,26 +52,39 @@ def test_close_ends_the_thread() -> None:
     assert thread.daemon, "it would keep a program alive whose work is done"
 
 
+class SetByHand(LoopScheduler):
+    """A lane with a clock of its own."""
+
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+
+    @property
+    def now(self) -> datetime:
+        return self.moment
+
+
 def test_cancelled_timers_are_let_go() -> None:
     """Of thousands of cancelled timers only a few stay, the others are run when they are due."""
-    lane = LoopScheduler()
-    kept = [weakref.ref(_cancelled_timer(lane)) for _ in range(1000)]
+    lane, begin = SetByHand(), SetByHand.moment
     ran: queue.Queue[str] = queue.Queue()
-    begin, scheduled = lane.now, threading.Event()
+    started, scheduled = threading.Event(), threading.Event()
 
     def block(*_: object) -> None:
+        started.set()
         scheduled.wait(WAIT)
 
-    lane.schedule(block)  # nothing runs until all are scheduled
-    lane.schedule_absolute(begin + timedelta(seconds=0.02), lambda *_: ran.put("second"))
+    lane.schedule(block)
+    assert started.wait(WAIT)  # a lane that waits for a timer refers to it
+    kept = [weakref.ref(_cancelled_timer(lane)) for _ in range(1000)]
+    lane.schedule_absolute(begin + timedelta(seconds=2), lambda *_: ran.put("second"))
     for _ in range(1000):
         _cancelled_timer(lane)
-    lane.schedule_absolute(begin + timedelta(seconds=0.01), lambda *_: ran.put("first"))
+    lane.schedule_absolute(begin + timedelta(seconds=1), lambda *_: ran.put("first"))
     for _ in range(1000):
         _cancelled_timer(lane)
-    scheduled.set()
     assert [] == [ref for ref in kept if ref() is not None]
     assert len(lane._queue) <= 70
+    lane.moment = begin + timedelta(seconds=3)
+    scheduled.set()
     assert ["first", "second"] == [ran.get(timeout=WAIT), ran.get(timeout=WAIT)]
     lane.close()
 
