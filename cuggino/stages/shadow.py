@@ -332,6 +332,8 @@ class Shadow:
                 left_out[path] = why
             if number % _SLICE == _SLICE - 1:
                 yield from pause(0)
+        if added or removed:  # a killed process must not leave the record of an earlier index
+            (self.folder / "state.json").unlink(missing_ok=True)
         if removed:  # first, as a file may have become a folder, or a folder a link
             stdin = os.fsencode("\0".join(removed))
             yield from self._git("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
@@ -428,17 +430,16 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _create(path: Path, text: str) -> bool:
-    """Create the file with the text; return False if it exists."""
+    """Create the file with the text, as a whole; return False if it exists.
+
+    An empty reference, of a killed process, would stop `git gc` and `git fetch`.
+    """
     for _ in range(3):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with path.open("x", encoding="ascii") as file:
-                file.write(text)
-        except FileExistsError:
+        if path.exists():
             return False
-        except FileNotFoundError:  # git has just removed the empty folder
-            continue
-        return True
+        with suppress(FileNotFoundError):  # git has just removed the empty folder
+            write_atomic(path, text, sync=False)
+            return True
     raise FileNotFoundError(path)
 
 

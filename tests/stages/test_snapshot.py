@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from reactivex import Observable, operators as ops
 
 from cuggino import run
 from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
-from cuggino.stages import GitSnapshots, NoSnapshots, snapshot_stage
+from cuggino.stages import GitSnapshots, NoSnapshots, shadow, snapshot_stage
 from tests.git_project import GitProject
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
@@ -344,3 +350,61 @@ def test_a_moved_project(filled: GitProject, tmp_path: Path) -> None:
     copy.write("a.txt", "there\n")
     taken = take(snapshots_of(copy), "implementing-2")
     assert "there\n" == copy.git("show", f"{taken.ref}:a.txt")
+
+
+class Killed(Exception):
+    """The process ended here."""
+
+
+@contextmanager
+def _killed_at(instant: int) -> Iterator[None]:
+    """Raise before or after one of the acts that change the disk."""
+    left = instant
+
+    def pass_instant(opened: Any = None) -> None:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            if isinstance(opened, int):
+                os.close(opened)
+            elif isinstance(opened, io.IOBase):
+                opened.close()
+            raise Killed
+
+    def act(does: Callable[..., Any]) -> Callable[..., Any]:
+        def acted(*args: Any, **options: Any) -> Any:
+            pass_instant()
+            done = does(*args, **options)
+            if isinstance(done, Observable):
+                return done.pipe(ops.do_action(on_completed=pass_instant))
+            pass_instant(done)
+            return done
+
+        return acted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("process_output", "write_atomic", "_write", "_create"):
+            patch.setattr(shadow, name, act(getattr(shadow, name)))
+        patch.setattr(Path, "open", act(Path.open))
+        patch.setattr(os, "open", act(os.open))
+        yield
+
+
+def test_a_kill_at_any_instant(filled: GitProject) -> None:
+    """The snapshot after a killed one holds the files as they are, and git still works."""
+    take(snapshots_of(filled))
+    for instant in itertools.count():
+        filled.write("a.txt", f"{instant}\n")
+        filled.write(f"new-{instant}.txt", "new\n").chmod(0o700)
+        (filled.root / f"new-{instant - 1}.txt").unlink(missing_ok=True)
+        with suppress(Killed), _killed_at(instant):
+            ended = take(snapshots_of(filled), f"killed-{instant}")
+            assert f"{instant}\n" == filled.git("show", f"{ended.ref}:a.txt")
+            break
+        taken = take(snapshots_of(filled), f"after-{instant}")
+        held = {".gitignore", "a.txt", "src/b.txt", f"new-{instant}.txt"}
+        assert held == _files(filled, taken.ref)
+        assert f"{instant}\n" == filled.git("show", f"{taken.ref}:a.txt")
+        assert {f"new-{instant}.txt": "700"} == taken.modes
+    filled.git("fsck", "--strict")
+    assert instant > 20
