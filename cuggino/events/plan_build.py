@@ -28,8 +28,9 @@ PlanBuildExit = Literal[
     "interrupted",
     "failed",
 ]
-"""The reason for the end of the loop. `complete`: the done file exists and nothing contradicts it.
-`blocked`: every open job is blocked. `failed`: an error that every further session would have, too.
+"""The reason for the end of the loop. `complete`: the done file exists, and nothing contradicts it
+or nothing is verified. `blocked`: every open job is blocked. `failed`: an error that every further
+session would have, too.
 """
 
 _OUTCOMES: Mapping[PlanBuildExit, RunOutcome] = {

@@ -172,6 +172,8 @@ def ending(event: PlanBuildEnded) -> Line:
     """Return why the loop ended."""
     why = f": {event.error}" if event.error else ""
     match event.reason:
+        case "complete" if event.open or event.blocked:
+            return Line("course", "caution", "Loop ended by lopen.loop.done: not all jobs are done")
         case "complete":
             return Line("course", "success", "Loop complete! All jobs finished.")
         case "planned":

@@ -158,12 +158,14 @@ def test_without_verifying_agents(tmp_path: Path) -> None:
 
 
 def test_the_done_file_without_verification(tmp_path: Path) -> None:
-    """The done file alone ends the loop, also while jobs are open; a failed command does not."""
+    """The done file ends the loop, with a warning if jobs are open; a failed command does not."""
     last = Turn(has(True, J1="open"))
     project = PlanBuildLoop(tmp_path, [Turn(), last], [], files=OPEN)
     story = project.run(verify_after_iteration=False)
     assert ("complete", 2, 1) == (story.ended.reason, story.ended.iterations, story.ended.open)
     assert (tmp_path / "lopen.loop.done").exists()
+    said = "lopen.loop.done ends the loop without verification, although 1 job is not done"
+    assert [said] == story.warnings
     checked = PlanBuildLoop(tmp_path, [LAST, Turn()], [], files=OPEN, shells={"make": 1})
     options: Any = {"verify_after_iteration": False, "verify_build": "make", "fresh": True}
     assert "complete" != checked.run(**options, max_sessions=2).ended.reason

@@ -42,6 +42,14 @@ def test_existing_done_file_explains_how_to_restart(iterations: int, expected: b
     assert "Loop complete! All jobs finished." in lines
 
 
+@pytest.mark.parametrize(("still_open", "blocked"), [(1, 0), (0, 1)])
+def test_an_end_while_jobs_are_open(still_open: int, blocked: int) -> None:
+    """A loop that its done file has ended does not say that all jobs are finished."""
+    end = PlanBuildEnded(reason="complete", iterations=1, open=still_open, blocked=blocked)
+    (line, *_) = plan_build_lines(end)
+    assert ("caution", "Loop ended by lopen.loop.done: not all jobs are done") == line[1:]
+
+
 def test_summary_counts_blocked_jobs_as_open() -> None:
     """Blocked jobs count as open."""
     event = PlanBuildEnded(

@@ -16,6 +16,7 @@ from cuggino.events import (
     PlanBuildIterationEnded,
     PlanBuildSessionEnded,
     PlanBuildSessionRetry,
+    PlanBuildWarning,
 )
 from cuggino.loops.frame.ending import told_to_its_end
 from cuggino.loops.frame.history import history_kept
@@ -195,13 +196,16 @@ class PlanBuildRun:
     def _is_complete(self) -> Flow[bool]:
         """The done file is a claim like any other: what contradicts it takes it away (LOP-096).
 
-        Without verification it ends the loop, unless a command of the settings failed (TC-030-05).
+        Without verification it ends the loop (TC-030-05), with a warning if jobs are open.
         """
         options = self._options
-        if not (options.verify_after_iteration or options.verify_build or options.verify_test):
-            return True
         known = self._jobs if self._is_known else None
         reason = contradiction(self._findings, known)
+        if not (options.verify_after_iteration or options.verify_build or options.verify_test):
+            if reason:
+                ends = f"{DONE_FILE} ends the loop without verification, although {reason}"
+                yield from emit(PlanBuildWarning(message=ends))
+            return True
         reason = reason or disappeared((yield from self._acts.missing()))
         if not reason:
             return True
