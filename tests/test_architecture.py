@@ -52,7 +52,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "prompts": _room("_lazy errors files"),
         "operators": _room("_lazy events errors domain", "reactivex"),
         "sources": _room("_lazy errors sandbox operators", "reactivex watchdog git psutil"),
-        "trust": _room("_lazy files config prompts sources"),
+        "trust": _room("_lazy errors files config prompts sources"),
         "storage": _room("_lazy events errors files domain", "pydantic filelock uuid6"),
         "agents": _room(
             "_lazy _version events errors files guard sandbox config domain sources operators",

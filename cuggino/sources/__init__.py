@@ -5,6 +5,7 @@ and `run_in_terminal` gives it the terminal;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
 `commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
 `state_of_paths` the content of chosen files.
+`is_started_by_run` tells agents and commands of runs from people.
 `folder_changes` emits when the files of a folder change, `watch_file_count` emits their number.
 Names are resolved on first use: the guardian of `process_lines` imports
 `cuggino.sources.process_tree` and must not wait for reactivex.
@@ -26,6 +27,7 @@ NAMES = {
     "orphans": "orphans_gone",
     "path_state": "state_of_paths",
     "protection": "PathVersion Protection files_of",
+    "process_tree": "is_started_by_run",
     "process": "InputPipe process_batches process_duplex process_lines process_output",
     "terminal": "run_in_terminal",
 }

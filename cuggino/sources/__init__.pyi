@@ -56,6 +56,9 @@ from cuggino.sources.process import (
     process_lines,
     process_output,
 )
+from cuggino.sources.process_tree import (
+    is_started_by_run,
+)
 from cuggino.sources.protection import (
     PathVersion,
     Protection,
@@ -87,6 +90,7 @@ __all__ = [
     "git_refusal",
     "has_own_ssh",
     "has_work_tree",
+    "is_started_by_run",
     "looking_environment",
     "orphans_gone",
     "process_batches",

@@ -24,6 +24,9 @@ import psutil
 COOKIE = "CUGGINO_CHILD"
 """The environment variable that marks the processes of a tree."""
 
+_MARKS = frozenset({COOKIE, "CUGGINO_ROLE"})
+"""Variables in the environments of what a run starts; in a namespace an agent has the second."""
+
 SETTLE = 0.2
 """Seconds for the rest of the group after its leader has ended on SIGINT."""
 
@@ -71,6 +74,20 @@ def fork_count() -> int:
         return int(rest.split(None, 1)[0]) if found else 0
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def is_started_by_run() -> bool:
+    """Return whether a run, or an agent, started this process.
+
+    Its own environment may have been cleared, but not those of the processes above it.
+    """
+    if not _MARKS.isdisjoint(os.environ):
+        return True
+    for process in psutil.Process().parents():
+        with suppress(psutil.Error, OSError):
+            if not _MARKS.isdisjoint(process.environ()):
+                return True
+    return False
 
 
 class ProcessTree:

@@ -14,7 +14,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "commands": "ProjectCommand project_commands",
-    "store": "TrustStore TrustedProject",
+    "store": "TrustStore TrustedProject check_acceptable",
 }
 """Public names by module."""
 

@@ -7,11 +7,13 @@ from cuggino.trust.commands import (
 from cuggino.trust.store import (
     TrustedProject,
     TrustStore,
+    check_acceptable,
 )
 
 __all__ = [
     "ProjectCommand",
     "TrustStore",
     "TrustedProject",
+    "check_acceptable",
     "project_commands",
 ]

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cuggino.errors import ConfigError
 from cuggino.files import read_json_object, render_json, storing, write_atomic
 from cuggino.trust.commands import ProjectCommand, project_commands
 
@@ -23,6 +24,21 @@ class TrustedProject(NamedTuple):
     """Where the commands were named when they were accepted."""
     since: str
     """The time of the latest acceptance, in ISO format."""
+
+
+def check_acceptable() -> None:
+    """Check that a person may be calling.
+
+    Raises:
+        ConfigError: a run started this process.
+    """
+    from cuggino.sources import is_started_by_run
+
+    if is_started_by_run():
+        raise ConfigError(
+            "agents and commands of a run cannot accept what a project starts",
+            hint="run `cuggino trust` in a terminal of your own",
+        )
 
 
 class TrustStore:
@@ -48,8 +64,10 @@ class TrustStore:
         """Remember commands that the user has seen.
 
         Raises:
+            ConfigError: an agent, or a command of a run, calls this.
             StorageError: they cannot be written.
         """
+        check_acceptable()
         new = {each.digest: {"place": each.place, "at": at.isoformat()} for each in commands}
         if not new:
             return

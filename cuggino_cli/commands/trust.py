@@ -35,7 +35,7 @@ def command(folder: str | None, yes: bool, listing: bool, revoke: bool) -> int:
     from datetime import UTC, datetime
 
     from cuggino.errors import ConfigError
-    from cuggino.trust import project_commands
+    from cuggino.trust import check_acceptable, project_commands
     from cuggino_cli.options.naming import one_line
     from cuggino_cli.options.trusting import show_commands, trust_store
 
@@ -63,6 +63,7 @@ def command(folder: str | None, yes: bool, listing: bool, revoke: bool) -> int:
         show_commands(commands)
         click.echo(accepted)
         return 0
+    check_acceptable()
     show_commands(unseen)
     if not yes:
         if not console.on_terminal():

@@ -37,13 +37,15 @@ def is_trusted(folder: Path) -> bool:
 def check_trust(folder: Path) -> None:
     """Ask once, on a terminal, about the commands of the project that the user has not accepted.
 
-    Without a terminal a warning names them, unless the user's own configuration requires trust.
+    Without a terminal, and to an agent on one, a warning names them, unless the user's own
+    configuration requires trust.
 
     Raises:
         ConfigError: the user does not accept them, or cannot be asked but has to be; or the user's
             configuration is unusable.
     """
     from cuggino.errors import ConfigError
+    from cuggino.sources import is_started_by_run
     from cuggino.trust import project_commands
 
     rule = _rule()
@@ -53,7 +55,7 @@ def check_trust(folder: Path) -> None:
     unseen = project_commands(folder) if store is None else store.unseen(folder)
     if not unseen:
         return
-    if console.on_terminal():
+    if console.on_terminal() and not is_started_by_run():
         click.echo("This project starts or allows what you have not seen yet:\n", err=True)
         show_commands(unseen)
         if not click.confirm("\nGo on, and remember these for this folder?", err=True):

@@ -10,8 +10,12 @@ import sys
 from pathlib import Path
 
 import click
+import psutil
 import pytest
 
+from cuggino import run
+from cuggino.errors import ProcessFailed
+from cuggino.sources import process_lines
 from cuggino_cli.main import main
 from cuggino_cli.options.trusting import trust_store
 from cuggino_cli.screen import console
@@ -30,6 +34,9 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CUGGINO_CONFIG")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setattr(psutil.Process, "parents", lambda _self: [])  # a run may start the tests
+    for name in ("CUGGINO_CHILD", "CUGGINO_ROLE"):
+        monkeypatch.delenv(name, raising=False)
     return folder
 
 
@@ -183,6 +190,47 @@ def test_the_command_on_a_terminal(ready: Path, answers: list[bool]) -> None:
 def test_wrong_usage(ready: Path, args: str) -> None:
     """Options that exclude each other and missing folders are wrong usage."""
     assert 2 == main(["trust", *args.split()])
+
+
+def test_agents_and_commands_cannot_accept(
+    ready: Path,
+    answers: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An agent can look and revoke, but accepts nothing: neither by an answer nor in `setup`."""
+    configure(ready, agent="claude", checkCommand="make evil")
+    monkeypatch.setenv("CUGGINO_ROLE", "implementing")
+    for command in (["trust"], ["trust", "--yes"]):
+        assert 2 == main(command)
+        said = "cuggino: agents and commands of a run cannot accept what a project starts"
+        assert capsys.readouterr().err.startswith(said)
+    configure(ready, checkCommand="make evil")
+    assert 2 == main(["run", "--focus", "x"])
+    assert "not accepted with `cuggino trust`:" in capsys.readouterr().err
+    configure(ready, agent="claude")
+    assert 0 == main(["setup", "--yes", "--check-command", "make evil"])
+    assert 0 == main(["trust", "--revoke"])
+    store = trust_store()
+    assert store is not None
+    assert ["make evil"] == [command.text for command in store.unseen(ready)]
+    monkeypatch.delenv("CUGGINO_ROLE")
+    assert 0 == main(["trust", "--yes"])
+    assert store.is_trusted(ready)
+
+
+@pytest.mark.parametrize("cleared", ["", "env -u CUGGINO_CHILD ", "unset CUGGINO_CHILD; "])
+def test_a_command_of_a_run_cannot_accept(ready: Path, cleared: str) -> None:
+    """Nor does a check command, also when it clears its own environment."""
+    own = Path(sys.executable).parent / "cuggino"
+    configure(ready, checkCommand="make evil")
+    script = f"{cleared}{own} trust --yes || exit $?"
+    with pytest.raises(ProcessFailed) as failed:
+        run(process_lines(["sh", "-c", script], cwd=ready))
+    assert 2 == failed.value.child_exit_code
+    store = trust_store()
+    assert store is not None
+    assert not store.folder.exists()
 
 
 def test_a_hostile_project_on_a_terminal(

@@ -113,6 +113,7 @@ class ProgramAgent(LlmAgent):
             raise GuardNotLive(self.unguarded_terminal, hint='use claude, or set "guard": "off"')
         with Session() as stack:
             argv, env = self._terminal(options, stack)
+            env = {**env, "CUGGINO_ROLE": "pm"}
             enclosure = self.enclosure(options, env, stack)
             return run_in_terminal(argv, cwd=options.cwd, env=env, enclosure=enclosure)
 

@@ -247,7 +247,7 @@ def test_the_terminal_belongs_to_the_program(tmp_path: Path) -> None:
     """Ctrl-C in an interactive session goes to the program, which determines the exit code."""
     body = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert sys.argv[1:] == []
+    assert (sys.argv[1:], os.environ["CUGGINO_ROLE"]) == ([], "pm")
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(0.5)  # so that the signal comes while it still runs
     sys.exit(7)
