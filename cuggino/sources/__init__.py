@@ -3,6 +3,7 @@
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output,
 and `run_in_terminal` gives it the terminal;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
+`commit_of` its current commit,
 `commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
 `state_of_paths` the content of chosen files.
 `is_started_by_run` tells agents and commands of runs from people.
@@ -18,6 +19,7 @@ NAMES = {
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
     "git": "git_environment git_lines git_output has_own_ssh",
+    "git_head": "commit_at_head commit_of",
     "git_locks": "remove_stale_locks",
     "git_obstacles": "CommitObstacle commit_obstacles git_failure git_refusal has_work_tree",
     "git_settings": "GitSetting git_folder looking_environment program_settings",

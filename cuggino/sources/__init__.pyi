@@ -17,6 +17,10 @@ from cuggino.sources.git import (
     git_output,
     has_own_ssh,
 )
+from cuggino.sources.git_head import (
+    commit_at_head,
+    commit_of,
+)
 from cuggino.sources.git_locks import (
     remove_stale_locks,
 )
@@ -78,7 +82,9 @@ __all__ = [
     "PollingStarted",
     "Protection",
     "RepositoryState",
+    "commit_at_head",
     "commit_obstacles",
+    "commit_of",
     "count_files",
     "files_of",
     "folder_changes",

@@ -20,6 +20,7 @@ from cuggino.errors import ProcessError
 from cuggino.files import read_regular
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
 from cuggino.sources import git_output
+from cuggino.stages.conversion import stores_as_is
 
 DIGITS = 16
 """Length of a fingerprint."""
@@ -38,6 +39,9 @@ _LEFT_OUT = frozenset({b"node_modules", b"bower_components", b"__pycache__", b"v
 
 _TELLTALES = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 """Files that mark their folder as a cache or a virtual environment."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""How files are opened; non-blocking, in case a pipe has replaced one."""
 
 _SLICE_FILES, _SLICE_BYTES = 256, 16 * 1024 * 1024
 """What is read in one go before the scheduler may run other work."""
@@ -268,6 +272,7 @@ def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[
     empty = ("hash-object", "-t", "tree", "--stdin")
     digits = len(status.commit or (yield from _git(folder, *empty)).strip())
     regular: list[tuple[bytes, bytes]] = []
+    size = 0
     turn = _Turn()
     for path, seen in status.differing.items():
         file = _below(folder, path)
@@ -286,11 +291,17 @@ def _of_repository(folder: Path, exclude: tuple[Path, ...], depth: int) -> Flow[
             contents.add(path, b"120000 " + _blob_of_link(file, digits))
         elif stat.S_ISREG(state.st_mode) and (seen or state.st_size <= _WHOLE):
             regular.append((path, mode))
+            size += state.st_size
         else:
             contents.add(path, mode + b" " + _identity(file, state))
         if turn.is_over(0):
             yield from pause(0)
-    blobs = yield from _blobs(folder, prefix, [path for path, _mode in regular])
+    paths = [path for path, _mode in regular]
+    is_small = len(paths) <= _SLICE_FILES and size <= _SLICE_BYTES and not prefix
+    if paths and is_small and (yield from stores_as_is(folder, paths)):
+        blobs = yield from _own_blobs(folder, paths, digits)
+    else:
+        blobs = yield from _blobs(folder, prefix, paths)
     for (path, mode), blob in zip(regular, blobs, strict=True):
         contents.add(path, b"%b %b" % (mode, blob))
     return contents
@@ -442,14 +453,53 @@ def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]
     return blobs
 
 
-def _blob_of_link(link: Path, digits: int) -> bytes:
-    """Return git's hash of a link; the number of `digits` selects the hash function."""
+def _own_blobs(folder: Path, paths: list[bytes], digits: int) -> Flow[list[bytes]]:
+    """Return what git's hash of each file is when nothing converts it."""
+    blobs: list[bytes] = []
+    turn = _Turn()
+    for path in paths:
+        file = _below(folder, path)
+        content = _read_whole(file)
+        if content is None:
+            blobs.append(_missing(file))
+        else:
+            blobs.append(_blob(content, digits))
+            if turn.is_over(len(content)):
+                yield from pause(0)
+    return blobs
+
+
+def _read_whole(file: Path) -> bytes | None:
+    """Return the content of a regular file, None if it is none by now or cannot be read."""
     try:
-        target = os.fsencode(link.readlink())
+        with os.fdopen(os.open(file, _READ), "rb") as content:
+            return content.read() if stat.S_ISREG(os.fstat(content.fileno()).st_mode) else None
+    except OSError:
+        return None
+
+
+def _missing(file: Path) -> bytes:
+    """Return what counts of a file whose content git cannot read."""
+    try:
+        return _identity(file, file.lstat())
+    except OSError:
+        return b"gone"
+
+
+def _blob(content: bytes, digits: int) -> bytes:
+    """Return git's hash of a file's content; the number of `digits` selects the hash function."""
+    function = hashlib.sha1 if digits == 40 else hashlib.sha256
+    state = function(b"blob %d\0" % len(content), usedforsecurity=False)
+    state.update(content)
+    return state.hexdigest().encode()
+
+
+def _blob_of_link(link: Path, digits: int) -> bytes:
+    """Return git's hash of a link."""
+    try:
+        return _blob(os.fsencode(link.readlink()), digits)
     except OSError:
         return b"unreadable"
-    function = hashlib.sha1 if digits == 40 else hashlib.sha256
-    return function(b"blob %d\0%b" % (len(target), target)).hexdigest().encode()
 
 
 def _git(folder: Path, *args: str) -> Flow[bytes]:
@@ -515,9 +565,7 @@ def _identity(file: Path, status: os.stat_result) -> bytes:
             return hashlib.sha256(os.fsencode(file.readlink())).hexdigest().encode()
         if not stat.S_ISREG(status.st_mode):
             return b"special"
-        # Non-blocking, in case a pipe has replaced it.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(file, flags), "rb") as content:
+        with os.fdopen(os.open(file, _READ), "rb") as content:
             if status.st_size <= _WHOLE:
                 return hashlib.sha256(content.read(_WHOLE)).hexdigest().encode()
             sampled = hashlib.sha256(content.read(_SAMPLE))

@@ -27,7 +27,7 @@ from cuggino.events import (
 )
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sandbox import Enclosure
-from cuggino.sources import git_lines, git_output, has_own_ssh, remove_stale_locks
+from cuggino.sources import commit_of, git_lines, git_output, has_own_ssh, remove_stale_locks
 from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
 from cuggino.stages.enclosing import Enclose, no_enclosure
@@ -160,10 +160,15 @@ class GitRepository:
         self._exclude = exclude
 
     def head(self) -> Observable[str | None]:
-        return self._text("rev-parse", "--verify", "--quiet", "HEAD", sweep=False).pipe(
-            ops.map(lambda text: text or None),
-            ops.catch(from_iterable([None])),
-        )
+        return flow(self._head)
+
+    def _head(self) -> Flow[None]:
+        commit = commit_of(self._cwd)
+        if commit is None:  # none yet, or references that are not files
+            with suppress(ProcessError):
+                command = ("rev-parse", "--verify", "--quiet", "HEAD")
+                commit = (yield from ask(self._text(*command, sweep=False))) or None
+        yield from emit(commit)
 
     def recover(self, since: datetime) -> Observable[list[str]]:
         """Remove the locks of a killed git that no running one can hold."""
@@ -183,6 +188,9 @@ class GitRepository:
         return flow(lambda: self._is_ancestor(commit))
 
     def _is_ancestor(self, commit: str) -> Flow[None]:
+        if commit == commit_of(self._cwd):
+            yield from emit(True)
+            return
         try:
             yield from ask(self._text("merge-base", "--is-ancestor", commit, "HEAD", sweep=False))
         except ProcessFailed as error:

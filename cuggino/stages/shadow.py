@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import stat
 import zlib
@@ -26,7 +25,7 @@ from reactivex import Observable, operators as ops
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause
-from cuggino.sources import git_environment, git_output, process_output
+from cuggino.sources import commit_at_head, git_environment, git_output, process_output
 
 REFS = "refs/cuggino/snapshots"
 """Where snapshots are kept, as `<run>/<stage>`."""
@@ -46,7 +45,6 @@ _SETTINGS += r"attributesfile|autocrlf)|extensions\.(objectformat|refstorage))$"
 _USUAL = frozenset({0o644, 0o755})
 _SLICE = 512
 """Files that are looked at before the scheduler may run other work."""
-_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,7 @@ class Layout:
 
     def head(self) -> str | None:
         """Return the current commit; None before the first one, or if it cannot be read."""
-        name = "HEAD"
-        for _ in range(5):
-            folder = self.git_dir if name == "HEAD" else self.common
-            text = _first_line(folder / name) or self._packed(name)
-            if not text.startswith("ref: "):
-                return text if _HASH.fullmatch(text) else None
-            name = text.removeprefix("ref: ").strip()
-        return None
+        return commit_at_head(self.git_dir, self.common)
 
     def has_older(self, before: datetime) -> bool:
         """Return whether there may be snapshots from before that time, without asking git."""
@@ -94,21 +85,6 @@ class Layout:
             return any(run.stat().st_mtime < before.timestamp() for run in folder.iterdir())
         except OSError:
             return False
-
-    def _packed(self, name: str) -> str:
-        with suppress(OSError), (self.common / "packed-refs").open("rb") as file:
-            for line in file:
-                if line.rstrip().endswith(b" " + os.fsencode(name)):
-                    return line.split(b" ")[0].decode("ascii", "replace")
-        return ""
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return os.fsdecode(file.readline(4096).rstrip(b"\n"))
-    except OSError:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

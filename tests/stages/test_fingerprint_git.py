@@ -36,6 +36,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return git_output(*args, **options)
 
     monkeypatch.setattr("cuggino.stages.fingerprint.git_output", noted)
+    monkeypatch.setattr("cuggino.stages.conversion.git_output", noted)
     # What another test has listed, perhaps of an equal commit.
     monkeypatch.setattr("cuggino.stages.fingerprint._listings", {})
     monkeypatch.setattr("cuggino.stages.fingerprint._prefixes", {})
@@ -59,13 +60,15 @@ class TestCost:
         filled.write("a.txt", "x\n")
         filled.write("sub/new.txt", "x\n")
         changed = fingerprint(filled.root)
-        assert ["status", "hash-object"] == commands[4:]
+        assert ["status", "config"] == commands[4:]
+        assert changed == fingerprint(filled.root)
+        assert ["status"] == commands[6:]
         commit_all(filled)
         assert changed == fingerprint(filled.root)
-        assert ["status", "diff-tree"] == commands[6:]
+        assert ["status", "diff-tree"] == commands[7:]
         filled.git("reset", "--hard", "--quiet", "HEAD~")
         assert before == fingerprint(filled.root)
-        assert ["status"] == commands[8:]
+        assert ["status"] == commands[9:]
 
     def test_many_projects_in_one_process_cost_no_more_each(
         self, tmp_path: Path, filled: GitProject, commands: list[str]
@@ -243,6 +246,44 @@ class TestOddities:
         assert before == fingerprint(filled.root)
         os.utime(filled.root / "crlf.txt", (LATER, LATER))
         assert before == fingerprint(filled.root)
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            ".gitattributes",
+            "deep/.gitattributes",
+            ".git/info/attributes",
+            "../home/git/attributes",
+            "../named",
+        ],
+    )
+    def test_the_attributes_of_git(self, filled: GitProject, place: str) -> None:
+        """Line ends that an attribute changes make no other state, wherever it is written."""
+        filled.write("deep/crlf.txt", "1\r\n")
+        plain = fingerprint(filled.root)
+        file = filled.write(place, "*.txt text\n")
+        if place == "../named":
+            filled.git("config", "core.attributesFile", str(file.resolve()))
+        before = fingerprint(filled.root)
+        assert plain != before
+        commit_all(filled)
+        assert before == fingerprint(filled.root)
+
+    def test_settings_that_change(self, filled: GitProject) -> None:
+        """A setting counts from the next fingerprint on, of the repository and of its user."""
+        filled.write("crlf.txt", "1\r\n")
+        plain = fingerprint(filled.root)
+        filled.git("config", "core.autocrlf", "input")
+        converted = fingerprint(filled.root)
+        assert plain != converted
+        filled.git("config", "core.autocrlf", "off")
+        assert plain == fingerprint(filled.root)
+        filled.git("config", "--unset", "core.autocrlf")
+        with (filled.root / ".git" / "config").open("a") as file:
+            file.write("[core]\n\tautocrlf\n")
+        assert converted != plain
+        commit_all(filled)
+        assert converted == fingerprint(filled.root)
 
     def test_files_that_git_cannot_hash(self, filled: GitProject) -> None:
         """A filter that fails hides no change, neither of its files nor of the others."""
