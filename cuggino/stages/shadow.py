@@ -7,12 +7,11 @@ own index, branches or configuration is written.
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import json
 import os
 import shutil
 import stat
-import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +25,8 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause
 from cuggino.sources import commit_at_head, git_environment, git_output, process_output
+from cuggino.stages.conversion import stores_as_is
+from cuggino.stages.objects import Entry, Objects, UnknownObject
 
 REFS = "refs/cuggino/snapshots"
 """Where snapshots are kept, as `<run>/<stage>`."""
@@ -42,6 +43,12 @@ _ENDINGS = frozenset({b"text", b"eol", b"crlf"})
 """Those of them that convert line endings only."""
 _SETTINGS = r"^(core\.(filemode|ignorecase|precomposeunicode|symlinks|longpaths|excludesfile|"
 _SETTINGS += r"attributesfile|autocrlf)|extensions\.(objectformat|refstorage))$"
+_USUAL_SETTINGS = (
+    *(("core.filemode", "true"), ("core.symlinks", "true")),
+    *(("core.ignorecase", "false"), ("core.precomposeunicode", "false")),
+)
+_FEW_FILES, _FEW_BYTES = 32, 1 << 20
+"""Changes that are stored without git; they are read again for each snapshot until it does."""
 _USUAL = frozenset({0o644, 0o755})
 _SLICE = 512
 """Files that are looked at before the scheduler may run other work."""
@@ -68,6 +75,16 @@ class Layout:
     def algorithm(self) -> str:
         """The hash function of its objects."""
         return self.settings.get("extensions.objectformat", "sha1")
+
+    @property
+    def store(self) -> Objects:
+        """The objects of the repository."""
+        return Objects(self.objects, self.algorithm)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether names, links and executable bits are kept as every Unix file system does."""
+        return all(self.settings.get(name, usual) == usual for name, usual in _USUAL_SETTINGS)
 
     def head(self) -> str | None:
         """Return the current commit; None before the first one, or if it cannot be read."""
@@ -167,15 +184,7 @@ class Shadow:
         lines = [f"tree {contents.tree}", *([f"parent {parent}"] if parent else [])]
         lines += [f"author {who}", f"committer {who}", "", message, ""]
         body = "\n".join(lines).encode()
-        raw = b"commit %d\0%b" % (len(body), body)
-        commit = hashlib.new(layout.algorithm, raw, usedforsecurity=False).hexdigest()
-        place = layout.objects / commit[:2] / commit[2:]
-        if not place.exists():
-            place.parent.mkdir(exist_ok=True)
-            new = place.with_name(f"tmp_obj_{commit[:12]}_{os.getpid()}")
-            new.write_bytes(zlib.compress(raw, 1))
-            new.chmod(0o444)
-            new.replace(place)
+        commit = layout.store.write(b"commit", body).hex()
         _write(self.folder / "HEAD", f"{commit}\n".encode("ascii"))
         return commit
 
@@ -256,6 +265,9 @@ class Shadow:
 
         Line endings alone change the size, so files of the blob's size are no such ones.
         """
+        has_attributes = any(path.endswith(b".gitattributes") for path in blobs)
+        if not has_attributes and (yield from stores_as_is(layout.top, blobs)):
+            return set()
         command = ("check-attr", "-z", "--stdin", *_CONVERTING)
         stdin = b"\0".join(blobs) + b"\0"
         said = yield from self._read(*command, stdin=stdin, cwd=layout.top)
@@ -308,6 +320,12 @@ class Shadow:
                 left_out[path] = why
             if number % _SLICE == _SLICE - 1:
                 yield from pause(0)
+        if known and not force and (added or removed):
+            tree = _patched(layout, known["tree"], added, removed)
+            if tree is not None:
+                if count != known.get("entries"):
+                    self._remember({**known, "entries": count})
+                return Contents(tree, left_out, modes)
         if added or removed:  # a killed process must not leave the record of an earlier index
             (self.folder / "state.json").unlink(missing_ok=True)
         if removed:  # first, as a file may have become a folder, or a folder a link
@@ -319,8 +337,11 @@ class Shadow:
             tree = (yield from self._git(stdin=stdin, script=_STORE)).decode("ascii").strip()
         state = {"tree": tree, "entries": count, "modes": modes}
         if state != known:
-            write_atomic(self.folder / "state.json", json.dumps(state))
+            self._remember(state)
         return Contents(tree, left_out, dict(modes))
+
+    def _remember(self, state: Mapping[str, Any]) -> None:
+        write_atomic(self.folder / "state.json", json.dumps(state))
 
     def _state(self) -> dict[str, Any]:
         try:
@@ -447,6 +468,42 @@ def _stored(
     else:
         modes[path] = f"{mode:o}"
     return True, ""
+
+
+def _patched(layout: Layout, tree: str, added: list[str], removed: list[str]) -> str | None:
+    """Return the tree of the private index with a few changes, stored without a process.
+
+    The index stays behind until there are more; None if git is needed.
+    """
+    if not layout.is_usual or len(added) + len(removed) > _FEW_FILES:
+        return None
+    store = layout.store
+    changes: dict[bytes, Entry | None] = dict.fromkeys(map(os.fsencode, removed))
+    left = _FEW_BYTES
+    try:
+        for path in added:
+            mode, content = _read_file(layout.top / path, left)
+            left -= len(content)
+            changes[os.fsencode(path)] = Entry(mode, store.write(b"blob", content))
+        return store.tree_with(bytes.fromhex(tree), changes).hex()
+    except (OSError, UnknownObject):
+        return None
+
+
+def _read_file(file: Path, most: int) -> tuple[bytes, bytes]:
+    """Return the mode in git's digits and the content of a link or a file.
+
+    Raises:
+        OSError: it has gone, or is too large.
+    """
+    if file.is_symlink():
+        return b"120000", os.fsencode(file.readlink())
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+        state = os.fstat(opened.fileno())
+        content = opened.read(most + 1) if stat.S_ISREG(state.st_mode) else None
+    if content is None or len(content) > most:
+        raise OSError(errno.EFBIG, "for git", str(file))
+    return b"100755" if state.st_mode & stat.S_IXUSR else b"100644", content
 
 
 def _has_size(file: Path, size: bytes) -> bool:
