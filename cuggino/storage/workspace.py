@@ -13,7 +13,7 @@ from typing import Literal
 
 from uuid6 import uuid7
 
-from cuggino.errors import StorageError
+from cuggino.errors import ConfigError, StorageError
 from cuggino.files import is_linked, storing, write_atomic
 from cuggino.storage.lock import LockOwner, WorkspaceLock
 from cuggino.storage.moving import move_to_archive, visible_entries
@@ -68,7 +68,11 @@ class Workspace:
 
         The loops leave the whole folder out of their commits; this is for those of agents and
         people.
+
+        Raises:
+            ConfigError: a link leads to the files of another program.
         """
+        self._check_links()
         for folder in (
             self.wip,
             self.spec_issues,
@@ -88,6 +92,19 @@ class Workspace:
             if not ignore.exists():
                 write_atomic(ignore, _IGNORED)
 
+    def _check_links(self) -> None:
+        """Check where the folder, and that of the journals, lead to if they are links.
+
+        A user can keep them elsewhere, but a cloned project can also contain such links.
+        """
+        for folder, is_own in ((self.folder, _is_workspace), (self.journal, _has_only_journals)):
+            if folder.is_symlink() and not is_own(folder):
+                raise ConfigError(
+                    f"{folder} is a link to {folder.readlink()}, which is no folder of cuggino: "
+                    "nothing is written there",
+                    hint="remove the link, or let it lead to an empty folder",
+                )
+
     def lock(
         self, *, command: str = "cuggino", since: datetime | None = None
     ) -> AbstractContextManager[None]:
@@ -97,8 +114,10 @@ class Workspace:
         this object may be held within it.
 
         Raises:
+            ConfigError: a link leads to the files of another program.
             WorkspaceLocked: it is held elsewhere; raised on entering.
         """
+        self._check_links()
         return self._lock.hold(command=command, since=since)
 
     def owner(self) -> LockOwner | None:
@@ -119,8 +138,10 @@ class Workspace:
         object, it does not lock again.
 
         Raises:
+            ConfigError: a link leads to the files of another program.
             WorkspaceLocked: it is held elsewhere, or by another session of this object.
         """
+        self._check_links()
         with self._lock.hold_for_session(command=command, since=since):
             self.open()
             session = Session(session_id or new_run_id(), self.wip)
@@ -206,6 +227,21 @@ class Workspace:
         with storing(f"write {folder.name}", path):
             write_atomic(path, content)
         return path.name
+
+
+def _is_workspace(folder: Path) -> bool:
+    """Return whether the folder is one of cuggino, or empty but for a lock."""
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError:
+        return False
+    return "wip" in names or names <= {"lock", "lock.json"}
+
+
+def _has_only_journals(folder: Path) -> bool:
+    from cuggino.storage.journal import has_only_journals  # which takes its time to be imported
+
+    return has_only_journals(folder)
 
 
 def new_run_id() -> str:

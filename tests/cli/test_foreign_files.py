@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cuggino.config import Config, save_config
+from cuggino.events import RunStarted
+from cuggino.storage import Journal, new_run_id
 from cuggino_cli.main import main
 from tests.git_project import GitProject, isolate_git
 
@@ -45,22 +49,72 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     return git
 
 
-def test_a_run_through_links(project: GitProject, tmp_path: Path) -> None:
-    """A run writes its journal where a link leads, and removes and changes nothing there."""
+def _files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of every file below the folder."""
+    found = sorted(folder.rglob("*"))
+    modes = {str(path.relative_to(folder)): path.lstat().st_mode for path in (folder, *found)}
+    content = {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
+    return {name: (mode, content.get(name, b"")) for name, mode in modes.items()}
+
+
+@pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
+def test_links_to_files_of_others(
+    project: GitProject, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No run starts in a workspace that is a link to the files of others, which stay."""
     other = tmp_path / "transcripts"
     other.mkdir(mode=0o755)
-    theirs = [other / f"{name}.jsonl" for name in ("notes", "5f0c2b1e-6d1f-4c5e-9d1e-0123456789ab")]
-    for path in theirs:
-        path.write_text('{"type":"user"}\n')
-        os.utime(path, (1, 1))
-    (project.root / ".cuggino").mkdir()
-    for name in ("journal", "digests"):
-        (project.root / ".cuggino" / name).symlink_to(other)
-    assert 0 == main(["run", "--focus", "x", "--quiet"])
-    own = {*other.iterdir()} - {*theirs}
-    assert [".jsonl"] == [path.suffix for path in own]
-    assert ['{"type":"user"}\n'] * 2 == [path.read_text() for path in theirs]
+    for stem in ("notes", "5f0c2b1e-6d1f-4c5e-9d1e-0123456789ab"):
+        (other / f"{stem}.jsonl").write_text('{"type":"user"}\n')
+        os.utime(other / f"{stem}.jsonl", (1, 1))
+    (project.root / name).parent.mkdir(exist_ok=True)
+    (project.root / name).symlink_to("../" * (1 + name.count("/")) + "transcripts")
+    before = _files(other)
+    for command in (["run", "--focus", "x"], ["watch"]):
+        assert 2 == main(command)
+        assert f"{name} is a link to ../" in capsys.readouterr().err
+    assert 0 == main(["runs"])
+    assert before == _files(other)
+
+
+@pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
+def test_links_to_a_folder_of_ones_own(project: GitProject, tmp_path: Path, name: str) -> None:
+    """A user can keep the workspace, or the journals, elsewhere; nothing is pruned there."""
+    other = tmp_path / "elsewhere"
+    other.mkdir(mode=0o755)
+    (project.root / name).parent.mkdir(exist_ok=True)
+    (project.root / name).symlink_to(other)
+    for count in (1, 2):
+        assert 0 == main(["run", "--focus", "x", "--quiet"])
+        assert count == len([*other.rglob("*.jsonl")])
     assert 0o755 == other.stat().st_mode & 0o777
+
+
+def test_a_link_to_the_journal_of_another_project(
+    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A link among the journals is neither resumed nor listed, and its target stays."""
+    started = RunStarted(run_id=new_run_id(), kind="run", command="cuggino run", focus="x")
+    with closing(Journal.create(tmp_path / "other", started, at=datetime.now(UTC))) as journal:
+        path = journal.path
+    content = path.read_bytes()
+    (project.root / ".cuggino/journal").mkdir(parents=True)
+    (project.root / ".cuggino/journal" / path.name).symlink_to(path)
+    assert 2 == main(["run", "--resume"])
+    assert "there is no unfinished run" in capsys.readouterr().err
+    assert 0 == main(["runs"])
+    assert started.run_id[:8] not in capsys.readouterr().out
+    assert content == path.read_bytes()
+
+
+def test_links_in_place_of_the_digests(project: GitProject, tmp_path: Path) -> None:
+    """A run writes no digest where a link leads."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (project.root / ".cuggino").mkdir()
+    (project.root / ".cuggino/digests").symlink_to(other)
+    assert 0 == main(["run", "--focus", "x", "--quiet"])
+    assert [] == [*other.iterdir()]
 
 
 def test_the_message_of_a_commit(project: GitProject) -> None:

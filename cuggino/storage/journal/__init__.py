@@ -8,7 +8,9 @@ NAMES = {
     ),
     "counting": "DIGESTED DigestFold",
     "digest": "JournalDigest",
-    "folder": "RunOrigin digest_of find_run has_ended is_concluded origin_of prune",
+    "folder": (
+        "RunOrigin digest_of find_run has_ended has_only_journals is_concluded origin_of prune"
+    ),
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "

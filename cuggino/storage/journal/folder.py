@@ -144,8 +144,8 @@ def prune(
     empty file, of a process killed as it started, is removed at once; the caller holds the lock of
     the workspace. Files that cannot be removed are left for the next time.
 
-    Only journals are removed: links, files of other programs, and everything in a folder that is
-    reached through a link stay.
+    Only journals are removed: files of other programs, and everything in a folder that is reached
+    through a link stay.
 
     Args:
         folder: the folder of the journals.
@@ -160,7 +160,7 @@ def prune(
     if is_linked(folder):
         return removed
     try:
-        journals = [path for path in list_journals(folder) if not path.is_symlink()]
+        journals = list_journals(folder)
     except StorageError:
         return removed
     are_few = len(journals) <= runs
@@ -180,6 +180,14 @@ def prune(
         remove_digest(path)
         removed.append(path)
     return removed
+
+
+def has_only_journals(folder: Path) -> bool:
+    """Return whether the folder can be read and has no file that is not a journal."""
+    try:
+        return all(path.is_file() and _is_journal(path) for path in folder.iterdir())
+    except OSError:
+        return False
 
 
 def has_ended(path: Path) -> bool:

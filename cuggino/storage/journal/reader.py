@@ -184,7 +184,8 @@ def iter_entries(
 def list_journals(folder: Path) -> list[Path]:
     """Return the journals in the folder, newest run first; none without a folder.
 
-    The names are UUIDs of version 7, which sort by the time when the runs began.
+    The names are UUIDs of version 7, which sort by the time when the runs began. Links are no
+    journals: who resumes a run writes into its file.
 
     Raises:
         StorageError: the folder cannot be read.
@@ -194,7 +195,10 @@ def list_journals(folder: Path) -> list[Path]:
             found = [
                 path
                 for path in folder.iterdir()
-                if path.suffix == SUFFIX and not path.name.startswith(".") and path.is_file()
+                if path.suffix == SUFFIX
+                and not path.name.startswith(".")
+                and path.is_file()
+                and not path.is_symlink()
             ]
         except FileNotFoundError:
             return []
