@@ -390,8 +390,12 @@ def _killed_at(instant: int) -> Iterator[None]:
         yield
 
 
-def test_a_kill_at_any_instant(filled: GitProject) -> None:
+@pytest.mark.parametrize("few", [0, 32])
+def test_a_kill_at_any_instant(
+    filled: GitProject, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The snapshot after a killed one holds the files as they are, and git still works."""
+    monkeypatch.setattr(shadow, "_FEW_FILES", few)
     take(snapshots_of(filled))
     for instant in itertools.count():
         filled.write("a.txt", f"{instant}\n")
