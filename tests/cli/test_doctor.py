@@ -66,6 +66,8 @@ def test_agent_found(tmp_path: Path) -> None:
         ("claude", "agent: the agent program .*/missing was not found"),
         ("nobody", 'agent: unknown agent "nobody"'),
         ("scripted:missing.toml", "agent: scenario .*missing.toml cannot be read"),
+        ("scripted:/dev/zero", "agent: scenario /dev/zero cannot be read: not a regular file"),
+        ("replay:/dev/zero", "agent: cannot read the cassette /dev/zero: not a regular file"),
     ],
 )
 def test_agent_missing(name: str, reason: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +26,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cuggino.errors import CassetteError, StorageError
+from cuggino.files import read_regular
 
 VERSION = 1
 """Version of the format; a reader supports its own and all earlier ones."""
@@ -283,10 +285,11 @@ def _kept(line: Line) -> dict[str, Any]:
 
 def _lines(path: Path) -> Iterator[tuple[int, Line]]:
     try:
-        parts = path.read_bytes().split(b"\n")
-    except OSError as error:
+        parts = read_regular(path, biggest=sys.maxsize).split(b"\n")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
         raise CassetteError(
-            f"cannot read the cassette {path}: {error.strerror or error}",
+            f"cannot read the cassette {path}: {why or error}",
             hint="--record FILE writes one",
         ) from error
     for number, part in enumerate(parts, start=1):

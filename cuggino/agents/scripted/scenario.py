@@ -56,6 +56,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from cuggino.errors import ConfigError
+from cuggino.files import read_regular
 
 _KINDS = (
     *("say", "think", "write", "append", "delete", "run", "tool"),
@@ -198,10 +199,13 @@ def load_scenario(path: Path) -> Scenario:
         ConfigError: the file is missing, is not TOML, or is not a scenario.
     """
     try:
-        raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_regular(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"scenario {path} cannot be read: {why}") from error
+    try:
+        raw: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
         return Scenario.model_validate(raw)
-    except OSError as error:
-        raise ConfigError(f"scenario {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"scenario {path} is not valid TOML: {error}") from error
     except ValidationError as error:
