@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM, socket as connection
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +19,10 @@ from cuggino.domain import (
     LISTED_BY_DEFAULT,
     TOOL_SERVER,
     TOOLS,
-    ToolAnswer,
     ToolName,
     tool_named,
 )
-from cuggino.errors import ConfigError, CugginoError
+from cuggino.errors import ConfigError, CugginoError, StorageError
 from cuggino.storage import DeliverableStore, VerifiedFile
 
 if TYPE_CHECKING:
@@ -125,6 +127,7 @@ def serve_deliverables(
     tools: Iterable[str],
     verified: Path | None = None,
     strict_transitions: bool = False,
+    socket: Path | None = None,
 ) -> None:
     """Serve the deliverable tools of a project until standard input ends.
 
@@ -133,11 +136,15 @@ def serve_deliverables(
         tools: the names of the tools to offer.
         verified: the file with the verified deliverables, for the tool `verify`.
         strict_transitions: refuse to block a passed deliverable.
+        socket: the socket of the run, which carries out the calls in place of this process.
 
     Raises:
         ConfigError: a tool is unknown, none is named, or the extra `deliver` is not installed.
     """
     offered = _offered(tools)
+    if socket is not None:
+        serve(partial(forward, socket), tools=offered)
+        return
     store = DeliverableStore(project.resolve())
     kept = VerifiedFile(verified.resolve()) if verified is not None else None
 
@@ -145,15 +152,34 @@ def serve_deliverables(
         called = store.call(
             tool, given, now=datetime.now(UTC), strict=strict_transitions, verified=kept
         )
-        return answer_with_warnings(called.result, called.warnings)
+        return called.answer()
 
     serve(call, tools=offered)
 
 
-def answer_with_warnings(result: ToolAnswer, warnings: Iterable[str]) -> dict[str, object]:
-    """Return the answer for the agent, with the problems of the file."""
-    told = list(warnings)
-    return result.as_json() | ({"warnings": told} if told else {})
+def forward(socket: Path, tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
+    """Let the run at the socket call the tool, and return its answer.
+
+    Raises:
+        StorageError: the run could not be reached, or the call failed.
+    """
+    folder = os.open(socket.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with connection(AF_UNIX, SOCK_STREAM) as to:
+            to.connect(f"/proc/self/fd/{folder}/{socket.name}")
+            to.sendall(json.dumps({"tool": tool, "input": dict(given)}).encode() + b"\n")
+            with to.makefile("rb") as lines:
+                said = json.loads(lines.readline())
+    except (OSError, ValueError) as error:
+        raise StorageError("call tool", f"the run could not be reached: {error}") from error
+    finally:
+        os.close(folder)
+    if "failure" in said:
+        raise RuntimeError(said["failure"])
+    if "error" in said:
+        raise StorageError("call tool", said["error"], hint=said.get("hint"))
+    answer: dict[str, object] = said["answer"]
+    return answer
 
 
 def serve(call: Call, *, tools: Iterable[ToolName]) -> None:

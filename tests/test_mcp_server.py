@@ -11,8 +11,8 @@ import pytest
 
 from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS, ToolAnswer, ToolName, agent_tool
 from cuggino.errors import StorageError
-from cuggino.mcp_server import answer_with_warnings, make_server
-from cuggino.storage.deliverables import VerifiedFile
+from cuggino.mcp_server import make_server
+from cuggino.storage.deliverables import Called, VerifiedFile
 from cuggino.testing import no_leaks
 from tests.mcp_server import ALL_TOOLS, call, client, client_within, create, status_of
 
@@ -191,6 +191,6 @@ def test_failures_are_answers(
 def test_warnings_in_an_answer() -> None:
     """An answer has warnings only if there are any."""
     result = ToolAnswer(True, "done")
-    assert {"success": True, "message": "done"} == answer_with_warnings(result, [])
-    assert ["odd"] == answer_with_warnings(result, ("odd",))["warnings"]
+    assert {"success": True, "message": "done"} == Called(result).answer()
+    assert ["odd"] == Called(result, warnings=("odd",)).answer()["warnings"]
     assert set(TOOLS) == set(ALL_TOOLS.split(","))

@@ -116,7 +116,8 @@ class TestBuilding:
             "allow_commands": ["make"],
             "allow_pkill_targets": ["celery"],
             "allow_destructive": True,
-            "sandbox": False,
+            "sandbox": "off",
+            "sandbox_hide": ["~/.ssh"],
             "sandbox_domains": ["*.example.com"],
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())

@@ -77,7 +77,7 @@ def test_guard_audit(runtime: Runtime) -> None:
     """Every tool call of a run is emitted with the role that made it and a verdict."""
     calls = [
         ToolCall(name="Write", input={"file_path": name, "content": "x"})
-        for name in ("src/a.py", f".cuggino/wip/{ONE}.plan.md")
+        for name in ("src/a.py", f".cuggino/wip/{ONE}.planning/plan.md")
     ]
     record(runtime.cwd, ONE, *((1, "planning#1", call) for call in calls))
     denied, allowed = run(runtime.guard_audit().pipe(ops.to_list())) or []

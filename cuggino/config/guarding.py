@@ -123,7 +123,7 @@ def policy_of_run(
 
 def configured_sandbox(settings: GuardSettings, policy: Policy | None) -> Sandbox | None:
     """Return the sandbox of a session with this policy, or None if it or the guard is off."""
-    if policy is None or not settings.sandbox:
+    if policy is None or settings.sandbox == "off":
         return None
     root = Path(policy.project)
     specs = settings.specs_path

@@ -107,8 +107,11 @@ class GuardSettings(_Settings):
     """More names of processes that agents may end with `pkill`."""
     allow_destructive: bool = False
     """Let agents use `rm` and `mv` within the project under `full`."""
-    sandbox: bool = True
-    """Run the commands of guarded agents in the system's sandbox, where supported."""
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    """Give each role its own view of the project, enforced by the system: `auto` where supported,
+    `require` refuses to start elsewhere; `true` and `false` mean `auto` and `off`."""
+    sandbox_hide: list[str] = Field(default=[])
+    """Paths that agents cannot read, such as `~/.ssh`."""
     sandbox_domains: list[str] = Field(default=[])
     """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
@@ -144,6 +147,19 @@ class GuardSettings(_Settings):
         for name in (name for names in tiers for name in names):
             if not re.fullmatch(r"[^\s/]+", name):
                 raise ValueError('must be plain names such as "make", without a path or arguments')
+        return value
+
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _as_of_old(cls, value: object) -> object:
+        return {True: "auto", False: "off"}[value] if isinstance(value, bool) else value
+
+    @field_validator("sandbox_hide", mode="after")
+    @classmethod
+    def _whole_paths(cls, value: list[str]) -> list[str]:
+        for path in value:
+            if not path.startswith(("/", "~/")) or path == "/":
+                raise ValueError('must be whole paths such as "~/.ssh" or "/srv/keys"')
         return value
 
     @field_validator("sandbox_domains", mode="after")

@@ -63,7 +63,7 @@ def _sandbox(agent: LlmAgent, config: Config, env: Mapping[str, str]) -> CheckRe
     open_air = "commands run unsandboxed, checked by the guard alone"
     if sandbox_mode(no_sandbox=False, env=env).is_disabled:
         return CheckResult("note", f"sandbox: off, by {NO_SANDBOX}", open_air)
-    if not config.sandbox:
+    if config.sandbox == "off":
         return CheckResult("note", f'sandbox: off, by "sandbox" in {CONFIG_FILE}', open_air)
     if not agent.capabilities.sandbox:
         return CheckResult("note", f"sandbox: {agent.name} has none", open_air)

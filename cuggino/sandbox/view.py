@@ -29,6 +29,8 @@ class _Row(NamedTuple):
 
 
 _ISSUES = (".cuggino/spec-issues", ".cuggino/backlog", ".cuggino/tbd")
+_BROWSER = (".cuggino/browser",)
+"""Where the browser that tests a project writes its pictures."""
 _REQUIREMENTS = "docs/requirements"
 
 ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
@@ -42,10 +44,10 @@ ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
         # cuggino pm: a person edits meanwhile, and sees the changes
         "pm": _Row("reads", specs=True, folders=_ISSUES, files=(".cuggino/memory.md",)),
         # cuggino deliver; .autonoe/status.json is written by cuggino alone
-        "initializer": _Row("writes", specs=True),
-        "coding": _Row("writes", specs=True),
+        "initializer": _Row("writes", specs=True, folders=_BROWSER),
+        "coding": _Row("writes", specs=True, folders=_BROWSER),
         "sync": _Row("looks", files=(NOTE,)),
-        "verify": _Row("looks", files=(NOTE,)),
+        "verify": _Row("looks", folders=_BROWSER, files=(NOTE,)),
         # cuggino loop: the jobs and specifications are in the folder of the requirements
         "plan": _Row("looks", specs=True, folders=(_REQUIREMENTS,)),
         "build": _Row("writes", specs=True),

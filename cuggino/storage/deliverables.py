@@ -77,6 +77,11 @@ class Called(NamedTuple):
     change: DeliverableChange | None = None
     warnings: tuple[str, ...] = ()
 
+    def answer(self) -> dict[str, object]:
+        """Return the answer for the agent, with the problems of the file."""
+        told = {"warnings": list(self.warnings)} if self.warnings else {}
+        return self.result.as_json() | told
+
 
 class DeliverableStore:
     """The deliverables of the project at `root`. Creating one does not touch the disk."""

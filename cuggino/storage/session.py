@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,10 +26,12 @@ class Session:
         """Keep the files at the end, because the run may be resumed."""
         self.session_file = folder / f"{session_id}.md"
         """The plan and the progress log, which all agents of the run read."""
-        self.plan_file = folder / f"{session_id}.plan.md"
-        """The file that the planning agent writes."""
-        self.review_file = folder / f"{session_id}.review.md"
-        """The file that the reviewing agent writes."""
+        self.plan_file = folder / f"{session_id}.planning" / "plan.md"
+        """The file that the planning agent writes, in a folder of its own."""
+        self.review_file = folder / f"{session_id}.reviewing" / "review.md"
+        """The file that the reviewing agent writes, in a folder of its own."""
+        self.tools_folder = folder / f"{session_id}.tools"
+        """The folder in which agents call tools that this process carries out."""
         self.check_file = folder / f"{session_id}.check.txt"
         """The whole output of the latest check command."""
         self.setup_file = folder / f"{session_id}.setup.txt"
@@ -46,6 +49,11 @@ class Session:
             self.setup_file,
             self.verified_file,
         )
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders in which agents deliver: they may write a file beside and rename it."""
+        return (self.plan_file.parent, self.review_file.parent, self.tools_folder)
 
     def create(self) -> None:
         """Create an empty session file, unless a resumed run has left one."""
@@ -93,13 +101,15 @@ class Session:
             self.plan_file.unlink()
 
     def clear_plan(self) -> None:
-        """Remove a partial plan file of an earlier planning agent."""
+        """Make the folder for the plan, and remove what an earlier planning agent has left."""
         with storing("clear plan", self.plan_file):
+            self.plan_file.parent.mkdir(exist_ok=True)
             self.plan_file.unlink(missing_ok=True)
 
     def clear_review(self) -> None:
-        """Remove the review file, so that an earlier one is not mistaken for the new one."""
+        """Make the folder for the review, and remove an earlier one."""
         with storing("clear review", self.review_file):
+            self.review_file.parent.mkdir(exist_ok=True)
             self.review_file.unlink(missing_ok=True)
 
     def review_text(self, fallback: str) -> str:
@@ -110,13 +120,20 @@ class Session:
                 if text.strip():
                     return text
             self.review_file.unlink(missing_ok=True)  # a pipe would block who writes to it
+            self.review_file.parent.mkdir(exist_ok=True)
             self.review_file.write_text(fallback, encoding="utf-8", errors="replace")
         return fallback
 
     def remove(self) -> None:
-        for file in self.files:
+        wip = self.session_file.parent
+        older = (wip / f"{self.id}.plan.md", wip / f"{self.id}.review.md")
+        for file in (*self.files, *older):
             with storing("remove session", file):
                 file.unlink(missing_ok=True)
+        for folder in self.folders:
+            with storing("remove session", folder):
+                if folder.is_dir() and not folder.is_symlink():
+                    shutil.rmtree(folder)
 
 
 def _text(path: Path) -> str:

@@ -63,7 +63,19 @@ def command() -> None:
     help="The file of verified deliverables, for the tool verify and the filter of list.",
 )
 @click.option("--strict-transitions", is_flag=True, help="Refuse to block a passed deliverable.")
-def deliverables(project: Path, tools: str, verified: Path | None, strict_transitions: bool) -> int:
+@click.option(
+    "--socket",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The socket of the run, which carries out the calls where this server cannot write.",
+)
+def deliverables(
+    project: Path,
+    tools: str,
+    verified: Path | None,
+    strict_transitions: bool,
+    socket: Path | None,
+) -> int:
     """Serve the tools that create deliverables and set their status."""
     from cuggino.mcp_server import serve_deliverables
 
@@ -74,6 +86,7 @@ def deliverables(project: Path, tools: str, verified: Path | None, strict_transi
             tools=filter(None, names),
             verified=verified,
             strict_transitions=strict_transitions,
+            socket=socket,
         )
     return 0
 

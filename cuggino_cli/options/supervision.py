@@ -77,11 +77,18 @@ _RETRIES = click.option(
     metavar="N",
     help="Retries in a row after a transient failure (overload, a lost connection).",
 )
-_SANDBOX = click.option(
-    "--no-sandbox",
-    is_flag=True,
-    default=None,
-    help="Run the agents' commands unsandboxed.",
+_SANDBOX = (
+    click.option(
+        "--sandbox",
+        type=click.Choice(["auto", "require", "off"]),
+        help="Confine each role to what it may write: where supported, or not start elsewhere.",
+    ),
+    click.option(
+        "--no-sandbox",
+        is_flag=True,
+        default=None,
+        help="The same as `--sandbox off`.",
+    ),
 )
 
 
@@ -102,12 +109,12 @@ def policy_options(command: Command) -> Command:
     And `--no-sandbox`. Each is None unless given, so that the configuration applies
     (`with_policies`).
     """
-    return with_options(command, *_BUDGET, _RETRIES, _SANDBOX)
+    return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX)
 
 
 def policy_options_but_retries(command: Command) -> Command:
     """Add the same options without `--max-retries`, for a loop that has its own."""
-    return with_options(command, *_BUDGET, _SANDBOX)
+    return with_options(command, *_BUDGET, *_SANDBOX)
 
 
 def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -132,7 +139,7 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
     changes = {name: value for name, value in given.items() if value is not None}
     mode = sandbox_mode(no_sandbox=changes.pop("no_sandbox", False), env=os.environ)
     if mode.is_disabled:
-        changes["sandbox"] = False
+        changes["sandbox"] = "off"
     settled = changed_config(config, changes)
     destructive = settled.guard == "full" and settled.allow_destructive
     for line in start_warnings(mode, allow_destructive=destructive):
@@ -171,7 +178,7 @@ def _warn_of(config: Config, agent: LlmAgent, name: str) -> None:
     if agent.capabilities.guard == "none":
         _warn(f"{name} is unguarded: nothing limits it to its role")
         return
-    if config.guard != "full" or not config.sandbox:
+    if config.guard != "full" or config.sandbox == "off":
         return
     if not agent.capabilities.sandbox:
         _warn(f"{name} has no sandbox: its commands run unsandboxed, checked by the guard alone")

@@ -22,7 +22,7 @@ def items(*, count: int = 40) -> Iterator[Figure]:
     with project() as here:
         here.plays(*iterations(1) * count)
         _fill(here.folder, count)
-        config = Config(settle_seconds=0.05, guard="off", sandbox=False, agent_path=str(here.agent))
+        config = Config(settle_seconds=0.05, guard="off", sandbox="off", agent_path=str(here.agent))
         events = iterate(Runtime.live(cwd=here.folder, config=config).watch())
 
         def until(done: int) -> None:

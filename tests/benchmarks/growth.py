@@ -49,7 +49,7 @@ def _together(count: int, turns: int) -> Took:
             file = here.folder.parent / "work.jsonl"
             write_session(file, session(turns, ending="<DONE>Did it.</DONE>"))
             here.plays(plan, f"echo $n >>notes.txt\n{prints_file(file)}", review)
-            config = Config(guard="off", sandbox=False, agent_path=str(here.agent))
+            config = Config(guard="off", sandbox="off", agent_path=str(here.agent))
             streams.append(Runtime.live(cwd=here.folder, config=config).run(focus="x"))
         return took(lambda: run_stream(merge_now(*streams)))
 

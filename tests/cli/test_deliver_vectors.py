@@ -87,7 +87,7 @@ def _validated(
         return {"success": False, "error": _complaint(given, {**reads, **more})}
     (options,) = loop.options
     by_flag = given.get("sandbox") is False
-    source = "default" if options.sandbox else "cli" if by_flag else "env"
+    source = "default" if options.sandbox != "off" else "cli" if by_flag else "env"
     answer = {
         "projectDir": str(options.cwd),
         "maxIterations": options.max_sessions,
@@ -95,7 +95,7 @@ def _validated(
         "debug": False,
         "waitForQuota": options.wait_for_quota,
         "allowDestructive": options.allow_destructive,
-        "sandboxMode": {"disabled": not options.sandbox, "source": source},
+        "sandboxMode": {"disabled": options.sandbox == "off", "source": source},
     }
     told = row["expected"].get("options", {})
     return {"success": True, "options": {key: answer[key] for key in told}}

@@ -34,13 +34,13 @@ def denied(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any
 
 SAID: list[Said] = [
     (1, "planning#1", StageStarted(name="planning")),
-    (2, "planning#1", write(f".cuggino/wip/{ONE}.plan.md")),
+    (2, "planning#1", write(f".cuggino/wip/{ONE}.planning/plan.md")),
     (3, "planning#1", write("src/a.py")),
     (4, None, RunContinued()),
     (5, "implementing#2", write("src/a.py")),
     (6, "implementing#2", bash("nc -h && echo x > .specs/a.md")),
     (7, "implementing#2", ToolCall(name="Bash", input=["ls"])),
-    (8, "reviewing#3", write(f".cuggino/wip/{ONE}.review.md")),
+    (8, "reviewing#3", write(f".cuggino/wip/{ONE}.reviewing/review.md")),
     (9, "reviewing#3", bash("git stash && git diff")),
     (10, None, RunEnded(state="approved")),
 ]

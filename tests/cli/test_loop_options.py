@@ -29,7 +29,7 @@ VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build":
         (["--budget", "2.5", "--max-tokens", "9"], {}, {"budget": 2.5, "max_tokens": 9}),
         (["--max-duration", "90m"], {}, {"max_duration": 5400.0}),
         (["--wait-for-quota"], {}, {"wait_for_quota": True}),
-        (["--no-sandbox"], {}, {"sandbox": False}),
+        (["--no-sandbox"], {}, {"sandbox": "off"}),
         ([], {"planPromptPath": "p.md", "buildPromptPath": "/b.md"}, {"plan_prompt": "p.md"}),
         ([], {"allowAll": False, "autoCommit": True}, {"allow_all": False, "auto_commit": True}),
         ([], VERIFY, {"verify_after_iteration": False, "verify_model": "v"}),

@@ -163,7 +163,7 @@ def test_half_a_review_is_not_read(tmp_path: Path) -> None:
     process = CODING.process(tmp_path)
     process.run(dispose_at=5.5)
     assert ("", "reviewing", 1) == process.agent.begun[-1]
-    (half,) = process.workspace.wip.glob("*.review.md")
+    (half,) = process.workspace.wip.glob("*.reviewing/review.md")
     assert "Three is missing" in half.read_text()
     silent = Turn(TWO_ITERATIONS["reviewing"][0].said)
     again = CodingProcess(tmp_path, instead(TWO_ITERATIONS, "reviewing", 1, silent))

@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
 class TestRealEndings(Endings):
     """Claude Code gives each Bash call a session of its own."""
 
-    SANDBOX = False
+    SANDBOX: Literal["auto", "off"] = "off"
 
     @pytest.fixture
     def project(self, claude_cli: Path, tmp_path: Path) -> Iterator[Project]:
@@ -153,7 +154,7 @@ class TestRealEndings(Endings):
 class TestSandboxedEndings(TestRealEndings):
     """The same with each Bash call in a sandbox, which has processes of its own."""
 
-    SANDBOX = True
+    SANDBOX = "auto"
 
     @pytest.fixture(autouse=True)
     def _sandbox(self) -> None:

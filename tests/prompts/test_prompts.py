@@ -87,7 +87,10 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("role", "words"),
     [
-        ("planning", ["THE FOCUS", "THE REVIEW", "docs/specs", ".cuggino/wip/the-id.plan.md"]),
+        (
+            "planning",
+            ["THE FOCUS", "THE REVIEW", "docs/specs", ".cuggino/wip/the-id.planning/plan.md"],
+        ),
         ("implementing", ["exited with code 1", "3 failed", ".cuggino/wip/the-id.md"]),
         (
             "reviewing",
@@ -96,7 +99,7 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
                 "3 failed",
                 "`git diff BASE..HEAD`",
                 "not finished yet",
-                ".cuggino/wip/the-id.review.md",
+                ".cuggino/wip/the-id.reviewing/review.md",
             ],
         ),
     ],

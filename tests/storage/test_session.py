@@ -20,6 +20,8 @@ FOLLOWED = [row for row in ROWS if row["id"] not in not_followed()]
 def session(tmp_path: Path) -> Session:
     made = Session("the-id", tmp_path)
     made.create()
+    for folder in made.folders[:2]:
+        folder.mkdir()
     return made
 
 
@@ -42,13 +44,14 @@ def test_the_files(session: Session, tmp_path: Path) -> None:
     """All files start with the ID; only the empty session file exists at the start."""
     assert [
         "the-id.md",
-        "the-id.plan.md",
-        "the-id.review.md",
+        "the-id.planning/plan.md",
+        "the-id.reviewing/review.md",
         "the-id.check.txt",
         "the-id.setup.txt",
         "the-id.verified.json",
-    ] == [file.name for file in session.files]
-    assert ["the-id.md"] == [file.name for file in tmp_path.iterdir()]
+    ] == [str(file.relative_to(tmp_path)) for file in session.files]
+    Session("another", tmp_path).create()
+    assert {"the-id.md", "another.md"} == {f.name for f in tmp_path.iterdir() if f.is_file()}
     assert "" == session.session_file.read_text()
 
 

@@ -63,6 +63,7 @@ class TestSession:
         other.write_text("of a killed run")
         with pytest.raises(ZeroDivisionError), workspace.session() as session:
             for file in session.files:
+                file.parent.mkdir(exist_ok=True)
                 file.write_text("x")
             raise ZeroDivisionError
         assert [other] == list(workspace.wip.iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
@@ -149,6 +150,8 @@ class Roles:
             guard=self._guard(role),
             turn=self._turns[role],
             session=self._session,
+            agent=self._agent,
+            folder=self._folder(role),
         )
         options = replace(
             common,
@@ -205,6 +208,14 @@ class Roles:
             plan=session.plan_file,
             review=session.review_file,
         )
+
+    def _folder(self, role: Role) -> Path | None:
+        """Return the folder in which the role delivers."""
+        session = self._session
+        return {
+            "planning": session.plan_file.parent,
+            "reviewing": session.review_file.parent,
+        }.get(role)
 
     def _environment(self) -> dict[str, str]:
         """Return where an agent's tools, hooks and scripts find the files of the run."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from cuggino.agents.base import is_guarded
 from cuggino.config import AgentSettings
-from cuggino.domain import TOOLS_OF, agent_tool
+from cuggino.domain import TOOLS_OF, agent_tool, tool_named
+from cuggino.errors import ConfigError
 from cuggino.events import (
     DeliverablesListed,
     DeliverExit,
@@ -24,11 +28,12 @@ from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
+from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket
 from cuggino.loops.frame.ending import told_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import spawn_options
-from cuggino.operators import Flow, ask, each, emit, flow, forward
+from cuggino.loops.frame.spawning import boundary_for, spawn_options
+from cuggino.operators import Flow, Scope, ask, each, emit, flow, forward
 from cuggino.prompts import (
     is_planning,
     load_instruction,
@@ -150,6 +155,8 @@ class DeliverRun:
         yield from emit(*(DeliverWarning(message=warning) for warning in told.warnings))
         if instruction == "verify":
             yield from ask(act(self._keep_verified))
+        boundary = boundary_for(options, instruction, agent)
+        folder = self._run.session.tools_folder if boundary.engine != "none" else None
         setup = yield from ask(
             act(
                 lambda: session_setup(
@@ -158,6 +165,7 @@ class DeliverRun:
                     self._agent_settings,
                     verified=self._verified.path,
                     is_guarded=is_guarded(agent, instruction),
+                    socket=folder / SOCKET if folder else None,
                 )
             )
         )
@@ -169,6 +177,8 @@ class DeliverRun:
             guard=setup.guard,
             turn=self._turns[instruction],
             session=self._run.session,
+            agent=agent,
+            folder=folder,
         )
         spawn = replace(
             common,
@@ -181,7 +191,26 @@ class DeliverRun:
         session = DeliverSession(
             self._course.sessions, self._run, spawn, self._store, self._verified
         )
-        yield from forward(flow(session.run).pipe(each(self._heard)))
+        with Scope() as scope:
+            if folder is not None:
+                call = partial(self._call, instruction)
+                scope.acquire(partial(ToolSocket, folder, call), ToolSocket.close)
+            yield from forward(flow(session.run).pipe(each(self._heard)))
+
+    def _call(
+        self, instruction: DeliverInstruction, tool: str, given: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """Call a deliverable tool for an agent that cannot write itself; any thread."""
+        if tool_named(tool) not in TOOLS_OF[instruction]:
+            raise ConfigError(f'there is no tool "{tool}" in this session')
+        called = self._store.call(
+            tool,
+            given,
+            now=datetime.now(UTC),
+            strict=self._options.strict_transitions,
+            verified=self._verified if instruction == "verify" else None,
+        )
+        return called.answer()
 
     def _heard(self, event: Event) -> None:
         """Keep the deliverables that a session reports, in case the loop ends with it."""

@@ -65,17 +65,19 @@ def session_setup(
     *,
     verified: Path,
     is_guarded: bool,
+    socket: Path | None = None,
 ) -> SessionSetup:
     """Return the setup of a session with this instruction, by options and agent settings.
 
     `verified` is the file of verified deliverables; `is_guarded` if the agent supports the guard.
+    `socket` is where this process carries out calls of the deliverable tools.
     """
     permissions = PERMISSIONS[instruction]
     guard = deliver_policy(options, agent, permissions, project=options.cwd) if is_guarded else None
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
     servers: dict[str, object] = {
         **_servers(agent, options.cwd),
-        TOOL_SERVER: _server(instruction, options, verified),
+        TOOL_SERVER: _server(instruction, options, verified, socket),
     }
     return SessionSetup(
         guard=guard,
@@ -118,7 +120,10 @@ def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, obje
 
 
 def _server(
-    instruction: DeliverInstruction, options: DeliverRunOptions, verified: Path
+    instruction: DeliverInstruction,
+    options: DeliverRunOptions,
+    verified: Path,
+    socket: Path | None,
 ) -> dict[str, object]:
     """Return the command of the deliverable tools' server (AUT-118)."""
     # Nothing of the project is imported: its folder is where the server starts.
@@ -126,6 +131,8 @@ def _server(
     words += ["--tools", ",".join(TOOLS_OF[instruction])]
     if instruction == "verify":
         words += ["--verified", str(verified)]
+    if socket is not None:
+        words += ["--socket", str(socket)]
     if options.strict_transitions:
         words.append("--strict-transitions")
     # Otherwise the model would have to search for these tools first.

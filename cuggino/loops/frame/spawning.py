@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from cuggino.agents.base import Role, SpawnOptions
+from cuggino.agents.base import LlmAgent, Role, SpawnOptions
 from cuggino.config import configured_sandbox
+from cuggino.errors import ConfigError
 from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
-from cuggino.sandbox import protected_for
+from cuggino.sandbox import (
+    NO_BOUNDARY,
+    Boundary,
+    RoleView,
+    home_of,
+    probe,
+    protected_for,
+    role_view,
+)
 from cuggino.storage import Session
 
 
@@ -25,15 +35,33 @@ def spawn_options(
     session: Session | None = None,
     writes_specs: bool = False,
     written: Iterable[Path] = (),
+    agent: LlmAgent | None = None,
+    folder: Path | None = None,
 ) -> SpawnOptions:
     """Return the options that all sessions share; loops replace those special to theirs.
 
     `writes_specs` lets the sandbox write the specifications. `written` are files and folders that
-    the run itself writes during the session, besides those of the `session`.
+    the run itself writes during the session, besides those of the `session`. `agent` works as the
+    role, in a view if it supports that, and delivers its files in the `folder`.
+
+    Raises:
+        ConfigError: the sandbox is required, and cannot be enforced.
     """
     sandbox = configured_sandbox(options, guard)
     if writes_specs and sandbox is not None and guard is not None:
         sandbox = sandbox_for(guard, domains=options.sandbox_domains)
+    boundary = boundary_for(options, role, agent)
+    view: RoleView | None = None
+    if boundary.engine != "none":
+        view = role_view(
+            role,
+            project=options.cwd,
+            specs=options.specs_path,
+            folder=folder,
+            hide=options.sandbox_hide,
+        )
+        if boundary.holds(role) and not options.sandbox_domains:
+            sandbox = None  # one around single commands would keep git from working
     env: dict[str, str] = {"CUGGINO_ROLE": role}
     if session is not None:
         env["CUGGINO_SESSION_FILE"] = str(session.session_file)
@@ -48,15 +76,36 @@ def spawn_options(
         env=env,
         guard=guard,
         sandbox=sandbox,
-        # Sessions are not yet confined to the view of their role. What differs may then be a
-        # person's edit, which must stay: it is told only.
+        view=view,
         protected=replace(
             protected_for(
                 role,
                 project=options.cwd,
                 specs=options.specs_path,
-                own=(*written, *(() if session is None else session.files)),
+                own=(*written, *(() if session is None else (*session.files, *session.folders))),
             ),
-            held=True,
+            held=boundary.holds(role),
         ),
     )
+
+
+def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Boundary:
+    """Return what confines the sessions of a role: nothing if an agent of it supports no view.
+
+    Raises:
+        ConfigError: the sandbox is required, and cannot be enforced.
+    """
+    if options.sandbox == "off" or agent is None:
+        return NO_BOUNDARY
+    without = [one.name for one in agent.agents_for(role) if not one.capabilities.view]
+    if without:
+        boundary = Boundary(reason=f"{without[0]} cannot be started in a sandbox")
+    else:
+        boundary = probe(options.cwd, home=home_of(os.environ))
+    if options.sandbox == "require" and not boundary.holds(role):
+        raise ConfigError(
+            f'the sandbox is required, but nothing confines the role "{role}": '
+            f"{boundary.reason or 'an engine for it is missing'}",
+            hint='see `cuggino doctor`, or set "sandbox": "auto"',
+        )
+    return boundary

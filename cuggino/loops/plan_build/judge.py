@@ -53,5 +53,12 @@ class Judge:
         guard = None
         if is_guarded(self._run.services.agent, "judge"):
             guard = configured_policy(options, "audit", project=options.cwd)
-        common = spawn_options(options, "judge", prompt, guard=guard, session=self._run.session)
+        common = spawn_options(
+            options,
+            "judge",
+            prompt,
+            guard=guard,
+            session=self._run.session,
+            agent=self._run.services.agent,
+        )
         return replace(common, model=options.verify_model or options.model)

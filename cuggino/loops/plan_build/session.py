@@ -11,7 +11,7 @@ from pathlib import Path
 from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.agents.base import LlmAgent, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.domain import with_findings
 from cuggino.events import (
@@ -55,6 +55,7 @@ def phase_options(
     turn: int,
     is_guarded: bool,
     session: Session,
+    agent: LlmAgent | None = None,
 ) -> SpawnOptions:
     """Return the options of a session of the phase.
 
@@ -67,7 +68,14 @@ def phase_options(
         policy = configured_policy(options, "implementing", project=options.cwd, level=level)
         guard = policy._replace(read_only=())
     common = spawn_options(
-        options, phase, prompt, guard=guard, turn=turn, session=session, writes_specs=True
+        options,
+        phase,
+        prompt,
+        guard=guard,
+        turn=turn,
+        session=session,
+        writes_specs=True,
+        agent=agent,
     )
     unguarded = guard is None and not options.allow_all
     return replace(common, dangerously_skip_permissions=not unguarded)
@@ -107,6 +115,7 @@ def phase_session(
         turn=turn,
         is_guarded=is_guarded(run.services.agent, phase),
         session=run.session,
+        agent=run.services.agent,
     )
     session = PlanBuildSession(
         iteration,

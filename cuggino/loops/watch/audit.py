@@ -82,7 +82,14 @@ def _session(services: Services, options: WatchRunOptions) -> SpawnOptions:
     if is_guarded(services.agent, "audit"):
         guard = configured_policy(options, "audit", project=options.cwd)
     prompt = f"Audit the project against the specifications in {options.specs_path}."
-    common = spawn_options(options, "audit", prompt, guard=guard, written=(services.workspace.tbd,))
+    common = spawn_options(
+        options,
+        "audit",
+        prompt,
+        guard=guard,
+        written=(services.workspace.tbd,),
+        agent=services.agent,
+    )
     return replace(
         common,
         system_prompt=services.prompts.render("audit", variables),

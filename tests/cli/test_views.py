@@ -1,0 +1,109 @@
+"""Whole runs of the command, with each role in its view of the project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cuggino_cli.main import main
+from tests.git_project import GitProject
+from tests.sandbox.arena import needs_bubblewrap
+
+_RUN = """
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan\\n\\n1. one\\n"
+[[planning.steps]]
+run = "touch evil; touch .specs/evil; echo x > .git/config"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+
+[[implementing]]
+[[implementing.steps]]
+run = "touch one.py; touch .specs/evil .cuggino/evil; cat .cuggino/wip/*.md > seen; true"
+[[implementing.steps]]
+say = "<DONE>Done.</DONE>"
+
+[[reviewing]]
+[[reviewing.steps]]
+run = "ls one.py && touch evil; rm one.py"
+[[reviewing.steps]]
+say = "<APPROVED>Good.</APPROVED>"
+"""
+
+_DELIVERY = """
+[[initializer]]
+[[initializer.steps]]
+tool = "create_deliverable"
+[initializer.steps.input]
+deliverables = [{ id = "DL-1", description = "a page", acceptanceCriteria = ["it is there"] }]
+[[coding]]
+[[coding.steps]]
+run = "touch page; echo broken > .autonoe/status.json; true"
+[[coding.steps]]
+tool = "set_deliverable_status"
+input = { deliverableId = "DL-1", status = "passed" }
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    made = GitProject(tmp_path / "project")
+    (made.root / ".specs").mkdir()
+    (made.root / ".specs/page.md").write_text("# Page\n\nA page.\n")
+    made.git("add", "--all")
+    made.git("commit", "--quiet", "-m", "one")
+    needs_bubblewrap(made.root)
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def scenario(folder: Path, text: str) -> str:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return f"scripted:{path}"
+
+
+def test_each_role_of_a_run_has_its_view(project: GitProject, tmp_path: Path) -> None:
+    """The plan arrives, the implementer's work stays, and nothing that a role may not write."""
+    config = {"guard": "off", "sandbox": "require", "commit": True}
+    (project.root / ".cuggino.json").write_text(json.dumps(config))
+    agent = scenario(tmp_path, _RUN)
+    before = (project.root / ".git/config").read_text()
+    assert 0 == main(["run", "--agent", agent, "--focus", "a page"])
+    assert (project.root / "one.py").exists()
+    assert "1. one" in (project.root / "seen").read_text()
+    assert [] == [path for path in project.root.rglob("evil*") if ".git/" not in str(path)]
+    assert before == (project.root / ".git/config").read_text()
+
+
+def test_a_delivery_in_views(project: GitProject, tmp_path: Path) -> None:
+    """The tools write the status, which no program of the agent can."""
+    config = {"guard": "off", "sandbox": "require"}
+    (project.root / ".cuggino.json").write_text(json.dumps(config))
+    (project.root / "SPEC.md").write_text("# Spec\n")
+    assert 0 == main(["deliver", "--agent", scenario(tmp_path, _DELIVERY)])
+    status = json.loads((project.root / ".autonoe/status.json").read_text())
+    assert [True] == [item["passed"] for item in status["deliverables"]]
+    assert (project.root / "page").exists()
+
+
+def test_required_without_an_engine(
+    project: GitProject,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--sandbox require` does not start where nothing confines a role."""
+    from cuggino.sandbox import Boundary, boundary as found
+
+    none = Boundary(reason="bubblewrap is not installed")
+    monkeypatch.setattr(found, "_probed", lambda *_: none)
+    (project.root / ".cuggino.json").write_text('{"guard": "off"}')
+    agent = scenario(tmp_path, _RUN)
+    assert 2 == main(["run", "--sandbox", "require", "--agent", agent, "--focus", "a page"])
+    assert "bubblewrap is not installed" in capsys.readouterr().err
+    assert not (project.root / "one.py").exists()
