@@ -15,8 +15,8 @@ _ROLE = "# Role: {} agent"
 """How the system prompt of a role begins."""
 
 _FILES = {
-    "$CUGGINO_PLAN_FILE": re.compile(r"\.cuggino/wip/[\w-]+\.plan\.md"),
-    "$CUGGINO_REVIEW_FILE": re.compile(r"\.cuggino/wip/[\w-]+\.review\.md"),
+    "$CUGGINO_PLAN_FILE": re.compile(r"\.cuggino/wip/[\w-]+\.planning/plan\.md"),
+    "$CUGGINO_REVIEW_FILE": re.compile(r"\.cuggino/wip/[\w-]+\.reviewing/review\.md"),
 }
 """What stands for the files of the session, whose names only the system prompt knows."""
 
