@@ -47,8 +47,10 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 orphan = int(os.read(read, 20))
-pathlib.Path("started.tmp").write_text(f"{os.getpid()} {orphan}")
-os.rename("started.tmp", "started")
+# All else that a planning agent writes may vanish with its view of the project.
+folder = pathlib.Path(os.environ["CUGGINO_PLAN_FILE"]).parent
+(folder / "started.tmp").write_text(f"{os.getpid()} {orphan}")
+os.rename(folder / "started.tmp", folder / "started")
 time.sleep(600)
 """
 
@@ -81,7 +83,7 @@ class Project:
     @property
     def has_started(self) -> bool:
         """The tool is running."""
-        return (self.folder / "started").exists()
+        return any((self.folder / ".cuggino" / "wip").glob("*.planning/started"))
 
     @property
     def is_free(self) -> bool:
@@ -117,17 +119,15 @@ class Tree:
         of_root = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
         self._processes = [p for p in of_root if p.pid != os.getpid() and not _is_own_guardian(p)]
         self._cookies = {cookie for p in self._processes if (cookie := _cookie(p))}
-        self.tools = [p for p in psutil.process_iter() if self._is_tool(p, project.folder)]
+        self.tools = [
+            p
+            for p in psutil.process_iter()
+            if _runs_tool(p) and (p in of_root or _cookie(p) in self._cookies)
+        ]
         """The tool and its orphan. In a sandbox they believe to have other numbers."""
         self._processes += self.tools
         assert 2 == len(self.tools)
         assert {p.pid for p in self.tools} <= self.living
-
-    def _is_tool(self, process: psutil.Process, folder: Path) -> bool:
-        with suppress(psutil.Error, OSError):
-            runs = "tool.py" in process.cmdline() and process.cwd() == str(folder)
-            return runs and _cookie(process) in self._cookies
-        return False
 
     @property
     def living(self) -> set[int]:
@@ -144,6 +144,12 @@ def _described(root: int) -> Iterator[str]:
                 age, cpu = time.time() - process.create_time(), sum(process.cpu_times()[:2])
                 words = " ".join(process.cmdline())[:200]
                 yield f"{process.pid} {process.status()} {age:.0f} s, cpu {cpu:.1f} s: {words}"
+
+
+def _runs_tool(process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        return "tool.py" in process.cmdline()
+    return False
 
 
 def _cookie(process: psutil.Process) -> str | None:
