@@ -19,18 +19,18 @@ import pytest
 from cuggino import parse_event
 from cuggino.events import DeliverEnded
 from tests.cli.deliveries import STUBBORN, project_of
+from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
-from tests.sources.subscribers import alive, eventually
 
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 RECEIVED = "Received SIGINT, stopping..."
 RESUME = "`cuggino deliver --resume` continues where it stopped"
 
-BESIDES = """
+BESIDES = f"""
 [[coding]]
 [[coding.steps]]
-run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+{RUN_STUBBORN}
 """
 STATUS = """{
   "createdAt": "2026-01-02",
@@ -62,14 +62,10 @@ def command(
         stderr=err,
         env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
     )
-    try:
-        assert eventually((project / "started").exists)
+    tools = StubbornTools(process.pid)
+    with ended(process, tools):
+        tools.wait()
         yield process
-    finally:
-        process.kill()
-        process.communicate()
-    tool = int((project / "started").read_text())
-    assert eventually(lambda: not alive(tool))
 
 
 @pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from cuggino import parse_event
+from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
-from tests.sources.subscribers import alive, eventually
 
 NOTICE = "cuggino: stopping; Ctrl-C once more ends it at once\n"
 
-STUBBORN = """
+STUBBORN = f"""
 [[planning]]
 [[planning.steps]]
 write = "$CUGGINO_PLAN_FILE"
@@ -30,7 +30,7 @@ say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
 
 [[implementing]]
 [[implementing.steps]]
-run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+{RUN_STUBBORN}
 """
 
 
@@ -44,7 +44,7 @@ def stubborn(ready: Path) -> Path:
 @contextmanager
 def command(
     project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
     """Run the command while its tool works, and terminate everything afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cuggino_cli", "run", "--focus", "x", *args],
@@ -54,23 +54,19 @@ def command(
         stderr=err,
         env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
     )
-    try:
-        assert eventually((project / "started").exists)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-    tool = int((project / "started").read_text())
-    assert eventually(lambda: not alive(tool))
+    tools = StubbornTools(process.pid)
+    with ended(process, tools):
+        tools.wait()
+        yield process, tools
 
 
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     """One line on standard error reports the stop immediately; the summary follows."""
-    with command(stubborn) as process:
+    with command(stubborn) as (process, tools):
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert NOTICE == process.stderr.readline().decode()
-        assert alive(int((stubborn / "started").read_text())), "it is still being ended"
+        assert tools.are_alive, "it is still being ended"
         out, err = process.communicate(timeout=LIMIT)
     assert 130 == process.returncode
     assert b"[Summary] Interrupted" in out
@@ -80,7 +76,7 @@ def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
 
 def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     """A second Ctrl-C during termination exits without further output."""
-    with command(stubborn) as process:
+    with command(stubborn) as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         process.stderr.readline()
@@ -92,7 +88,7 @@ def test_the_second_one_exits_immediately(stubborn: Path) -> None:
 
 def test_json_stays_as_it_is(stubborn: Path) -> None:
     """With `--json` standard output has only events, and standard error is empty."""
-    with command(stubborn, "--json") as process:
+    with command(stubborn, "--json") as (process, _):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
     assert (130, b"") == (process.returncode, err.strip())
@@ -109,7 +105,7 @@ def test_on_a_terminal(stubborn: Path) -> None:
             screen.write(os.read(ours, 4096).decode().replace("\r\n", "\n"))
 
     try:
-        with command(stubborn, "--color", "never", out=theirs, err=theirs) as process:
+        with command(stubborn, "--color", "never", out=theirs, err=theirs) as (process, _):
             read("Working...")
             process.send_signal(signal.SIGINT)
             read("where it stopped")

@@ -21,15 +21,15 @@ from cuggino import parse_event
 from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
+from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
-from tests.sources.subscribers import alive, eventually
 
 WAITING = """
 [[{0}.steps]]
 say = "Half a line"
 [[{0}.steps]]
-run = "trap '' INT TERM; echo $$ > begun; mv begun started; while :; do sleep 1; done"
+{1}
 """
 """An agent that says something, then runs a tool that no signal but SIGKILL ends."""
 ENVIRONMENT = {"TERM": "xterm", "NO_COLOR": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
@@ -39,7 +39,7 @@ RESUME = "`cuggino loop --resume` continues where it stopped"
 
 def scenario(phase: str) -> str:
     planned = '[[plan]]\nsteps = [{ say = "planned" }]\n' if phase == "build" else ""
-    return planned + f"[[{phase}]]\n" + WAITING.format(phase)
+    return planned + f"[[{phase}]]\n" + WAITING.format(phase, RUN_STUBBORN)
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def command(
     project: Path,
     *args: str,
     terminal: int | None = None,
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
     """Run the command, and terminate everything afterwards."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
@@ -58,14 +58,9 @@ def command(
         stderr=pipe if terminal is None else terminal,
         env={**os.environ, **ENVIRONMENT, "HOME": str(project)},
     )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-    if (project / "started").exists():
-        tool = int((project / "started").read_text())
-        assert eventually(lambda: not alive(tool))
+    tools = StubbornTools(process.pid)
+    with ended(process, tools):
+        yield process, tools
 
 
 class Keyboard:
@@ -103,8 +98,8 @@ def keyboard() -> Iterator[Keyboard]:
 def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
     """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
     project = project_of(tmp_path, scenario(phase), guard="off")
-    with command(project, "--auto", *args) as process:
-        assert eventually((project / "started").exists)
+    with command(project, "--auto", *args) as (process, tools):
+        tools.wait()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
     lines = out.decode().splitlines()
@@ -120,8 +115,8 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
 def test_with_json(tmp_path: Path) -> None:
     """With `--json` the last event is the interruption."""
     project = project_of(tmp_path, scenario("plan"), guard="off")
-    with command(project, "--auto", "--json") as process:
-        assert eventually((project / "started").exists)
+    with command(project, "--auto", "--json") as (process, tools):
+        tools.wait()
         process.send_signal(signal.SIGINT)
         out, _err = process.communicate(timeout=LIMIT)
     last = parse_event(out.decode().splitlines()[-1])
@@ -131,7 +126,7 @@ def test_with_json(tmp_path: Path) -> None:
 
 def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
     """Ctrl-C at the question starts nothing and restores the terminal."""
-    with command(project_of(tmp_path), terminal=keyboard.theirs) as process:
+    with command(project_of(tmp_path), terminal=keyboard.theirs) as (process, _tools):
         keyboard.read("Select (1-3, default=2):")
         keyboard.type(CTRL_C)
         keyboard.read("Loop cancelled by user.")
@@ -142,11 +137,11 @@ def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
 def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
     """After an answer the loop runs; Ctrl-C ends it without a spinner and restores the terminal."""
     project = project_of(tmp_path, scenario("build"), guard="off")
-    with command(project, "--color", "never", terminal=keyboard.theirs) as process:
+    with command(project, "--color", "never", terminal=keyboard.theirs) as (process, tools):
         keyboard.read("Select (1-3, default=2):")
         keyboard.type("3\r")
         keyboard.read("Working...")
-        assert eventually((project / "started").exists)
+        tools.wait()
         keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]
         process.send_signal(signal.SIGINT)
         keyboard.read("where it stopped")

@@ -67,7 +67,9 @@ class WatchProject:
         self.git = GitProject(self.folder)
         self.git.write(".specs/words.md", "The words alpha and beta, a file each.\n")
         self.git.write("README.md", "Words.\n")
-        save_config(self.folder, Config(settle_seconds=0.3, **{"commit": True, **config}))
+        # In views, agents could not see the processes of others, as the witness does.
+        settings = {"commit": True, "sandbox": "off", **config}
+        save_config(self.folder, Config(settle_seconds=0.3, **settings))
         self.git.git("add", "README.md", ".cuggino.json")
         self.git.git("commit", "--quiet", "-m", "Begin")
         self.workspace = Workspace(self.folder)

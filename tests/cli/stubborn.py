@@ -1,0 +1,52 @@
+"""A tool of an agent that no signal but SIGKILL ends, found from outside of the agent's view."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from tests.sources.subscribers import eventually
+
+RUN_STUBBORN = """run = "trap '' INT TERM; while :; do sleep 1; done\""""
+"""The step of a scenario in which the tool runs."""
+
+
+class StubbornTools:
+    """The tools that the process `root` and its descendants run."""
+
+    def __init__(self, root: int) -> None:
+        self._root = psutil.Process(root)
+        self._tools: list[psutil.Process] = []
+
+    def wait(self) -> None:
+        """Wait until a tool ignores signals, which it does as soon as it sleeps."""
+        assert eventually(self._found), "no tool was started"
+
+    @property
+    def are_alive(self) -> bool:
+        """Whether one of them is still there."""
+        return any(tool.is_running() for tool in self._tools)
+
+    def _found(self) -> bool:
+        with suppress(psutil.Error):
+            for process in self._root.children(recursive=True):
+                with suppress(psutil.Error):
+                    if process.name() == "sleep" and (parent := process.parent()) is not None:
+                        self._tools.append(parent)
+                        self._tools.append(process)
+                        return True
+        return False
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes], tools: StubbornTools) -> Iterator[None]:
+    """Kill the process afterwards, and assert that none of its tools is left."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+    assert eventually(lambda: not tools.are_alive)
