@@ -27,7 +27,7 @@ def report():
 def at_agent(event, arguments):
     if event == "subprocess.Popen" and sys.argv[1:2] == ["run"]:
         program, words = str(arguments[0]), [str(word) for word in arguments[1]]
-        if program.endswith("/claude") and "--version" not in words:
+        if any(word.endswith("/claude") for word in (program, *words)) and "--version" not in words:
             report()
             os._exit(0)
 
