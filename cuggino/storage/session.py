@@ -103,13 +103,13 @@ class Session:
     def clear_plan(self) -> None:
         """Make the folder for the plan, and remove what an earlier planning agent has left."""
         with storing("clear plan", self.plan_file):
-            self.plan_file.parent.mkdir(parents=True, exist_ok=True)
+            self.plan_file.parent.mkdir(exist_ok=True)
             self.plan_file.unlink(missing_ok=True)
 
     def clear_review(self) -> None:
         """Make the folder for the review, and remove an earlier one."""
         with storing("clear review", self.review_file):
-            self.review_file.parent.mkdir(parents=True, exist_ok=True)
+            self.review_file.parent.mkdir(exist_ok=True)
             self.review_file.unlink(missing_ok=True)
 
     def review_text(self, fallback: str) -> str:
@@ -120,7 +120,7 @@ class Session:
                 if text.strip():
                     return text
             self.review_file.unlink(missing_ok=True)  # a pipe would block who writes to it
-            self.review_file.parent.mkdir(parents=True, exist_ok=True)
+            self.review_file.parent.mkdir(exist_ok=True)
             self.review_file.write_text(fallback, encoding="utf-8", errors="replace")
         return fallback
 

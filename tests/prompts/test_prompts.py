@@ -49,6 +49,7 @@ def render_prompt(
     (folder / "docs/specs").mkdir(parents=True, exist_ok=True)
     options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
     workspace, lane = Workspace(folder), VirtualClock()
+    workspace.wip.mkdir(parents=True, exist_ok=True)
     run = Run(
         services=Services(agent=agent, workspace=workspace, prompts=prompts),
         session=Session("the-id", workspace.wip),
