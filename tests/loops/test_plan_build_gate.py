@@ -14,11 +14,23 @@ from cuggino.events import (
     BuildVerified,
     CheckCommandStarted,
     JobBlocked,
+    JobVerified,
     SessionEnded,
     VerificationEnded,
 )
+from cuggino.storage import scan_journal
 from cuggino.storage.jobs import JobStore
-from tests.loops.plan_build_loop import JOBS, PlanBuildLoop, Turn, crash, has, jobs, says, verdict
+from tests.loops.plan_build_loop import (
+    JOBS,
+    PlanBuildLoop,
+    RecordedBuild,
+    Turn,
+    crash,
+    has,
+    jobs,
+    says,
+    verdict,
+)
 
 OPEN = has(J1="open")
 DONE = Turn(has(J1="done"))
@@ -155,6 +167,36 @@ def test_without_verifying_agents(tmp_path: Path) -> None:
     story = passing.run(verify_after_iteration=False)
     assert [("J1", True)] == story.verdicts
     assert "complete" == story.ended.reason
+
+
+def test_a_journal_with_both_commands_in_one_stage(tmp_path: Path) -> None:
+    """A run of 0.1.0, which ran its commands in one stage, is resumed without running them."""
+    first = PlanBuildLoop(tmp_path, [LAST], files=OPEN, shells={"make": 0, "test": 0})
+    options: Any = {"verify_build": "make", "verify_test": "test", "journal": True}
+    assert "complete" == first.run(**options).ended.reason
+    (path,) = first.workspace.journal.iterdir()
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    stages = [str(entry["stage"]) for entry in entries]
+    begin = next(n for n, stage in enumerate(stages) if stage.startswith("verify-start#"))
+    name = f"verify-commands#{stages[begin].partition('#')[2]}"
+    both = [
+        {"_tag": "StageStarted", "name": "verify-commands"},
+        {"_tag": "StageFinished", "outcome": {"value": [[0, "made"], [1, "a test failed"]]}},
+    ]
+    added = [
+        {**entries[begin], "seq": begin + n, "stage": name, "event": event}
+        for n, event in enumerate(both, 1)
+    ]
+    lines = [json.dumps(entry) for entry in (*entries[:begin], *added)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    second = PlanBuildLoop(tmp_path, [], files=has(True, J1="done"))
+    stream = second.service.run(
+        second.options(**options, max_sessions=1), resume=scan_journal(path)
+    )
+    story = RecordedBuild(second.marbles.record(stream))
+    assert [("J1", False)] == story.verdicts
+    assert "a test failed" in story.of(JobVerified)[0].issues[0]
+    assert [] == story.of(CheckCommandStarted)
 
 
 def test_the_done_file_without_verification(tmp_path: Path) -> None:
