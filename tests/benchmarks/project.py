@@ -51,6 +51,19 @@ def peak():
 """Source of a function that returns the peak resident memory of a process in MiB."""
 
 
+_BARE = """
+import sys
+from cuggino import runtime
+from cuggino.stages import NoSnapshots, sessions
+from cuggino_cli.main import main
+
+runtime._snapshots = lambda *_: NoSnapshots()
+sessions.verified = lambda *_: lambda source: source
+sys.exit(main(sys.argv[1:]))
+"""
+"""Source of a `cuggino` without snapshots and verification, which no setting turns off."""
+
+
 class Peak(NamedTuple):
     """What a Python process used."""
 
@@ -74,6 +87,12 @@ class Tool:
         """Return `cuggino run` with further options, on this interpreter."""
         start = (sys.executable, "-m", "cuggino_cli", "run", "--focus", "x")
         return cls(" ".join(("cuggino run", *words)), (*start, *words), (0, 10))
+
+    @classmethod
+    def bare_cuggino(cls) -> Tool:
+        """Return `cuggino run` without snapshots and verification."""
+        start = (sys.executable, "-c", _BARE, "run", "--focus", "x")
+        return cls("cuggino run, bare", start, (0, 10))
 
     @classmethod
     def peer(cls, command: str) -> Tool:

@@ -6,8 +6,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from reactivex import concat, empty
+
 from cuggino.edges import run as run_stream
-from cuggino.stages import GitRepository, GitSnapshots, fingerprint_stage
+from cuggino.sandbox import protected_for
+from cuggino.stages import GitRepository, GitSnapshots, fingerprint_stage, verified
 from tests.benchmarks.measuring import Figure, Took, run, took, took_in_turns
 from tests.benchmarks.project import Project, project
 from tests.benchmarks.stages import STATUS
@@ -18,7 +21,7 @@ _IN_FOLDER = 100
 def repositories(
     *, sizes: Sequence[int] = (1000, 30_000, 100_000), rounds: int = 5
 ) -> Iterator[Figure]:
-    """Compare a fingerprint and a snapshot with one `git status`, and a commit with git's own.
+    """Compare fingerprints, snapshots, verification with `git status`, and commits with git's own.
 
     An agent has changed one file and added another. The first fingerprint of a run, which also
     lists the commit, is not counted, nor is the first snapshot of a project, which reads git's
@@ -30,15 +33,18 @@ def repositories(
             least, taken = took_in_turns(rounds, lambda: _status(here), lambda: _print(here.folder))
             yield _figure("fingerprint", size, taken, least, "git status")
             yield from _snapshots(here, size, rounds)
+            yield from _protection(here, size, rounds)
             least, taken = took_in_turns(
                 rounds, lambda: _commit_by_git(here), lambda: _commit(here)
             )
             yield _figure("commit", size, taken, least, "git add and git commit")
 
 
-def _figure(what: str, size: int, taken: Took, least: Took, floor_name: str) -> Figure:
+def _figure(
+    what: str, size: int, taken: Took, least: Took, floor_name: str, *, key: str = ""
+) -> Figure:
     return Figure(
-        key=f"{what}.{size}",
+        key=f"{key or what}.{size}",
         name=f"a {what} of {size:,} files, CPU",
         value=taken.cpu * 1e3,
         unit="ms",
@@ -87,6 +93,30 @@ def _snapshots(here: Project, size: int, rounds: int) -> Iterator[Figure]:
     least, taken, after = took_in_turns(rounds, lambda: _status(here), snapshot, changed)
     yield _figure("snapshot", size, taken, least, "git status")
     yield _figure("snapshot.changed", size, after, least, "git status")
+
+
+def _protection(here: Project, size: int, rounds: int) -> Iterator[Figure]:
+    """Measure the snapshot before a session and its verification.
+
+    Also what verification costs for a role that may not write, where no kernel holds it to that.
+    """
+    snapshots = GitSnapshots(here.folder, here.folder / ".cuggino" / "snapshots")
+    implementing = protected_for("implementing", project=here.folder)
+    reviewing = protected_for("reviewing", project=here.folder)
+
+    def protected() -> Took:
+        _change(here)
+        session = concat(snapshots.take("one", "stage"), empty().pipe(verified(implementing)))
+        return took(lambda: run_stream(session))
+
+    def looked() -> Took:
+        _change(here)
+        return took(lambda: run_stream(empty().pipe(verified(reviewing))))
+
+    least, taken, looks = took_in_turns(rounds, lambda: _status(here), protected, looked)
+    yield _figure("snapshot and verification", size, taken, least, "git status", key="protected")
+    name = "verification without a kernel view"
+    yield _figure(name, size, looks, least, "git status", key="protected.looks")
 
 
 def _commit_by_git(here: Project) -> Took:

@@ -55,28 +55,48 @@ def stages(*, many: int = 8, rounds: int = 9) -> Iterator[Figure]:
     """Compare a stage of `cuggino run` with one `git status` and one process.
 
     The cost of a stage is the difference between a run of `many` iterations, of three stages each,
-    and a run of one.
+    and a run of one. What snapshots and verification add is measured apart, beside
+    one `git status`.
     """
-    tool = Tool.cuggino()
     with project() as here:
 
-        def of(count: int) -> Took:
+        def of(tool: Tool, count: int) -> Took:
             here.plays(*iterations(count))
             return here.run(tool)
 
-        def bare() -> Took:
-            return run(STATUS, cwd=here.folder, env=here.env).plus(here.run_agent())
+        def status() -> Took:
+            return run(STATUS, cwd=here.folder, env=here.env)
 
-        least, few, full = took_in_turns(rounds, bare, partial(of, 1), partial(of, many))
+        bare, whole = Tool.bare_cuggino(), Tool.cuggino()
+        acts = [partial(of, tool, count) for tool in (bare, whole) for count in (1, many)]
+        least, agent, few, full, safe_few, safe_full = took_in_turns(
+            rounds, status, here.run_agent, *acts
+        )
     stage = full.minus(few).each(3 * (many - 1))
-    for kind, value, floor in (("wall", stage.wall, least.wall), ("cpu", stage.cpu, least.cpu)):
+    added = safe_full.minus(safe_few).each(3 * (many - 1)).minus(stage)
+    runs = f"{3 * many} against 3"
+    for key, name, value, floor, floor_name in (
+        (
+            "stage",
+            f"a stage of cuggino run, {runs}",
+            stage,
+            least.plus(agent),
+            "git status and the agent",
+        ),
+        ("stage.added", "its snapshot and verification", added, least, "git status"),
+    ):
+        yield from _both(key, name, value, floor, floor_name)
+
+
+def _both(key: str, name: str, value: Took, floor: Took, floor_name: str) -> Iterator[Figure]:
+    for kind, ours, least in (("wall", value.wall, floor.wall), ("cpu", value.cpu, floor.cpu)):
         yield Figure(
-            key=f"stage.{kind}",
-            name=f"a stage of cuggino run, {3 * many} against 3, {_KINDS[kind]}",
-            value=value * 1e3,
+            key=f"{key}.{kind}",
+            name=f"{name}, {_KINDS[kind]}",
+            value=ours * 1e3,
             unit="ms",
-            floor=floor * 1e3,
-            floor_name="git status and the agent alone",
+            floor=least * 1e3,
+            floor_name=f"{floor_name} alone",
         )
 
 

@@ -30,7 +30,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "start.run": Target(1.5, "x"),
         "start.runs": Target(1.2, "x"),
         "start.backlog": Target(1.2, "x"),
-        # The coding loop; a stage beside `git status` and a process.
+        # The coding loop; a stage without snapshots and verification beside `git status` and a
+        # process.
         "small.wall": Target(0.5, "s"),
         "stage.cpu": Target(2.0, "x"),
         "stage.wall": Target(2.0, "x"),
@@ -54,6 +55,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "fingerprint.100000": Target(1.3, "x"),
         "snapshot.30000": Target(1.5, "x"),
         "snapshot.changed.30000": Target(1.5, "x"),
+        "protected.30000": Target(1.5, "x"),
         "loops.10": Target(1.3, "x"),
         "loops.50": Target(1.3, "x"),
         "markers.10": Target(1.5, "x"),
