@@ -18,4 +18,5 @@ def home_of(env: Mapping[str, str]) -> Path | None:
     folder = Path(name) if name else None
     if folder is None or not folder.is_absolute() or not folder.is_dir():
         return None
-    return folder.resolve() if folder.resolve() != Path("/") else None
+    resolved = folder.resolve()
+    return resolved if resolved != Path("/") else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from cuggino.sandbox.view import ROWS, ViewRole, protected_paths
+from cuggino.sandbox.view import ROWS, ViewRole, joined, protected_paths
 
 _PERSONS = ("archive", "backlog", "control", "memory.md", "parked", "spec-issues", "tbd")
 """Where persons, and the commands they type, write while a run is under way."""
@@ -49,27 +50,31 @@ def protected_for(
     """
     root = project.resolve()
     row = ROWS[role]
-    folder = root / ".cuggino"
     files = tuple(own)
     parents = {parent: parent.resolve() for parent in {path.parent for path in files}}
-    exempt = [
-        *(root / name for name in (*row.folders, *row.files)),
-        *(folder / name for name in _OWN),
-        *(parents[path.parent] / path.name for path in files),
-    ]
-    if role in _DELIVER:
-        exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
-    if row.specs:
-        exempt.append(root / specs)
-    known = frozenset(exempt)
-    persons = (folder / name for name in _PERSONS)
+    exempt, told = _exempt_and_told(root, role, specs)
+    files = tuple(parents[path.parent] / path.name for path in files)
     outside = root.is_relative_to((root / specs).resolve())
     return Protected(
         project=root,
         role=role,
         paths=tuple(protected_paths(root, None if row.specs else specs)),
-        told=tuple(path for path in persons if path not in known),
-        exempt=tuple(exempt),
+        told=tuple(path for path in told if path not in files),
+        exempt=(*exempt, *files),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
     )
+
+
+@lru_cache(maxsize=64)
+def _exempt_and_told(
+    root: Path, role: ViewRole, specs: str
+) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    row = ROWS[role]
+    exempt = [*joined(root, *row.folders, *row.files), *joined(root / ".cuggino", *_OWN)]
+    if role in _DELIVER:
+        exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
+    if row.specs:
+        exempt.append(root / specs)
+    told = (path for path in joined(root / ".cuggino", *_PERSONS) if path not in exempt)
+    return tuple(exempt), tuple(told)

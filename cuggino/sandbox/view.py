@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -221,17 +223,23 @@ def _linked(git: Path) -> Iterator[Path]:
 
 def protected_paths(root: Path, specs: str | None) -> Iterator[Path]:
     """Yield what no agent writes: settings, git's hooks and configuration, the specifications."""
-    names = {*PROTECTED, *(entry.name for entry in root.glob(".cuggino*"))}
-    for name in sorted(names):
-        yield root / name
+    names = set(PROTECTED)
+    with suppress(OSError), os.scandir(root) as entries:
+        names.update(entry.name for entry in entries if entry.name.startswith(".cuggino"))
+    yield from joined(root, *sorted(names))
     if specs is not None and not root.is_relative_to((root / specs).resolve()):
         yield root / specs
     if (root / ".git").is_file():
         yield root / ".git"
     for git in git_folders(root):
-        for name in GIT_PROTECTED:
-            yield git / name
+        yield from joined(git, *GIT_PROTECTED)
         yield from _submodules(git)
+
+
+@lru_cache(maxsize=256)
+def joined(folder: Path, *names: str) -> tuple[Path, ...]:
+    """Return paths in the folder; the same ones for each session, as making them takes time."""
+    return tuple(folder / name for name in names)
 
 
 def _submodules(git: Path) -> Iterator[Path]:

@@ -65,7 +65,8 @@ class History:
 
         A reference is named in full, a specification as `HEAD:PATH`, or `:PATH` in the index.
         """
-        before, now = self._before, self._state()
+        before = self._before
+        now = None if before is None else self._state()
         if before is None or now is None or before == now:
             return {}
         changed = dict(self._refs(before, now))
