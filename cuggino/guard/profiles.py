@@ -80,14 +80,32 @@ PROFILES: dict[str, Profile] = {
 """Profiles by name; `base` stands for the lists above and is always active."""
 
 EXTENDED = words(
-    "rg fd sed awk touch tee make curl basename dirname realpath readlink stat file du df"
-    " seq nl comm paste column rev fold expand sha256sum md5sum cksum base64 xxd od"
-    " strings less env id uname hostname whoami nproc free tsx gh tar unzip zip gzip"
-    " gunzip patch"
+    "rg fd fdfind ag ack sed awk gawk mawk egrep fgrep zgrep zcat zless touch tee truncate ln"
+    " install rmdir mktemp rsync tar unzip zip gzip gunzip xz bzip2 zstd patch make curl wget http"
+    " basename dirname realpath readlink stat file du df seq nl comm cmp paste column rev fold"
+    " expand fmt split shuf join sha256sum sha1sum md5sum shasum cksum base64 xxd od hexdump"
+    " strings nm ldd objdump readelf less more bat man tldr env printenv history id uname hostname"
+    " whoami nproc free uptime lscpu vmstat top ulimit locale getconf getent cal tty tput clear yes"
+    " expr factor bc numfmt tsort yq watch ping dig nslookup ss netstat ip nc bash sh zsh kill"
+    " killall pgrep pidof fuser screen tmux strace cmake ctest ninja meson bazel gcc g++ cc c++"
+    " clang clang++ perl docker docker-compose kubectl helm terraform gh glab sqlite3 psql pg_dump"
+    " pg_restore pg_isready createdb redis-cli mysql mongosh tsx ts-node nodemon turbo nx lerna ng"
+    " vue cypress storybook serve http-server concurrently wait-on corepack rimraf prisma coverage"
+    " isort bandit alembic celery ipython jupyter streamlit pip-compile pip-audit sphinx-build"
+    " mkdocs hypercorn pre-commit pyenv pipenv rye gotestsum air protoc buf sqlc mockgen wire wasm-"
+    " pack trunk cargo-nextest just task hyperfine java javac jar kotlin kotlinc mvn gradle sbt"
+    " scala dotnet swift xcodebuild mix elixir flutter dart zig shellcheck shfmt hadolint yamllint"
+    " markdownlint actionlint openssl ssh-keygen nvm fnm mise rbenv pandoc dot convert ffmpeg"
+    " inotifywait"
 )
 """Everyday tools missing from the seed's list; the user allows them all with `extended`."""
 
 EXTENDED_NAME = "extended"
+
+
+def is_extended(policy: Policy) -> bool:
+    """Return whether the user allows the everyday tools."""
+    return EXTENDED_NAME in (policy.profiles or ()) or EXTENDED_NAME in policy.extra_commands
 
 
 def active(policy: Policy) -> tuple[Profile, ...]:
@@ -102,7 +120,7 @@ def listed(policy: Policy) -> frozenset[str]:
     names = {*READING, *BUILTINS, *TRANSPARENT, *policy.extra_commands}
     for profile in active(policy):
         names.update(profile.commands)
-    if EXTENDED_NAME in (policy.profiles or ()) or EXTENDED_NAME in policy.extra_commands:
+    if is_extended(policy):
         names.update(EXTENDED)
     names.difference_update(DESTRUCTIVE)
     if policy.mode == "run":

@@ -126,5 +126,4 @@ def _judge_command(
     except Refused as refused:
         return denied(refused.part or command, refused.reason)
     cwds = frozenset({cwd} if cwd else ())
-    parts = judge_script(script, policy=policy, paths=paths, cwds=cwds, shfmt=shfmt, source=command)
-    return Verdict(parts)
+    return Verdict(judge_script(script, policy=policy, paths=paths, cwds=cwds, shfmt=shfmt))

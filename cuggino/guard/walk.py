@@ -1,26 +1,27 @@
 """Judging of every command in a script, with the folders in which it may run.
 
 Nothing is executed: for `a && cd b; c` both outcomes are followed, and a write must be allowed in
-each possible folder (facts 2.2). The result of a `cd` is a set of folders; if it is unknown,
-relative paths may no longer be written.
+each possible folder (facts 2.2). The result of a `cd` is a set of folders; if it is unknown, level
+`full` denies relative writes. Variables, arithmetic and redefined names are judged at level `full`
+only.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
+from cuggino.guard import direct
 from cuggino.guard.commands.arithmetic import calculated, calculates, kept_reason
 from cuggino.guard.commands.assignments import assignment_reason
 from cuggino.guard.commands.base import UNKNOWN, Call, Site, Trail
 from cuggino.guard.commands.builtins import arithmetic_reason, test
 from cuggino.guard.commands.functions import Functions, shadows
 from cuggino.guard.commands.judge import judge
-from cuggino.guard.commands.leniency import is_lenient, roaming, unknown_reason
 from cuggino.guard.commands.places import moved, mover
 from cuggino.guard.commands.prefixes import hidden_reason, loosen, prefix_reason
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
-from cuggino.guard.profiles import listed, pkill_targets
+from cuggino.guard.profiles import is_extended, listed, pkill_targets
 from cuggino.guard.redirects import document, redirect_reason
 from cuggino.guard.shell.tree import (
     Binary,
@@ -30,6 +31,7 @@ from cuggino.guard.shell.tree import (
     Group,
     If,
     Loop,
+    Redirect,
     Refused,
     Script,
     Statement,
@@ -52,17 +54,13 @@ def judge_script(
     paths: Paths,
     cwds: frozenset[str],
     shfmt: str | None = None,
-    source: str = "",
 ) -> tuple[Part, ...]:
     """Return one part for each simple command, redirection and loop variable, in source order.
 
     `cwds`: the folders that the script may start in, empty if unknown; `shfmt`: the parser for
-    nested scripts, looked up when needed; `source`: the whole text, needed to allow open parts.
+    nested scripts, looked up when needed.
     """
     walker = _Walker(policy, paths, shfmt, depth=0)
-    if is_lenient(policy, source):
-        walker.site = walker.site._replace(is_lenient=True, roams=roaming(source))
-        walker.site.trail.source = source
     walker.begin(script, cwds or frozenset({UNKNOWN}))
     return walker.result()
 
@@ -77,8 +75,9 @@ class _Walker:
         self.depth = depth
         self.site = Site(
             policy, paths, frozenset(), listed(policy), pkill_targets(policy), Trail(), judge,
-            self.judge_text, unknown_reason,
+            self.judge_text, is_open=is_extended(policy),
         )  # fmt: skip
+        self.is_full = policy.level == "full"
 
     def result(self) -> tuple[Part, ...]:
         return tuple(self.parts.values())
@@ -113,6 +112,9 @@ class _Walker:
 
     def begin(self, script: Script, cwds: Places) -> None:
         """Walk a whole script after checking its arithmetic."""
+        if not self.is_full:
+            self.script(script, cwds)
+            return
         self.site.trail.calculates |= any(calculates(statement.text) for statement in script)
         for statement in script:
             if reason := calculated(statement.text, self.site.policy):
@@ -134,11 +136,7 @@ class _Walker:
             self.words((redirect.target,), cwds)
             if redirect.body is not None:
                 self.words((redirect.body,), cwds)
-            reason = redirect_reason(redirect, site)
-            if redirect.body is not None and redirect.body.value is None:
-                reason = reason or calculated(redirect.body.text, site.policy)
-            elif redirect.operator == "<<<":
-                reason = reason or kept_reason((redirect.target,), site)
+            reason = self.redirected(redirect, site)
             self.note(redirect, redirect.text, reason)
             if redirect.operator in ("<", "<<", "<<-", "<<<", "<>", "<&"):
                 known = document(redirect)
@@ -152,6 +150,16 @@ class _Walker:
             return cwds, frozenset()
         ok, failed = self.node(statement, cwds, feed)
         return (failed, ok) if statement.is_negated else (ok, failed)
+
+    def redirected(self, redirect: Redirect, site: Site) -> str:
+        if not self.is_full:
+            return direct.redirect_reason(redirect, site)
+        reason = redirect_reason(redirect, site)
+        if redirect.body is not None and redirect.body.value is None:
+            return reason or calculated(redirect.body.text, site.policy)
+        return reason or (
+            kept_reason((redirect.target,), site) if redirect.operator == "<<<" else ""
+        )
 
     def node(self, statement: Statement, cwds: Places, feed: Site | None) -> Ends:
         node = statement.node
@@ -211,9 +219,10 @@ class _Walker:
 
     def loop(self, node: Loop, cwds: Places, feed: Site | None) -> Ends:
         self.words(node.words, cwds)
-        if node.kind == "arithmetic":
+        if not self.is_full:
+            pass
+        elif node.kind == "arithmetic":
             self.note(node, "for ((...))", arithmetic_reason(node.words))
-
         elif node.name:
             reason = assignment_reason(node.name, None, self.site.policy)
             loosen(node.name, node.words, self.site.trail)
@@ -239,7 +248,7 @@ class _Walker:
         return ends, ends
 
     def define(self, node: Function, cwds: Places) -> Ends:
-        reason = shadows(node.name, self.site)
+        reason = shadows(node.name, self.site) if self.is_full else ""
         self.note(node, f"{node.name}()", reason)
         body = node.body
         self.functions.add(node.name, body)
@@ -264,17 +273,27 @@ class _Walker:
         for assignment in node.assignments:
             self.words(assignment.values, cwds)
         site = (feed or self.site)._replace(cwds=cwds)
-        kept = (word for assignment in node.assignments for word in assignment.values)
-        reason = prefix_reason(node, site.policy, site.trail) or kept_reason(kept, site)
+        reason = self.assigned(node, site) if self.is_full else self.remembered(node)
         ends: Ends = (cwds, cwds)
         if not reason and node.kind in ("call", "declare"):
             reason, ends = self.run(node, site)
-        elif not reason and node.kind == "test":
-            reason = test(Call("[[", node.words, site))
-        elif not reason:
-            reason = arithmetic_reason(node.words)
         self.note(node, node.text, reason)
         return ends
+
+    def remembered(self, node: Command) -> str:
+        for assignment in node.assignments:
+            known = [word.value for word in assignment.values if word.value is not None]
+            self.site.trail.values.setdefault(assignment.name, []).extend(known)
+        return ""
+
+    def assigned(self, node: Command, site: Site) -> str:
+        """Judge what the command assigns, and its arithmetic."""
+        kept = (word for assignment in node.assignments for word in assignment.values)
+        if reason := prefix_reason(node, site.policy, site.trail) or kept_reason(kept, site):
+            return reason
+        if node.kind == "test":
+            return test(Call("[[", node.words, site))
+        return "" if node.kind in ("call", "declare") else arithmetic_reason(node.words)
 
     def run(self, node: Command, site: Site) -> tuple[str, Ends]:
         cwds = site.cwds

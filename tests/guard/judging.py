@@ -45,7 +45,6 @@ def parts_of(command: str, policy: Policy, cwd: str) -> tuple[Part, ...]:
     paths = Paths(policy, temporary=("/tmp",))
     return judge_script(
         script, policy=policy, paths=paths, cwds=frozenset({cwd} if cwd else ()), shfmt=SHFMT,
-        source=command,
     )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ DENIED: Mapping[Level, tuple[str, ...]] = {
         "git -c alias.x=!id x", "find . -delete", "pkill postgres", "chmod 777 a", "eval ls",
     ),
     "roles": (
-        "rm -rf .git", "echo x > /etc/a", "mv a ../b", "tee .autonoe/x", "eval ls", "mkdir /opt/a",
+        "rm -rf .git", "echo x > /etc/a", "mv a ../b", "tee .autonoe/x", "git push", "mkdir /opt/a",
         "sed -i s/a/b/ .claude/settings.json", "cp a .git/hooks/pre-commit", "touch ~/a",
     ),
 }  # fmt: skip

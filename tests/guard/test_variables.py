@@ -67,8 +67,8 @@ def test_known_values(planner: Policy, command: str) -> None:
     ],
 )
 def test_no_command_may_change_a_known_value(planner: Policy, command: str) -> None:
-    """Other files, other variables, and every way to change the value are denied."""
-    assert "deny" == decision(planner, command)
+    """Level `full` denies other files, other variables, and every way to change the value."""
+    assert "deny" == decision(planner._replace(level="full"), command)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
+from cuggino.guard.profiles import is_extended
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -36,6 +37,14 @@ _LOADERS = frozenset(
         " HOSTALIASES"
     )
 )
+_EVERYDAY = frozenset(
+    words(
+        "PATH HOME SHELL PYTHONPATH PYTHONWARNINGS PYTHONBREAKPOINT PYTHONPYCACHEPREFIX NODE_PATH"
+        " NODE_OPTIONS RUBYLIB CLASSPATH CARGO_HOME GOFLAGS RUSTFLAGS MAKEFLAGS EDITOR VISUAL PAGER"
+        " BROWSER DENO_DIR IFS"
+    )
+)
+"""Loaders that may be set with the profile `extended`, whose tools load code of the project too."""
 _ENDS_IN_PROGRAM = re.compile(
     r"(CARGO_TARGET_\w+_(RUNNER|LINKER)|CARGO_BUILD_\w*RUSTC\w*|CARGO_\w+_RUSTFLAGS"
     r"|npm_config_(script_shell|shell|git|prefix|userconfig|globalconfig|node_options|init_module"
@@ -77,7 +86,7 @@ def assignment_reason(
         return _loads(name)
     if name.startswith("CUGGINO_"):
         return f"{name} belongs to the run: use a variable of another name"
-    if policy.level != "full":
+    if name in _EVERYDAY and is_extended(policy):
         return ""
     if name == "IFS":
         if value is None or value not in _IFS_PLAIN:

@@ -1,43 +1,37 @@
-"""What the judges of commands share: what a command is judged with, and what a path may be."""
+"""Types and checks shared by the rules for commands."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
 from cuggino.guard.shell.tree import Word
 
 UNKNOWN = ""
-"""Among the folders one may be in: nobody knows which."""
+"""Stands for an unknown folder."""
 
 GLOB = "*?["
 
 
-Roaming: TypeAlias = Literal["no", "open", "always"]
-"""`open`: only for targets that cannot be told; `always`: for known ones, too."""
-
-
 class Trail:
-    """What the same input did before: no link that it made can be seen yet on the disk."""
+    """What earlier commands of the same input did, which the disk does not show yet."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
         """Links made, and folders copied from elsewhere, by their real path."""
         self.written: list[str] = []
-        """What was written, by its real path."""
+        """Written files, by their real path."""
         self.loose: set[str] = set()
-        """Variables that got a text that may look like an option."""
-        self.values: dict[str, list[Word]] = {}
-        """What variables were given, by their names."""
-        self.source = ""
-        """All that was written, as far as it is needed."""
+        """Variables with a text that may look like an option."""
+        self.values: dict[str, list[str]] = {}
+        """Known values that level `roles` saw variables get."""
         self.inputs: set[str] = set()
         """Descriptors that were opened for reading."""
         self.calculates = False
-        """Whether there is a calculation, which looks into what variables hold."""
+        """Whether there is arithmetic, which also evaluates the values of variables."""
         self.is_shaken = False
         """Whether folders may have been removed."""
         self.is_swapped = False
@@ -45,31 +39,27 @@ class Trail:
 
 
 class Site(NamedTuple):
-    """Where a command stands."""
+    """A command's context."""
 
     policy: Policy
     paths: Paths
     cwds: frozenset[str]
-    """The folders it may run in, `UNKNOWN` among them when that is not known."""
+    """The folders it may run in; `UNKNOWN` among them if they are not all known."""
     listed: frozenset[str]
     pkill_targets: frozenset[str]
     trail: Trail
     judge: Callable[[tuple[Word, ...], Site], str]
-    """Why a command that another one starts may not run."""
+    """Return why a command that another one starts is denied."""
     judge_text: Callable[[str, Site], str]
-    """Why a script that a shell is given may not run."""
-    judge_unknown: Callable[[Word, Site, bool], str]
-    """Why a target that cannot be told may not be written; with True, not removed."""
+    """Return why a script passed to a shell is denied."""
     feed: str = ""
-    """What is known of its standard input: a here-document, what stands before the pipe."""
+    """The known part of its standard input: a here-document, or the source of the pipe."""
     is_fed: bool = False
-    """Whether its standard input comes from a pipe, a file or a here-document."""
+    """Whether its standard input is a pipe, a file or a here-document."""
     document: str | None = None
-    """Its standard input, when it is wholly known."""
-    is_lenient: bool = False
-    """Whether a target that cannot be told may be written."""
-    roams: Roaming = "no"
-    """Whether a folder that is not known counts as one of the project."""
+    """Its whole standard input, if known."""
+    is_open: bool = False
+    """Whether targets known only at run time may be written: the profile `extended`."""
 
     @property
     def is_full(self) -> bool:
@@ -78,34 +68,23 @@ class Site(NamedTuple):
 
     @property
     def is_destructive(self) -> bool:
-        """Whether things may be removed."""
-        return not self.is_full or (self.policy.allow_destructive and self.policy.mode == "run")
+        """Whether the user permits removing files and discarding work."""
+        return self.policy.allow_destructive and self.policy.mode == "run"
 
     @property
     def is_limited(self) -> bool:
-        """Whether the role may not change the project's tree at will."""
+        """Whether the role may write only some files of the project."""
         return self.policy.writable is not None or self.policy.mode == "sync"
 
     @property
     def known(self) -> frozenset[str]:
-        """The folders, or none when any of them is not known."""
-        if UNKNOWN not in self.cwds:
-            return self.cwds
-        return self.assumed if self.roams == "always" else frozenset()
-
-    @property
-    def assumed(self) -> frozenset[str]:
-        """As `known`, for what cannot be told anyway."""
-        if UNKNOWN not in self.cwds:
-            return self.cwds
-        if not self.is_lenient or self.roams == "no":
-            return frozenset()
-        return (self.cwds - {UNKNOWN}) | {self.paths.project}
+        """The folders, or none if any is unknown."""
+        return self.cwds if UNKNOWN not in self.cwds else frozenset()
 
     def write(self, word: Word) -> str:
-        """Why the program must not write the file that the word names."""
-        if word.value is None and self.is_lenient:
-            return self.judge_unknown(word, self, False)
+        """Return why the program must not write the file that the word names."""
+        if word.value is None and self.is_open:
+            return self._open(word)
         if reason := unclear(word, "written"):
             return reason
         if word.has_glob:
@@ -116,7 +95,7 @@ class Site(NamedTuple):
         return self.write_path(word.value or "")
 
     def write_path(self, path: str) -> str:
-        """As `write`, of a path that is known."""
+        """Return why the program must not write the path."""
         if reason := self.paths.write(path, self.known):
             return reason
         for place in self._places(path):
@@ -126,11 +105,10 @@ class Site(NamedTuple):
         return ""
 
     def remove(self, word: Word) -> str:
-        """Why the program must not remove, or move away, what the word names."""
-        if word.value is None and self.is_lenient:
-            reason = self.judge_unknown(word, self, True)
-            self.trail.is_shaken = self.trail.is_shaken or not reason
-            return reason
+        """Return why the program must not remove, or move away, what the word names."""
+        if word.value is None and self.is_open:
+            self.trail.is_shaken = True
+            return self._open(word)
         if reason := unclear(word, "removed or changed"):
             return reason
         path = word.value or ""
@@ -147,8 +125,14 @@ class Site(NamedTuple):
         return reasons
 
     def trailed(self, path: str) -> str:
-        """Why the path leads through what the same input made."""
+        """Return why the path may lead through a link that the same input made."""
         return first(self._trailed(path, place) for place in self._places(path))
+
+    def _open(self, word: Word) -> str:
+        """Judge the known beginning of a target."""
+        if word.has_tilde or "$HOME" in word.text or "${HOME" in word.text:
+            return unclear(word._replace(has_tilde=True, value=""), "written")
+        return self.paths.write(f"{word.prefix}x", self.known) if word.prefix else ""
 
     def _everything(self, pattern: str) -> str:
         folder, name = os.path.split(pattern.rstrip("/"))
@@ -157,8 +141,8 @@ class Site(NamedTuple):
         return f"'{pattern}' names all of the project: name what should go"
 
     def change(self, word: Word) -> str:
-        """Why the program must not change a file that is there; wildcards may name several."""
-        if not word.has_glob or (word.value is None and self.is_lenient):
+        """Return why the program must not change existing files; wildcards may name several."""
+        if not word.has_glob or (word.value is None and self.is_open):
             return self.write(word)
         if reason := unclear(word, "changed"):
             return reason
@@ -166,7 +150,7 @@ class Site(NamedTuple):
         return pattern_reason(path) or first(map(self.write_path, self.matches(path)))
 
     def matches(self, pattern: str) -> list[str]:
-        """What the pattern names now, and one name that it might have."""
+        """Return the files that the pattern matches now, and one that it could match."""
         import glob
 
         found = [pattern.translate({ord(char): "x" for char in "*?[]"})]
@@ -203,7 +187,7 @@ class Site(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A program and its arguments, judged where it stands."""
+    """A program with its arguments and context."""
 
     name: str
     args: tuple[Word, ...]
@@ -211,16 +195,16 @@ class Call(NamedTuple):
 
 
 Judge: TypeAlias = Callable[[Call], str]
-"""Why the call is denied; empty when it may pass."""
+"""Returns why the call is denied, or ""."""
 
 
 def plain_word(text: str) -> Word:
-    """A word that is known."""
+    """Return a known word."""
     return Word(text, text)
 
 
 def unclear(word: Word, done: str) -> str:
-    """Why nobody can tell which path the word names."""
+    """Return why the path that the word names is unknown, or ""."""
     if word.value is None:
         return (
             f"It cannot be told which path '{word.text}' names, and so nothing may be {done} there:"
@@ -232,7 +216,7 @@ def unclear(word: Word, done: str) -> str:
 
 
 def pattern_reason(pattern: str) -> str:
-    """Why a pattern may name more than can be told: names that begin with a dot, and `..`."""
+    """Return why a pattern may match hidden files or lead upward, or ""."""
     seen = False
     for part in pattern.split("/"):
         if any(char in part for char in GLOB):
@@ -245,5 +229,5 @@ def pattern_reason(pattern: str) -> str:
 
 
 def first(reasons: Iterable[str]) -> str:
-    """The first that is not empty."""
+    """Return the first non-empty reason, or ""."""
     return next(filter(None, reasons), "")

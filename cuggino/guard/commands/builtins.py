@@ -149,7 +149,7 @@ def declare(call: Call) -> str:
         return f"{call.name} -n gives a second name to a variable: use the variable itself"
     if any(re.fullmatch(r"[-+][a-zA-Z]*i[a-zA-Z]*", word.text) for word in call.args):
         return f"{call.name} -i calculates whatever is assigned later: use $((...)) instead"
-    if given.unclear and call.name not in ("local", "readonly"):
+    if given.unclear and call.name not in ("local", "readonly") and not call.site.is_open:
         return (
             f"It cannot be told which variables '{given.unclear[0].text}' sets: write the names"
             " and values out"

@@ -1,9 +1,8 @@
-"""`cp`, `mv`, `ln`, `install`, `rsync`: from several sources to one place."""
+"""`cp` and `mv`: from several sources to one place."""
 
 from __future__ import annotations
 
 import os
-import re
 
 from cuggino.guard.commands.base import Call, Judge, Site, first, plain_word, unclear
 from cuggino.guard.commands.options import Parsed, Syntax, parse_options
@@ -22,9 +21,7 @@ _SYNTAX = Syntax(
     long=("suffix", "target-directory", "sparse", "no-preserve", "mode", "owner", "group"),
     flags=_LONG_FLAGS,
 )
-_DELETES = re.compile(r"--del(ete(-[a-z]+)?)?")
 _KEEPS_LINKS = words("-a -d -P -r -R --archive --recursive --no-dereference")
-_INSTALL = _SYNTAX._replace(short="Stmog", long=(*_SYNTAX.long, "strip-program"))
 
 
 def cp(call: Call) -> str:
@@ -65,64 +62,6 @@ def mv(call: Call) -> str:
     return first((*map(call.site.remove, sources), _targets(call, given)))
 
 
-def ln(call: Call) -> str:
-    """The link must be allowed, and a hard link's file too: both names are one file then."""
-    given = parse_options(call.args, _SYNTAX)
-    is_symbolic = given.has("-s", "--symbolic")
-    sources, target = _split(given)
-    if target is None or (len(given.operands) == 1 and not given.has("-t", "--target-directory")):
-        sources, target = list(given.operands), plain_word(".")
-    if not is_symbolic and (reason := first(map(call.site.write, sources))):
-        return reason
-    if reason := _unsure(call, given) or _to(call.site, sources, target, parents=False):
-        return reason
-    for word in (target, *(_inside(target, source) for source in sources)):
-        for cwd in call.site.known:
-            call.site.trail.made.append(call.site.paths.resolve(word.value or ".", cwd))
-    return ""
-
-
-def install(call: Call) -> str:
-    """As `cp`; with `-d` every operand is a folder that is made."""
-    given = parse_options(call.args, _INSTALL)
-    if given.has("-d", "--directory"):
-        return first(map(call.site.write, given.operands))
-    if given.has("--strip-program"):
-        return "install must not run another program: leave --strip-program out"
-    return _targets(call, given)
-
-
-def rsync(call: Call) -> str:
-    """The last operand is written; no program is started for it."""
-    given = parse_options(
-        call.args,
-        Syntax(
-            short="efTBM",
-            long=("rsh", "rsync-path", "exclude", "include", "filter", "files-from", "backup-dir",
-                  "exclude-from", "include-from", "temp-dir", "log-file", "partial-dir",
-                  "compare-dest", "copy-dest", "link-dest", "max-size", "min-size", "port",
-                  "write-batch", "only-write-batch"),
-            flags=("recursive", "relative", "delete", "archive", "remove-source-files"),
-        ),
-    )  # fmt: skip
-    if given.has("-e", "--rsh", "--rsync-path", "-M", "--remote-option"):
-        return "rsync must not start another program: leave out -e, --rsh and --rsync-path"
-    written = given.values("--backup-dir", "--temp-dir", "-T", "--log-file", "--partial-dir",
-                           "--write-batch", "--only-write-batch")  # fmt: skip
-    reason = first(map(call.site.write, written))
-    if given.has("--remove-source-files", "--remove-sent-files"):
-        reason = reason or first(map(call.site.remove, given.operands[:-1]))
-    if reason or len(given.operands) < 2:
-        return reason
-    target = given.operands[-1]
-    if target.value is not None and ":" in target.value.partition("/")[0]:
-        return ""
-    trimmed = target._replace(value=target.value.rstrip("/") or "/") if target.value else target
-    deletes = any(_DELETES.fullmatch(option.name) for option in given.options)
-    check = call.site.remove if deletes else call.site.write
-    return check(trimmed) or _folders(call.site, given)
-
-
 def _targets(call: Call, given: Parsed) -> str:
     for suffix in given.values("-S", "--suffix"):
         if suffix.value is None or "/" in suffix.value:
@@ -144,7 +83,7 @@ def _split(given: Parsed) -> tuple[list[Word], Word | None]:
 
 
 def _unsure(call: Call, given: Parsed) -> str:
-    if not given.unclear or call.site.is_lenient:
+    if not given.unclear or call.site.is_open:
         return ""
     text = given.unclear[0].text.replace("xargs{}", "what xargs adds")
     return (
@@ -224,12 +163,4 @@ def _above_protected(site: Site, target: str) -> bool:
     )
 
 
-JUDGES: dict[str, Judge] = {
-    "cp": cp,
-    "gcp": cp,
-    "mv": mv,
-    "ln": ln,
-    "install": install,
-    "rsync": rsync,
-    "scp": rsync,
-}
+JUDGES: dict[str, Judge] = {"cp": cp, "gcp": cp, "mv": mv}

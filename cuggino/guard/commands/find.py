@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
+from cuggino.guard.commands.artefacts import is_artefact
+from cuggino.guard.commands.base import UNKNOWN, Call, Judge, first, plain_word
 from cuggino.guard.commands.options import may_split
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
@@ -17,12 +18,7 @@ _WITH_VALUE = frozenset(
         " -regextype -used -context -D -files0-from -Bmin -Bnewer -Btime"
     )
 )
-_NARROWING = frozenset(
-    words(
-        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -size -mtime -mmin -atime"
-        " -amin -ctime -cmin -newer -user -group -perm -inum -samefile -links"
-    )
-)
+_NAMING = ("-name", "-iname", "-path", "-ipath", "-wholename")
 _HERE = plain_word(".")
 _WRITES = ("-fprint", "-fprint0", "-fls", "-fprintf")
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
@@ -31,7 +27,6 @@ _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 def find(call: Call) -> str:
     """Judge its actions; a word that is not known might be one (AUT-212)."""
     args = list(call.args)
-    narrow = _is_narrow(call.args)
     roots: list[Word] = []
     in_roots = True
     follows = False
@@ -39,14 +34,12 @@ def find(call: Call) -> str:
     while args:
         word = args.pop(0)
         if word.value is None:
-            if call.site.is_full and not _is_root(word, in_roots):
+            is_quoted = call.site.is_open and in_roots and not may_split(word)
+            if not is_quoted and not _is_root(word, in_roots):
                 return (
                     f"'{word.text}' could be an action of find such as -delete: write it out, or"
                     " begin it with './'"
                 )
-            is_free = call.site.is_full or call.site.is_lenient
-            if not is_free and may_split(word) and not word.prefix:
-                return f"'{word.text}' could be an action of find: put it in double quotes"
             roots += [word] if in_roots else []
             continue
         name = word.value
@@ -66,12 +59,14 @@ def find(call: Call) -> str:
             if name == "-fprintf" and args:
                 args.pop(0)
         elif name == "-delete":
-            reasons.append(_delete(call.site, roots, follows=follows, is_narrow=narrow))
+            reasons.append(_delete(call, roots, follows=follows))
         elif name in _RUNS:
             inner = _inner(args)
             del args[: len(inner) + 1]
-            own = call if narrow else call._replace(site=call.site._replace(is_lenient=False))
-            reasons.append(first(_run(own, name, inner, [root]) for root in roots or [_HERE]))
+            if inner and inner[0].value == "rm" and call.site.is_open:
+                reasons.append(_delete(call, roots, follows=follows))
+            else:
+                reasons.append(first(_run(call, name, inner, [root]) for root in roots or [_HERE]))
     return first(reasons)
 
 
@@ -81,27 +76,26 @@ def _is_root(word: Word, in_roots: bool) -> bool:
     )
 
 
-def _is_narrow(args: tuple[Word, ...]) -> bool:
-    """Whether it looks for more than files of a kind: all of a project is named on purpose only."""
-    pairs = pairwise(args)
-    return any(
-        word.value in _NARROWING and (after.value or "-").strip("*./") for word, after in pairs
-    ) or any(word.value == "-empty" for word in args)
+def _is_artefacts(args: tuple[Word, ...], roots: list[Word]) -> bool:
+    """Return whether only artefacts are looked for, by place or by every name given."""
+    if roots and all(is_artefact(root.value or "/") for root in roots):
+        return True
+    named = [after.value or "/" for word, after in pairwise(args) if word.value in _NAMING]
+    is_below = any(is_artefact(name.strip("*/") + "/x") for name in named if "/" in name)
+    return is_below or (bool(named) and all(map(is_artefact, named)))
 
 
-def _delete(site: Site, roots: list[Word], *, follows: bool, is_narrow: bool) -> str:
-    if not site.is_destructive:
+def _delete(call: Call, roots: list[Word], *, follows: bool) -> str:
+    site = call.site
+    is_fine = site.is_open and site.policy.mode == "run" and _is_artefacts(call.args, roots)
+    if not site.is_destructive and not is_fine:
         return (
             "find must not delete here: -delete is not in the allowlist unless destructive commands"
             " are allowed"
         )
     if follows:
         return "find -delete must not follow links: leave -L out"
-    roots = roots or [_HERE]
-    if site.is_lenient and is_narrow:
-        site.trail.is_shaken = True
-        return first(map(site.change, roots))
-    return first(map(site.remove, roots))
+    return first(map(site.change if is_fine else site.remove, roots or [_HERE]))
 
 
 def _inner(args: list[Word]) -> list[Word]:
@@ -126,8 +120,6 @@ def _run(call: Call, name: str, inner: list[Word], roots: list[Word]) -> str:
             words.append(word)
             continue
         before = word.value.partition("{}")[0]
-        if call.site.is_lenient and base:
-            base = base.rstrip("/") + "/"
         words.append(Word("{}", None, before or base))
     site = call.site
     if name.endswith("dir"):

@@ -7,7 +7,7 @@ import re
 from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
 from cuggino.guard.commands.git_settings import address_reason, config, overridden
 from cuggino.guard.commands.git_syntax import dangerous, parse
-from cuggino.guard.commands.git_tree import TREE, paths_of
+from cuggino.guard.commands.git_tree import TREE, discarding, paths_of
 from cuggino.guard.commands.options import Option, Parsed, Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
 
@@ -82,8 +82,14 @@ _LISTS = {
 
 
 def git(call: Call) -> str:
-    """Judge the options before the sub-command, then the sub-command (AUT-212)."""
+    """Judge the options before the subcommand, then the subcommand (AUT-212).
+
+    Level `roles` denies what discards work or leaves the machine, and for roles that may not
+    change the project every change of it.
+    """
     given = parse_options(call.args, _GLOBAL)
+    if not call.site.is_full:
+        return _act(call, given)
     if given.unclear and not given.operands:
         return f"It cannot be told what '{given.unclear[0].text}' means to git: write it out"
     if reason := overridden(given):
@@ -105,6 +111,21 @@ def git(call: Call) -> str:
     if name.value is None or name.has_glob:
         return f"It cannot be told which git command '{name.text}' is: write it out"
     return _command(call, Call(name.value, given.operands[1:], site))
+
+
+def _act(call: Call, given: Parsed) -> str:
+    settings = (option.value for option in given.options if option.name == "-c")
+    if any((value.value or "").lower().startswith("alias.") for value in settings if value):
+        return "git must not be given an alias: write the command itself"
+    if not given.operands:
+        return ""
+    name = given.operands[0].value
+    if name is None:
+        return f"It cannot be told which git command '{given.operands[0].text}' is: write it out"
+    sub = Call(name, given.operands[1:], call.site)
+    if call.site.is_limited and (reason := _limited(sub)):
+        return reason
+    return discarding(sub, parse(sub))
 
 
 def _moved(site: Site, option: Option) -> Site | str:
@@ -131,8 +152,7 @@ def _command(call: Call, sub: Call) -> str:
             f"git {name} is not allowed: it starts other programs, or rewrites what must stay;"
             " use git's everyday commands"
         )
-    known = name in READING or name in CHANGING
-    if not known and (site.is_full or site.is_limited):
+    if name not in READING | CHANGING and not (name == "lfs" and site.is_open):
         return f"git {name} is not allowed: it is no known git command, or an alias; write it out"
     if site.is_limited and (reason := _limited(sub)):
         return reason
@@ -151,7 +171,7 @@ def _command(call: Call, sub: Call) -> str:
     if name == "config":
         return config(sub)
     judge = TREE.get(name)
-    reason = judge(sub, given) if judge is not None else ""
+    reason = discarding(sub, given) or (judge(sub, given) if judge is not None else "")
     if name in _SWAPS and not reason:
         _note(sub, given)
     return reason
@@ -170,7 +190,7 @@ def _note(sub: Call, given: Parsed) -> None:
 def _limited(sub: Call) -> str:
     """Whether a role that may not change the tree uses a command that does."""
     name = sub.name
-    if name not in CHANGING or _is_record(sub):
+    if name in READING or _is_record(sub):
         return ""
     words = [word.value or word.text for word in sub.args]
     if name in _LISTS and (not words and name in ("remote", "reflog", "notes")):

@@ -246,15 +246,13 @@ def dangerous(sub: Call, given: Parsed) -> str:
                 return f"git {sub.name} {option.text}: that option starts a program; leave it out"
         if option.name in _NEVER.get(sub.name, ()):
             return f"git {sub.name} {option.text}: that option may run code; leave it out"
-        if sub.site.is_full and option.name in _FULL_ONLY.get(sub.name, ()):
+        if option.name in _FULL_ONLY.get(sub.name, ()):
             return f"git {sub.name} {option.text} is not allowed: leave that option out"
         if option.name == "--pathspec-from-file":
             return f"git {sub.name}: name the files instead of {option.text}"
         if option.name.startswith("--out") and option.value is None and option.name != "--output":
             return f"git {sub.name} {option.text}: write --output=FILE out"
-    if given.unclear and sub.site.is_full:
-        return _unclear(sub, given)
-    return ""
+    return _unclear(sub, given) if given.unclear else ""
 
 
 def _unclear(sub: Call, given: Parsed) -> str:

@@ -31,9 +31,7 @@ def _destroys(sub: Call, what: str) -> str:
 
 
 def _discards(sub: Call, what: str) -> str:
-    """Work may be a person's, at any level."""
-    policy = sub.site.policy
-    if policy.allow_destructive and policy.mode == "run":
+    if sub.site.is_destructive:
         return ""
     return (
         f"git {sub.name}{what} is not allowed: it discards work, which may be a person's; change"
@@ -61,24 +59,103 @@ def _shortened(given: Parsed, *names: str) -> bool:
     )
 
 
-def reset(sub: Call, given: Parsed) -> str:
-    """It may overwrite files that are not committed."""
+_IGNORED = "git clean must not remove ignored files: leave -x and -X out"
+
+
+def _reset(sub: Call, given: Parsed) -> str:
     return _discards(sub, " --hard") if _shortened(given, "--hard", "--merge") else ""
 
 
-def restore(sub: Call, given: Parsed) -> str:
-    """As `checkout` of files; the index alone is free."""
+def _restore(sub: Call, given: Parsed) -> str:
+    """Judge `restore` of all files; restoring the index alone is free."""
     staged = _shortened(given, "--staged") or given.has("-S")
     in_tree = _shortened(given, "--worktree") or given.has("-W")
-    if _is_whole(sub, given) and (in_tree or not staged):
-        return _discards(sub, " of all files")
-    return checkout_files(sub, given)
+    is_all = _is_whole(sub, given) and (in_tree or not staged)
+    return _discards(sub, " of all files") if is_all else ""
 
 
-def switch(sub: Call, given: Parsed) -> str:
-    """Not over changes."""
+def _switch(sub: Call, given: Parsed) -> str:
     forced = _shortened(given, "--force", "--discard-changes") or given.has("-f")
     return _discards(sub, " --force") if forced else ""
+
+
+def _checkout(sub: Call, given: Parsed) -> str:
+    if _shortened(given, "--force") or given.has("-f"):
+        return _discards(sub, " --force")
+    return _discards(sub, " of all files") if _is_whole(sub, given) else ""
+
+
+def _clean(sub: Call, given: Parsed) -> str:
+    if given.has("-n", "--dry-run"):
+        return ""
+    if given.has("-x", "-X"):
+        return _IGNORED
+    return _discards(sub, "") if given.has("-f", "--force") else ""
+
+
+def _stash(sub: Call, given: Parsed) -> str:
+    verb = given.operands[0].value if given.operands else "push"
+    return _discards(sub, f" {verb}") if verb in ("clear", "drop") else ""
+
+
+def _push(sub: Call, given: Parsed) -> str:
+    sends = sub.name not in _WITH_PUSH or any(
+        word.value in ("push", "dcommit", "submit") for word in given.operands
+    )
+    if not sends or given.has("-n", "--dry-run") or sub.site.is_destructive:
+        return ""
+    return (
+        f"git {sub.name} is not allowed: what is pushed has left this machine; a person pushes, or"
+        ' cuggino with "push". allowDestructive allows it'
+    )
+
+
+def _branch(sub: Call, given: Parsed) -> str:
+    """Judge deleting what is not merged."""
+    forced = given.has("-f", "--force") and not given.has("-m", "-M") and given.operands
+    return _discards(sub, " -D") if given.has("-D") or forced else ""
+
+
+def _reflog(sub: Call, given: Parsed) -> str:
+    verb = given.operands[0].value if given.operands else ""
+    return _discards(sub, f" {verb}") if verb in ("expire", "delete", "drop") else ""
+
+
+def _gc(sub: Call, given: Parsed) -> str:
+    return _discards(sub, "") if given.values("--prune") or sub.name == "prune" else ""
+
+
+def _update_ref(sub: Call, given: Parsed) -> str:
+    return _discards(sub, " -d") if given.has("-d", "--delete") else ""
+
+
+def _rewrite(sub: Call, _given: Parsed) -> str:
+    return _discards(sub, "")
+
+
+_WITH_PUSH = ("subtree", "lfs", "svn", "p4")
+_DISCARDING: dict[str, Callable[[Call, Parsed], str]] = {
+    "reset": _reset,
+    "restore": _restore,
+    "switch": _switch,
+    "checkout": _checkout,
+    "clean": _clean,
+    "stash": _stash,
+    "branch": _branch,
+    "reflog": _reflog,
+    "gc": _gc,
+    "prune": _gc,
+    "update-ref": _update_ref,
+    "filter-branch": _rewrite,
+    "filter-repo": _rewrite,
+    **dict.fromkeys(("push", "send-pack", "http-push", "send-email", *_WITH_PUSH), _push),
+}
+
+
+def discarding(sub: Call, given: Parsed) -> str:
+    """Return why the subcommand is denied for discarding work or leaving the machine, or ""."""
+    judge = _DISCARDING.get(sub.name)
+    return judge(sub, given) if judge is not None and not given.has("--help") else ""
 
 
 def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> str:
@@ -100,15 +177,10 @@ def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> 
     return ""
 
 
-def checkout(sub: Call, given: Parsed) -> str:
-    """Not over the changes of all files."""
-    if _shortened(given, "--force") or given.has("-f"):
-        return _discards(sub, " --force")
-    return _discards(sub, " of all files") if _is_whole(sub, given) else checkout_files(sub, given)
-
-
 def checkout_files(sub: Call, given: Parsed) -> str:
-    """Files behind a tree are written as any others."""
+    """Judge files after a tree like any others that are written."""
+    if _is_whole(sub, given):
+        return ""
     named = tuple(
         word
         for word in given.operands
@@ -118,8 +190,9 @@ def checkout_files(sub: Call, given: Parsed) -> str:
 
 
 def rm(sub: Call, given: Parsed) -> str:
-    """As `rm`."""
-    if reason := _destroys(sub, ""):
+    """Judge it like `rm`; with `extended` what is committed may go, as it can be brought back."""
+    is_fine = sub.site.is_open and (given.has("--cached") or not given.has("-f", "--force"))
+    if not is_fine and (reason := _destroys(sub, "")):
         return reason
     return _pathspecs(sub, given.operands, removes=True)
 
@@ -132,26 +205,20 @@ def mv(sub: Call, given: Parsed) -> str:
     sources = given.operands[:-1]
     inside = tuple(
         plain_word(f"{(target.value or '').rstrip('/')}/{os.path.basename(word.value or '')}")  # noqa: PTH119
-        for word in (sources if target.value is not None or not sub.site.is_lenient else ())
+        for word in (sources if target.value is not None or not sub.site.is_open else ())
     )
     return first((_pathspecs(sub, sources, removes=True), *map(sub.site.write, (target, *inside))))
 
 
 def clean(sub: Call, given: Parsed) -> str:
-    """Never what is ignored; else only with leave, and nothing protected."""
+    """Deny questions, and the loss of ignored or protected files."""
     if given.has("-x", "-X"):
-        return "git clean must not remove ignored files: leave -x and -X out"
+        return _IGNORED
     if given.has("-i", "--interactive"):
         return "git clean must not ask: name what should go"
-    if given.has("-n", "--dry-run"):
+    if given.has("-n", "--dry-run") or not given.has("-f", "--force"):
         return ""
-    if not given.has("-f", "--force"):
-        return ""
-    if reason := _discards(sub, ""):
-        return reason
-    if not given.operands:
-        return _untracked(sub)
-    return _pathspecs(sub, given.operands, removes=True)
+    return _pathspecs(sub, given.operands, removes=True) if given.operands else _untracked(sub)
 
 
 def _untracked(sub: Call) -> str:
@@ -170,55 +237,18 @@ def _untracked(sub: Call) -> str:
 
 
 def stash(sub: Call, given: Parsed) -> str:
-    """Not with what is ignored; dropping needs leave."""
+    """Deny stashing ignored or protected files."""
     verb = given.operands[0].value if given.operands else "push"
     if given.has("-a", "--all"):
         return "git stash must not take ignored files away: leave --all out"
-    if verb in ("clear", "drop"):
-        return _discards(sub, f" {verb}")
     if given.has("-u", "--include-untracked") and verb in ("push", "save"):
         return _untracked(sub) if not paths_of(sub) else ""
     return ""
 
 
-def push(sub: Call, given: Parsed) -> str:
-    """What is pushed has left the machine."""
-    if given.has("-n", "--dry-run"):
-        return ""
-    policy = sub.site.policy
-    if policy.allow_destructive and policy.mode == "run":
-        return ""
-    return (
-        "git push is not allowed: what is pushed has left this machine; a person pushes, or cuggino"
-        ' with "push". allowDestructive allows it'
-    )
-
-
-def branch(sub: Call, given: Parsed) -> str:
-    """Deleting what is not merged needs leave."""
-    if given.has("-D") or (
-        given.has("-f", "--force") and not given.has("-m", "-M") and given.operands
-    ):
-        return _discards(sub, " -D")
-    return ""
-
-
-def reflog(sub: Call, given: Parsed) -> str:
-    """Forgetting history needs leave."""
-    if given.operands and given.operands[0].value in ("expire", "delete", "drop"):
-        return _discards(sub, f" {given.operands[0].value}")
-    return ""
-
-
-def gc(sub: Call, given: Parsed) -> str:
-    """As `reflog`."""
-    values = [word.value for word in given.values("--prune")]
-    return _discards(sub, "") if values or sub.name == "prune" else ""
-
-
 def update_ref(sub: Call, given: Parsed) -> str:
-    """As `reflog`."""
-    return _discards(sub, " -d") if given.has("-d", "--delete") else _destroys(sub, "")
+    """Judge moving a ref by hand."""
+    return _destroys(sub, "")
 
 
 def symbolic_ref(sub: Call, given: Parsed) -> str:
@@ -272,7 +302,7 @@ def bisect(sub: Call, given: Parsed) -> str:
     words = [word.value for word in sub.args]
     if words[:1] == ["run"]:
         return sub.site.judge(sub.args[1:], sub.site) if sub.args[1:] else ""
-    if words[:1] in (["view"], ["visualize"]) and sub.site.is_full:
+    if words[:1] in (["view"], ["visualize"]):
         return "git bisect must not open a window: use git bisect log"
     return ""
 
@@ -286,19 +316,12 @@ def apply(sub: Call, given: Parsed) -> str:
 
 
 TREE: dict[str, Callable[[Call, Parsed], str]] = {
-    "checkout": checkout,
-    "reset": reset,
-    "restore": restore,
-    "switch": switch,
+    "checkout": checkout_files,
+    "restore": checkout_files,
     "rm": rm,
     "mv": mv,
     "clean": clean,
     "stash": stash,
-    "push": push,
-    "branch": branch,
-    "reflog": reflog,
-    "gc": gc,
-    "prune": gc,
     "update-ref": update_ref,
     "symbolic-ref": symbolic_ref,
     "clone": clone,
@@ -309,3 +332,4 @@ TREE: dict[str, Callable[[Call, Parsed], str]] = {
     "apply": apply,
     "am": apply,
 }
+"""Further rules of level `full`."""

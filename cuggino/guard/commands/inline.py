@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from cuggino.guard.commands.base import Call, Judge, first
+from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
@@ -88,7 +89,9 @@ def _module(call: Call) -> str:
         return ""
     at = texts.index("-m") + 1
     name, rest = texts[at] or "", call.args[at + 1 :]
-    if name in _PROGRAMS and (not call.site.is_full or name in call.site.listed):
+    if name in SENDERS:
+        return sending_reason(Call(name, rest, call.site))
+    if name in _PROGRAMS and name in call.site.listed:
         return call.site.judge((call.args[at], *rest), call.site)
     operands = [word for word in rest if not (word.value or word.prefix).startswith("-")]
     if name in ("zipfile", "tarfile"):
@@ -138,7 +141,7 @@ def scan(call: Call, kind: str, code: str) -> str:
                 f"The code of {call.name} names {name} and writes or removes something: what is in"
                 " it must not be changed; reading it is allowed"
             )
-    if not call.site.is_full:
+    if call.site.is_open:
         return ""
     other = kind in ("ruby", "php", "perl", "irb") and _SHELL_OUT_OTHER.search(code)
     if _SHELL_OUT.search(code) or other:

@@ -1,14 +1,22 @@
-"""The judgement of one simple command, whatever starts it."""
+"""The rules for one simple command, whatever starts it."""
 
 from __future__ import annotations
 
+import re
+
+from cuggino.guard.commands.acts import act_reason
+from cuggino.guard.commands.artefacts import is_artefact
 from cuggino.guard.commands.base import Call, Site, first
 from cuggino.guard.commands.names import program
-from cuggino.guard.commands.table import KNOWN, is_tool, judges_of, known_name
+from cuggino.guard.commands.outputs import outputs_reason
+from cuggino.guard.commands.publishing import habits_reason, sending_reason
+from cuggino.guard.commands.table import KNOWN, is_tool, judges_of
 from cuggino.guard.commands.wordlist import words as names
 from cuggino.guard.profiles import DESTRUCTIVE
 from cuggino.guard.shell.tree import Word
 
+_HERE = re.compile(r"^\$(\(pwd\)|\{?PWD\}?)/")
+_SCRATCH = re.compile(r"\$\{?\w*(tmp|temp)\w*\}?(/[^$]*)?", re.IGNORECASE)
 _HINTS = {
     "sed": "use the Edit tool to change files, or grep and cut to print",
     "awk": "use cut, grep, sort and jq",
@@ -21,7 +29,7 @@ _HINTS = {
     "make": "run what the Makefile runs directly",
     "rm": "leave the file, or empty it; destructive commands have to be allowed by the user",
     "mv": "write the new file; destructive commands have to be allowed by the user",
-    "kill": "use pkill with the name of a dev process",
+    "kill": "use pkill with the name of a dev process, or add the profile extended",
     "killall": "use pkill with the name of a dev process",
     "stat": "use ls -l",
     "du": "use ls -l",
@@ -33,37 +41,48 @@ _HINTS = {
 
 
 def judge(words: tuple[Word, ...], site: Site) -> str:
-    """Why the command must not be run; empty when it may (AUT-164 to AUT-219)."""
+    """Return why the command is denied, or "" (AUT-164 to AUT-219).
+
+    At level `roles` only the actions of `acts` are; at level `full` each program must be listed.
+    """
     if not words:
         return ""
+    if not site.is_full:
+        return act_reason(words, site)
     found = program(words[0], site)
     if found.reason:
-        if site.is_lenient and words[0].value is None:
-            from cuggino.guard.commands.leniency import dynamic_program
-
-            return dynamic_program(words, site, found.reason)
         return found.reason
     name = found.name
     if not name:
         return "" if len(words) == 1 else "The name of the command is empty: leave the quotes out"
     if found.is_dev_script:
         return "" if len(words) == 1 else "bin/dev.sh does not accept arguments"
-    if site.is_full and name not in site.listed:
+    if found.is_script:
+        return outputs_reason(Call(name, words[1:], site))
+    if name not in site.listed and not _removes_artefacts(name, words[1:], site):
         return _unlisted(name, words[0], site)
-    if site.is_full and name in DESTRUCTIVE and not site.policy.project:
+    if name in DESTRUCTIVE and not site.policy.project:
         return "Destructive commands require projectDir to be set"
-    name = known_name(name)
     call = Call(name, words[1:], site)
     if reason := first(judge(call) for judge in judges_of(name)):
         return reason
-    return _as_tool(call) if is_tool(name) and name not in _QUIET else ""
+    if not is_tool(name) or name in _QUIET:
+        return sending_reason(call)
+    return sending_reason(call) or habits_reason(call) or outputs_reason(call)
 
 
-def _as_tool(call: Call) -> str:
-    from cuggino.guard.commands.outputs import outputs_reason
-    from cuggino.guard.commands.publishing import habits_reason
+def _removes_artefacts(name: str, args: tuple[Word, ...], site: Site) -> bool:
+    """Return whether it only removes what builds and tests make, which `extended` allows."""
+    if name != "rm" or not site.is_open or site.policy.mode == "sync":
+        return False
+    files = [word for word in args if not (word.value or word.prefix).startswith("-")]
+    return bool(files) and all(map(_is_artefact, files))
 
-    return (habits_reason(call) if call.site.is_full else "") or outputs_reason(call)
+
+def _is_artefact(word: Word) -> bool:
+    text = word.value if word.value is not None else _HERE.sub("", word.text.strip('"'))
+    is_scratch = text.startswith("/tmp/") or _SCRATCH.fullmatch(text) is not None
+    return is_scratch or ("$" not in text and is_artefact(text))
 
 
 _QUIET = frozenset(
@@ -73,7 +92,7 @@ _QUIET = frozenset(
         " egrep fgrep npx bunx uvx pnpx"
     )
 )
-"""They write nothing, whatever their options look like."""
+"""Programs that write nothing, whatever their options look like."""
 
 
 def _unlisted(name: str, word: Word, site: Site) -> str:

@@ -1,4 +1,4 @@
-"""Which program a command word names, also with a path before it (AUT-213)."""
+"""Resolution of a command word to a program, also with a path before it (AUT-213)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ _PLAIN = re.compile(r"[\w.@%+:\[-][\w.@%+:\]-]*|[.:]", re.ASCII)
 
 
 class Program(NamedTuple):
-    """What is run."""
+    """The program that a command word names."""
 
     name: str
     reason: str = ""
     is_dev_script: bool = False
+    is_script: bool = False
+    """A script of the project, which the profile `extended` allows."""
 
 
 def program(word: Word, site: Site) -> Program:
-    """The name under which it is judged, or why nobody can tell."""
+    """Return the name by which a command is judged, or why it is denied."""
     value = word.value
     if value is None:
         text = word.text.replace("xargs{}", "what is read")
@@ -48,7 +50,7 @@ def program(word: Word, site: Site) -> Program:
         return Program(value, f"'{value}' is an option and no program: write the command otherwise")
     if "/" in value:
         return _qualified(value, site)
-    if not _PLAIN.fullmatch(value) and site.is_full:
+    if not _PLAIN.fullmatch(value):
         return Program(value, f"Command '{value}' is not in the allowlist{_odd(value)}")
     return Program(value)
 
@@ -65,10 +67,12 @@ def _qualified(value: str, site: Site) -> Program:
         return Program(value, f"Command '{value}' is not in the allowlist: it is a folder")
     if name.startswith("git-") and os.path.basename(folder) == "git-core":  # noqa: PTH119
         return Program(name, f"'{value}' is a part of git: write git {name[4:]} instead")
-    if folder in _SYSTEM or not site.is_full:
+    if folder in _SYSTEM:
         return Program(name)
     if "//" not in value and _is_dev(value, site):
         return Program(_DEV, is_dev_script=True)
+    if site.is_open and _is_script(value, site):
+        return Program(name, is_script=True)
     if name not in site.listed:
         return Program(name, f"Command '{name}' is not in the allowlist: call listed programs only")
     if _in_tools(folder, name, site):
@@ -108,6 +112,12 @@ def _in_tools(folder: str, name: str, site: Site) -> bool:
         if ".." in folder.lstrip("./").split("/"):
             return False
     return bool(site.known) or os.path.isabs(folder)  # noqa: PTH117
+
+
+def _is_script(path: str, site: Site) -> bool:
+    if not site.known or site.paths.guards(path, site.known):
+        return False
+    return all(site.paths.is_inside(path, cwd) for cwd in site.known)
 
 
 def _inside(folder: str, site: Site) -> bool:

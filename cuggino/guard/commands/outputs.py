@@ -18,8 +18,9 @@ _OUTPUT = re.compile(
 )
 _SHORT_O = frozenset(
     words(
-        "go rustc eslint webpack rollup deno biome pandoc dot nvcc tcc icc icx emcc em++ ghc ocamlc"
-        " ocamlopt swiftc nasm yasm bison flex swig ldc2 gnatmake fpc iconv xmllint ruff"
+        "gcc cc g++ c++ clang clang++ ld go rustc eslint webpack rollup deno biome pandoc dot nvcc"
+        " tcc icc icx emcc em++ ghc ocamlc ocamlopt swiftc nasm yasm bison flex swig ldc2 gnatmake"
+        " fpc iconv xmllint ruff"
     )
 )
 _SHORT_D = frozenset(words("javac kotlinc scalac groovyc coverage"))

@@ -58,8 +58,7 @@ def _value(assignment: Assignment) -> str | None:
 
 
 def loosen(name: str, values: tuple[Word, ...], trail: Trail) -> None:
-    """Remember what a variable gets, and whether that may look like an option."""
-    trail.values.setdefault(name, []).extend(values)
+    """Remember a variable whose value may look like an option."""
     for word in values:
         start = word.value if word.value is not None else word.prefix
         is_git = word.text.strip('"').startswith("$(git ")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection
 
 from cuggino.guard.commands.base import Call, Judge, first
-from cuggino.guard.commands.files import owners, unsure
+from cuggino.guard.commands.files import unsure
 
+_MODE = re.compile(r"[0-7]{3,4}|[ugoa]*[+-][rwx]+")
 _PLUS_X = re.compile(r"[ugoa]*\+x")
 _SIGNAL = re.compile(r"-(\d{1,2}|(SIG)?[A-Z]{2,6}\d?)")
 _PKILL_FLAGS = re.compile(r"-[fxe]+|--(full|exact|echo)")
@@ -61,9 +62,9 @@ def pkill_reason(args: Collection[str], targets: Collection[str]) -> str:
 
 
 def chmod(call: Call) -> str:
-    """Only `+x`, on files that may be changed; under roles any mode."""
-    if not call.site.is_full:
-        return owners(call)
+    """Allow `+x` on files that may be changed; with `extended` also other plain modes."""
+    if call.site.is_open and call.args and _MODE.fullmatch(call.args[0].value or ""):
+        return first(map(call.site.change, call.args[1:]))
     for word in call.args:
         if word.value is None or (word.has_glob and word.value.startswith(("-", "+"))):
             return unsure("chmod", word)
@@ -72,16 +73,25 @@ def chmod(call: Call) -> str:
 
 
 def pkill(call: Call) -> str:
-    """Only processes of the profiles; under roles any."""
-    if not call.site.is_full:
-        return ""
+    """Allow the processes of the profiles."""
     for word in call.args:
         if word.value is None or word.has_glob or word.has_tilde:
             return (
                 f"pkill target '{word.text}' is not allowed, only dev processes permitted: write"
                 " the name out"
             )
-    return pkill_reason([word.value or "" for word in call.args], call.site.pkill_targets)
+    words = [word.value or "" for word in call.args]
+    if call.site.is_open:
+        words = [word.partition(" ")[0] for word in words]
+    return pkill_reason(words, call.site.pkill_targets)
 
 
-JUDGES: dict[str, Judge] = {"chmod": chmod, "pkill": pkill}
+def kill(call: Call) -> str:
+    """Allow single processes and jobs; not all processes of the user at once."""
+    words = [word.value or "" for word in call.args if not _SIGNAL.fullmatch(word.value or "")]
+    if "-1" in words or [word.value for word in call.args[1:]].count("-1"):
+        return "kill must not end all processes: name the process or the job"
+    return ""
+
+
+JUDGES: dict[str, Judge] = {"chmod": chmod, "pkill": pkill, "kill": kill}

@@ -35,9 +35,80 @@ _PUBLISHES: dict[str, frozenset[str]] = {
     "pip": frozenset(["config"]),
     "pip3": frozenset(["config"]),
 }
+_SENDS: dict[str, frozenset[str]] = {
+    "npm": frozenset(words("publish unpublish deprecate owner access dist-tag dist-tags")),
+    **dict.fromkeys(("pnpm", "bun", "deno", "uv", "pdm", "hatch", "flit", "poetry", "vsce", "ovsx"),
+                    frozenset(["publish"])),
+    "yarn": frozenset(["publish", "npm publish"]),
+    "cargo": frozenset(words("publish yank owner")),
+    "gem": frozenset(words("push yank owner")),
+    "twine": frozenset(["upload"]),
+    "goreleaser": frozenset(words("release publish announce")),
+    **dict.fromkeys(("docker", "podman"), frozenset(["push", "image push", "compose push",
+                                                     "manifest push", "buildx push"])),
+    "helm": frozenset(words("push install upgrade uninstall rollback delete")),
+    **dict.fromkeys(("mvn", "mvnw"), frozenset(["deploy"])),
+    **dict.fromkeys(("gradle", "gradlew"), frozenset(["publish"])),
+    "dotnet": frozenset(["nuget push"]),
+    **dict.fromkeys(("kubectl", "oc"), frozenset(words(
+        "apply delete create replace patch scale edit drain cordon taint set annotate label"
+        " rollout expose run"))),
+    **dict.fromkeys(("terraform", "tofu", "pulumi", "cdk"),
+                    frozenset(words("apply destroy import up deploy"))),
+    **dict.fromkeys(
+        words("vercel netlify fly flyctl firebase wrangler serverless sls heroku"),
+        frozenset(words("deploy publish remove destroy delete")),
+    ),
+}  # fmt: skip
+"""Subcommands that publish, deploy, or change what is elsewhere."""
+_GH_READS = frozenset(
+    words(
+        "view list status diff checks checkout download clone watch search get show verify develop"
+        " help repos issues prs commits code"
+    )
+)
+_GH_LOCAL = frozenset(words("help status search browse completion version alias config"))
+SENDERS = frozenset((*_SENDS, "gh", "glab"))
 _READS = frozenset(words("get list ls --get --list -l"))
 _GLOBAL = re.compile(r"-g|--global|--location=global|--location|-[a-zA-Z]*g")
 _CONDA_PLACES = ("-p", "--prefix")
+
+
+def sending_reason(call: Call) -> str:
+    """Return why the program must not publish or change what is elsewhere, or ""."""
+    if call.name not in SENDERS or call.site.is_destructive:
+        return ""
+    texts = [word.value if word.value is not None else word.text for word in call.args]
+    if any(text.startswith(("--dry-run", "--help", "--snapshot")) for text in texts):
+        return ""
+    if not _READS.isdisjoint(texts[1:2]):
+        return ""
+    verbs = [text for text in texts if not text.startswith("-")]
+    if call.name in ("gh", "glab"):
+        told = _github(verbs, texts)
+    else:
+        # The first word may be the value of an option before the subcommand.
+        found = [*verbs[:1], " ".join(verbs[:2]), *(verbs[1:2] if texts[:1] != verbs[:1] else ())]
+        told = next((verb for verb in found if verb in _SENDS[call.name]), "")
+        if call.name in ("docker", "podman") and "--push" in texts:
+            told = "--push"
+    if not told:
+        return ""
+    return (
+        f"{call.name} {told} is not allowed: it reaches beyond this machine, which a person"
+        " decides; allowDestructive allows it"
+    )
+
+
+def _github(verbs: list[str], texts: list[str]) -> str:
+    if verbs[:1] == ["api"]:
+        writes = re.compile(r"-[XfF].*|--(method|field|raw-field|input)(=.*)?")
+        given = [text for text in texts if writes.fullmatch(text)]
+        is_query = "graphql" in verbs and not any("mutation" in text for text in texts)
+        return "api" if given and not is_query and not {"GET", "-XGET"} & set(texts) else ""
+    if len(verbs) < 2 or verbs[0] in _GH_LOCAL or verbs[1] in _GH_READS:
+        return ""
+    return " ".join(verbs[:2])
 
 
 def habits_reason(call: Call) -> str:

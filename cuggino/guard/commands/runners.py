@@ -14,7 +14,7 @@ _PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,
 SYSTEM = frozenset(
     program
     for module, programs in MODULES.items()
-    if module in ("shells", "files", "attributes", "text", "sed", "transfer", "wrappers")
+    if module in ("shells", "files", "changes", "text", "wrappers", "containers")
     for program in programs
 ) | frozenset(
     words(
@@ -23,7 +23,7 @@ SYSTEM = frozenset(
         " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
         " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"
         " usermod chpasswd iptables find git python python3 node ruby php deno bun make gcc cc"
-        " security defaults diskutil dscl twine"
+        " security defaults diskutil dscl twine chattr chflags setfacl setfattr xattr compress"
     )
 )
 
@@ -33,7 +33,7 @@ def inner(call: Call, words: tuple[Word, ...]) -> str:
     if not words:
         return ""
     head = words[0]
-    if head.value is None or head.has_glob or not call.site.is_full:
+    if head.value is None or head.has_glob:
         return call.site.judge(words, call.site)
     name = head.value.rpartition(":")[2] if call.name == "hatch" else head.value
     bare = re.sub(r"(?<=.)@.*|==.*", "", name)

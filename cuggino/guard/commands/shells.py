@@ -43,13 +43,11 @@ def shell(call: Call) -> str:
         return f"It cannot be told which script '{script.text}' is: write its path out"
     if script.value.startswith(("/dev/", "/proc/")):
         return f"{call.name} must not run what it reads: write the commands out"
-    if call.site.is_full:
-        return first(
-            f"'{script.value}' is outside the project: run scripts of the project only"
-            for cwd in (call.site.known or {"/"})
-            if not call.site.paths.is_inside(script.value, cwd)
-        )
-    return ""
+    return first(
+        f"'{script.value}' is outside the project: run scripts of the project only"
+        for cwd in (call.site.known or {"/"})
+        if not call.site.paths.is_inside(script.value, cwd)
+    )
 
 
 def _text(call: Call, operands: tuple[Word, ...]) -> str:
@@ -59,7 +57,7 @@ def _text(call: Call, operands: tuple[Word, ...]) -> str:
 
 
 def _judged(call: Call, text: str) -> str:
-    if call.name in ("fish", "csh", "tcsh", "pwsh", "zsh") and call.site.is_full:
+    if call.name in ("fish", "csh", "tcsh", "pwsh", "zsh"):
         return f"The language of {call.name} cannot be judged: use the commands directly"
     return call.site.judge_text(text, call.site)
 
@@ -82,6 +80,9 @@ def source(call: Call) -> str:
     if word.value is None or word.has_glob or word.has_tilde or len(call.args) != 1:
         return reason
     cwds = call.site.known
+    if call.site.is_open:
+        inside = bool(cwds) and all(call.site.paths.is_inside(word.value, cwd) for cwd in cwds)
+        return "" if inside and not call.site.paths.guards(word.value, cwds) else reason
     relative = os.path.relpath(word.value, call.site.paths.project)
     text = relative if os.path.isabs(word.value) else os.path.normpath(word.value)  # noqa: PTH117
     if not _VENV.fullmatch(text) or ".." in text or not cwds:
@@ -95,7 +96,7 @@ def trap(call: Call) -> str:
     args = call.args[1:] if call.args and call.args[0].value == "--" else call.args
     if not args or args[0].value in ("", "-", "-p", "-l"):
         return ""
-    if args[0].value is None or call.site.is_full:
+    if args[0].value is None or not call.site.is_open:
         return "trap must not run a text: end the commands in the order in which they are written"
     return call.site.judge_text(args[0].value, call.site._replace(cwds=frozenset({UNKNOWN})))
 

@@ -1,9 +1,8 @@
-"""Which module judges the arguments of which program: only that one is loaded for a call."""
+"""The rules of level `full` by program; a call imports only the modules that it needs."""
 
 from __future__ import annotations
 
 import importlib
-import re
 from types import MappingProxyType
 
 from cuggino.guard.commands.base import Judge
@@ -12,23 +11,17 @@ from cuggino.guard.commands.wordlist import words
 MODULES: dict[str, tuple[str, ...]] = {
     "git": ("git",),
     "find": words("find gfind"),
-    "copying": words("cp gcp mv ln install rsync scp"),
-    "files": words(
-        "rm rmdir unlink shred mkdir mkfifo touch truncate tee chown chgrp dd split csplit gzip"
-        " gunzip bzip2 bunzip2 xz unxz zstd"
+    "copying": words("cp gcp mv"),
+    "files": words("rm rmdir unlink mkdir touch tee"),
+    "changes": words(
+        "ln link mknod rename prename setfacl chattr compress 7za 7zr 7zz install rsync scp dd"
+        " truncate shred split csplit mkfifo chown chgrp gzip gunzip bzip2 bunzip2 xz unxz zstd tar"
+        " gtar bsdtar unzip zip 7z patch gpatch curl wget sqlite3 mktemp dos2unix unix2dos base64"
+        " xxd ctags gcc g++ cc c++ clang clang++ ld ar strip objcopy cmake sed gsed"
     ),
-    "attributes": words("chattr chflags setfacl setfattr xattr file"),
-    "compilers": words("gcc g++ cc c++ c89 c99 clang clang++ gfortran cpp as ld"),
-    "cmake": ("cmake",),
     "text": words("sort gsort uniq tree date awk gawk mawk nawk jq rg fd fdfind"),
-    "sed": words("sed gsed"),
-    "writers": words(
-        "link mknod rename prename gpg gpg2 xxd base64 base32 7z 7za 7zr 7zz objcopy strip ar"
-        " ranlib pip pip2 pip3 sqlite3 sponge fallocate mktemp dos2unix unix2dos mac2unix"
-        " unix2mac indent ctags ed ex vi vim nvim nano pico emacs less"
-    ),
-    "transfer": words("tar gtar bsdtar unzip zip patch gpatch curl wget compress"),
-    "processes": words("chmod pkill"),
+    "processes": words("chmod pkill kill"),
+    "containers": words("docker docker-compose podman"),
     "shells": words(
         "sh bash dash zsh ksh mksh fish ash rbash csh tcsh yash pwsh eval source . trap watch"
     ),
@@ -44,7 +37,6 @@ MODULES: dict[str, tuple[str, ...]] = {
         " start-stop-daemon batch at crontab env genv command builtin exec xargs gxargs valgrind"
         " eatmydata fakeroot faketime rlwrap ccache sccache distcc bear"
     ),
-    "launchers": words("perf gdb hyperfine pyenv rbenv asdf direnv volta"),
     "runners": words(
         "npx bunx uvx pnpx uv poetry pdm hatch bundle bundler conda composer yarn pnpm npm tox rye"
         " pipenv mise symfony yarnpkg bun pipx rustup go"
@@ -54,7 +46,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *(f"python3.{minor}" for minor in range(6, 20)),
     ),
 }
-"""By module; a program may stand in two, and is judged by both."""
+"""Programs by module; two modules of one program both apply."""
 
 _MODULES_OF: dict[str, tuple[str, ...]] = {}
 for _module, _programs in MODULES.items():
@@ -63,27 +55,12 @@ for _module, _programs in MODULES.items():
 KNOWN = MappingProxyType(_MODULES_OF)
 """By program."""
 
-TOOLS = frozenset(("runners", "inline", "writers"))
-"""Their programs write in more ways than their own module looks at."""
-
-
-_TOOLCHAIN = re.compile(
-    r"(?:\w+(?:-\w+){1,3}-|llvm-|gcc-|musl-)?"
-    r"(gcc|g\+\+|c\+\+|clang\+\+|clang|gfortran|cpp|cc|as|ld|ar|ranlib|strip|objcopy)"
-    r"(?:\.(?:bfd|gold|lld|mold))?(?:-[\d.]+)?",
-    re.ASCII,
-)
-
-
-def known_name(name: str) -> str:
-    """The name under which the table has it: `gcc` for `gcc-13` and `x86_64-linux-gnu-gcc`."""
-    if name in KNOWN or (found := _TOOLCHAIN.fullmatch(name)) is None:
-        return name
-    return found[1]
+TOOLS = frozenset(("runners", "inline"))
+"""Modules of programs that the rules for any tool of a language apply to, too."""
 
 
 def judges_of(name: str) -> list[Judge]:
-    """Those that look at the arguments of the program."""
+    """Return the rules for the program's arguments."""
     found: list[Judge] = []
     for module in KNOWN.get(name, ()):
         judges = importlib.import_module(f"cuggino.guard.commands.{module}").JUDGES
@@ -92,5 +69,5 @@ def judges_of(name: str) -> list[Judge]:
 
 
 def is_tool(name: str) -> bool:
-    """Whether it is to be judged as a tool of a language, too: any program without a module."""
+    """Return whether the rules for any tool of a language apply, as without a module."""
     return name not in KNOWN or not TOOLS.isdisjoint(KNOWN[name])

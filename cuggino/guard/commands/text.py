@@ -93,17 +93,15 @@ def awk(call: Call) -> str:
         return f"{call.name} must not load a library: leave -l out"
     for program in programs:
         if program.value is None:
-            if call.site.is_full:
-                return unsure(call.name, program)
-            continue
+            return unsure(call.name, program)
         if _AWK_RUN.search(program.value):
             return f"{call.name} must not run other programs from within its own: use a pipe"
         for match in _AWK_FILE.finditer(program.value):
             name = match[1].strip()
             if not re.fullmatch(r'"[^"\\]*"', name):
-                if call.site.is_full or "$" in name:
-                    return f"It cannot be told which file {call.name} writes by '{name}'"
-                continue
+                if call.site.is_open:
+                    continue
+                return f"It cannot be told which file {call.name} writes by '{name}'"
             if reason := call.site.write_path(name[1:-1]):
                 return reason
     return ""

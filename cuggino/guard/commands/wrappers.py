@@ -163,11 +163,10 @@ def env(call: Call) -> str:
         if reason := variable(words[0], site):
             return reason
         words = words[1:]
-    if words and words[0].value is None and not site.is_lenient:
+    if site.is_open and words and words[0].value is None and not words[0].prefix:
+        words = words[1:]  # assignments, such as those of `env $(cat .env) npm start`
+    if words and words[0].value is None:
         return "It cannot be told which command env starts: write it out"
-    for word in words if words and words[0].value is None else ():
-        if _NAME.match(word.value or word.prefix) and (reason := variable(word, site)):
-            return reason
     return site.judge(words, site) if words else ""
 
 
@@ -193,7 +192,7 @@ def xargs(call: Call) -> str:
     )  # fmt: skip
     words = given.operands
     if not words:
-        return "xargs needs a command that it starts: write it out"
+        return "" if call.site.is_open else "xargs needs a command that it starts: write it out"
     marks = [option for option in given.options if option.name in ("-I", "-i", "--replace", "-J")]
     if not marks:
         added = Word("xargs{}", None, is_quoted=True)

@@ -127,7 +127,8 @@ def test_publishing_and_global_settings_are_denied(project: str) -> None:
 def test_inline_code_writing_protected_files_is_denied(project: str) -> None:
     """Inline code that names a protected file and writes is denied."""
     commands = [f'python -c "{code}"' for code in CHANGES]
-    assert [] == allowed(commands, Policy(project, level="roles"))
+    policy = Policy(project, extra_commands=("perl", "python3.11"))
+    assert [] == allowed(commands, policy)
     starters = ("node -e", "node --eval", "node -p", "node --print", "bun -e", "deno eval")
     others = ("ruby -e", "php -r", "php -B", "php --run", "perl -e", "perl -E", "python3 -c")
     forms = [f"{starter} \"open('.git/x', 'w')\"" for starter in (*starters, *others)]
@@ -139,7 +140,7 @@ def test_inline_code_writing_protected_files_is_denied(project: str) -> None:
         "ruby -i -pe a .git/x",
         "ruby -C a -e 'open .git/x, \"w\")'",
     ]
-    assert [] == allowed(forms, Policy(project, level="roles"))
+    assert [] == allowed(forms, policy)
 
 
 def test_inline_code_starting_programs_is_denied(project: str) -> None:
@@ -154,7 +155,6 @@ def test_inline_code_starting_programs_is_denied(project: str) -> None:
 def test_commands_in_subscripts_are_denied(project: str) -> None:
     """Builtins that expand the subscript of a name could run a command in it."""
     assert [] == allowed(EVALUATORS, Policy(project))
-    assert [] == allowed(EVALUATORS, Policy(project, level="roles"))
 
 
 def test_redefining_names_is_denied(project: str) -> None:
@@ -185,6 +185,7 @@ def test_current_folder_decides_relative_writes(project: str) -> None:
     forms += [f"cp {option} missing/. ." for option in words("-r -R -a --recursive --archive")]
     forms += ["tar xfC a .git", "tar cfX .git/x a b", "sometool --output=~/x"]
     forms += ["trap 'rm -rf .git' EXIT", "trap -- 'rm -rf .git' EXIT"]
-    assert [] == allowed(forms, Policy(project, level="roles"))
+    listed = ("rm", "bash", "sh", "watch", "tar", "sometool")
+    assert [] == allowed(forms, Policy(project, extra_commands=listed, allow_destructive=True))
     fine = ("cd -- src; echo x > a", "bash <<< ls", "watch -n 1 ls", "cp -a src bin")
     assert [] == denied(fine, Policy(project, level="roles"))

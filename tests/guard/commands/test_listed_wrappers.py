@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
-from tests.guard.commands.listed import allowed, denied
+from tests.guard.commands.listed import allowed, allowed_when_listed, denied
 
 STARTERS = (
     *("timeout 5", "timeout -k 5 3", "timeout -s KILL 3", "timeout --kill-after 5 3"),
@@ -119,6 +119,7 @@ def test_wrapped_program_is_checked(project: str) -> None:
     """Options and their values are not mistaken for the program, at any level."""
     commands = [f"{starter} rm -rf .git" for starter in STARTERS]
     assert [] == allowed(commands, Policy(project, level="roles"))
+    assert [] == allowed_when_listed(commands, project)
 
 
 def test_wrapped_harmless_program_is_allowed(project: str) -> None:
@@ -130,7 +131,7 @@ def test_wrapped_harmless_program_is_allowed(project: str) -> None:
 def test_opaque_wrappers_are_denied(project: str) -> None:
     """Commands in an option's text, written files and unusual ways to start a program."""
     commands = [*REFUSED, *(f"{program} ls" for program in OPAQUE)]
-    assert [] == allowed(commands, Policy(project, level="roles"))
+    assert [] == allowed_when_listed(commands, project)
 
 
 def test_package_runner_starts_no_system_program(project: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 from tests.guard.judging import reason_of
 
@@ -80,71 +79,6 @@ STARTS_UNSEEN = (
     "gawk -l./x.so 1",
     "gawk --load=./x.so 1",
 )
-RUNS_IT_ALL_THE_SAME = (
-    "bash +x -c 'rm -rf .git'",
-    "bash +O extglob -c 'rm -rf .git'",
-    "bash -c +x 'rm -rf .git'",
-    "sh -c - 'rm -rf .git'",
-    "sh +x src/a.sh",
-    "busybox sh +x -c 'rm -rf .git'",
-    "env - rm -rf .git",
-    "env -i - rm -rf .git",
-    "gawk -i inplace '{system(\"rm -rf .git\")}' src/a",
-    "git bugreport -o .git",
-    "git diagnose -o .git",
-    "git mailinfo .git/x .git/y",
-    "git mailsplit -o.git x",
-    "git index-pack -o .git/x a.pack",
-    "git pack-objects .git/x",
-    "zstd src/a -o .git/x",
-    "zstd src/a -o.git/x",
-)
-EDITS = (
-    *(f"{name} .git/config" for name in words("ed ex vi vim nvim nano pico emacs sponge indent")),
-    *(f"{name} .git/x" for name in words("dos2unix unix2dos mac2unix unix2mac ranlib fallocate")),
-    "vim -es -c wq .git/config",
-    "vim -S src/a -u NONE -T dumb .git/x",
-    "vim -U x -t tag .git/x",
-    "vim --cmd x +wq .git/config",
-    "vim -w .git/x src/a",
-    "vim -W .git/x src/a",
-    "vim -i .git/x src/a",
-    "nano -l .git/x",
-    "nano -r 80 -T 4 -s spell -o . .git/x",
-    "nano -Y sh -C src -Q x -X y -J 80 .git/x",
-    "emacs --batch -l src/a.el -f save .git/x",
-    "emacs -L src -T title -t tty -d :0 --eval x --load y --chdir src .git/x",
-    "ed -s -p % .git/x",
-    "ed --prompt % .git/x",
-    "fallocate -l 1 -o 0 .git/x",
-    "fallocate --length 1 --offset 2 .git/x",
-    "dos2unix -c mac -D x .git/x",
-    "dos2unix --convmode mac --display-enc x -n a .git/x",
-    "ctags -f .git/x",
-    "ctags -R -o .git/x src",
-    "ctags -h .h -L src/a -I X --options x -f.git/x",
-    "less -o .git/x src/a",
-    "less -O.git/x src/a",
-    "less -p x -P y -j 9 -k z -t t -T T -x 8 -y 9 -z 9 -b 9 -h 9 '-#' 9 -O .git/x src/a",
-    "mktemp .git/XXXX",
-    "mktemp -d .git/XXXX",
-    "mktemp -p .git",
-    "mktemp -p.git x.XXX",
-    "mktemp --tmpdir=.git x.XXX",
-    "mktemp --suffix .x .git/x.XXX",
-    "ar rcs .git/x.a a.o",
-    "ar -rcs .git/x.a a.o",
-    "ar d .git/x.a a.o",
-    "ar m .git/x.a a.o",
-    "ar q .git/x.a a.o",
-    "ar s .git/x.a",
-    "ar ra b.o .git/x.a a.o",
-    "ar rb b.o .git/x.a a.o",
-    "ar ri b.o .git/x.a a.o",
-    "ar --target=x r .git/x.a a.o",
-    "cd .git && ar x ../src/x.a",
-)
-"""Programs that edit their operand, with the options before it."""
 LOOKS = (
     "less -R .git/config",
     "mktemp",
@@ -207,27 +141,8 @@ def test_denied_although_the_program_is_listed(command: str, project: str) -> No
     assert reason_of(command, Policy(project, extra_commands=EXTRA, allow_destructive=True))
 
 
-@pytest.mark.parametrize(
-    "command", [*WRITES_ELSEWHERE, *STARTS_UNSEEN, *RUNS_IT_ALL_THE_SAME, *EDITS]
-)
-def test_denied_where_any_program_may_run(command: str, project: str) -> None:
-    """It is also denied at the level without an allowlist."""
-    assert reason_of(command, Policy(project, level="roles"))
-
-
 @pytest.mark.parametrize("command", [*FINE, *LOOKS])
 def test_harmless_variant_is_allowed(command: str, project: str) -> None:
     """Options that write nothing, or only in the project, are allowed."""
     policy = Policy(project, level="roles")
     assert "" == reason_of(command, policy)
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["git merge-file src/x src/a src/b", "git interpret-trailers --in-place src/a"],
-)
-def test_read_only_roles_may_not_write_by_git(command: str, project: str) -> None:
-    """A planning role and a verifying session may not change the project's files."""
-    planning = Policy(project, level="roles", writable=(), role="planning")
-    assert reason_of(command, planning)
-    assert reason_of(command, Policy(project, mode="sync"))

@@ -1,0 +1,58 @@
+"""How many everyday commands each role is refused, with a fitting profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.guard.daily import LIST, Count, counts, make_daily_project
+from tests.guard.judging import listed_cases
+
+CASES = list(listed_cases(LIST))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[Count]:
+    """Return the refusals of every role, at both levels."""
+    project = make_daily_project(tmp_path_factory.mktemp("daily") / "home")
+    return list(counts(CASES, project))
+
+
+def test_the_list_is_long_enough() -> None:
+    """There are at least 600 different commands."""
+    assert len({case.command for case in CASES}) >= 600
+    assert {"looks", "works"} == {case.section for case in CASES}
+
+
+def test_few_commands_are_refused_under_the_allowlist(found: list[Count]) -> None:
+    """The level `full` refuses at most 5 % to any role."""
+    full = [count for count in found if count.level == "full"]
+    assert 8 == len(full)
+    assert [] == [str(count) for count in full if count.share > 0.05]
+
+
+def test_nothing_harmless_is_refused_where_any_program_may_run(found: list[Count]) -> None:
+    """The level `roles` refuses none of them."""
+    roles = [count for count in found if count.level == "roles"]
+    assert 8 == len(roles)
+    assert [] == [str(count) for count in roles if count.refused]
+
+
+def test_refusals_are_named_with_their_reasons(found: list[Count]) -> None:
+    """The message lists what stays refused, such as removing sources."""
+    [count] = [one for one in found if (one.level, one.role) == ("full", "implementing")]
+    assert "rm -rf node_modules package-lock.json" in count.refused
+    assert "is not in the allowlist" in str(count)
+
+
+def test_the_same_commands_without_the_profile(tmp_path: Path) -> None:
+    """Everyday tools are the user's choice: without `extended` they stay refused."""
+    from cuggino.guard.policy import Policy
+    from tests.guard.judging import reason_of
+
+    policy = Policy(str(make_daily_project(tmp_path / "home")))
+    commands = ("kill 12345", "mktemp", "./scripts/build.sh", "source .env", "rm -rf dist",
+                "find . -name '*.pyc' -delete", "docker compose ps", "bash scripts/x.sh",
+                "PYTHONPATH=src pytest", 'touch "$f"')  # fmt: skip
+    assert [] == [command for command in commands if not reason_of(command, policy)]
