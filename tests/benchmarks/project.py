@@ -183,7 +183,8 @@ class Project:
 
     def restore(self) -> None:
         """Remove everything that a run has left in the project."""
-        shutil.rmtree(self.folder / ".cuggino", ignore_errors=True)
+        for left in (".cuggino", ".git/refs/cuggino"):
+            shutil.rmtree(self.folder / left, ignore_errors=True)
         self.git("checkout", "-q", ".")
         self.git("clean", "-ffdxq")
         self.reset_calls()
