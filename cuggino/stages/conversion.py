@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from reactivex import operators as ops
 
@@ -24,9 +25,9 @@ _OFF = ("false", "no", "off", "0")
 _MOST = 512
 """Repositories whose settings are kept in mind."""
 
-_Prints = tuple[tuple[int, int, int] | None, ...]
+SettingsState: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
-_known: dict[Path, tuple[_Prints, bool]] = {}
+_known: dict[Path, tuple[SettingsState, bool]] = {}
 """Whether the settings of a repository convert nothing, with the state of their files."""
 
 
@@ -47,21 +48,32 @@ def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
             parents.add(parent)
     if any((top / os.fsdecode(parent) / _ATTRIBUTES).exists() for parent in parents):
         return False
-    attributes, settings = _of_user()
-    shared = _system_attributes(os.environ.get("PATH", ""))
-    if any(place.exists() for place in (folders[-1] / "info" / "attributes", attributes, *shared)):
+    user = _user_folder()
+    shared = (user / "attributes", *_system_attributes(os.environ.get("PATH", "")))
+    if any(place.exists() for place in (folders[-1] / "info" / "attributes", *shared)):
         return False
-    return (yield from _has_plain_settings(top, folders, settings))
+    return (yield from _has_plain_settings(top, folders))
 
 
-def _has_plain_settings(top: Path, folders: tuple[Path, ...], user: Sequence[Path]) -> Flow[bool]:
+def settings_state(folders: tuple[Path, ...]) -> SettingsState:
+    """Return what differs when the settings of a repository or of its user have been written.
+
+    `folders` are those of `git_folders`.
+    """
     own = (folder / name for folder in folders for name in ("config", "config.worktree"))
-    prints = tuple(map(_print, (*own, *user)))
+    named = os.environ.get("GIT_CONFIG_GLOBAL")
+    home = home_of(os.environ) or Path("/")
+    user = (Path(named),) if named else (_user_folder() / "config", home / ".gitconfig")
+    return tuple(map(_print, (*own, *user)))
+
+
+def _has_plain_settings(top: Path, folders: tuple[Path, ...]) -> Flow[bool]:
+    state = settings_state(folders)
     known = _known.get(folders[0])
-    if known is None or known[0] != prints:
+    if known is None or known[0] != state:
         while len(_known) >= _MOST:
             _known.pop(next(iter(_known)), None)
-        known = _known[folders[0]] = prints, (yield from _read(top))
+        known = _known[folders[0]] = state, (yield from _read(top))
     return known[1]
 
 
@@ -79,13 +91,10 @@ def _read(top: Path) -> Flow[bool]:
     return all(value.lower() in _OFF for value in values.values())
 
 
-def _of_user() -> tuple[Path, tuple[Path, ...]]:
-    """Return where git looks for the user's own attributes and settings."""
+def _user_folder() -> Path:
+    """Return the folder where git looks for the user's own attributes and settings."""
     home = home_of(os.environ) or Path("/")
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
-    named = os.environ.get("GIT_CONFIG_GLOBAL")
-    settings = (Path(named),) if named else (folder / "config", home / ".gitconfig")
-    return folder / "attributes", settings
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
 
 
 @lru_cache(maxsize=1)

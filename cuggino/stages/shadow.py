@@ -24,8 +24,9 @@ from reactivex import Observable, operators as ops
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause
+from cuggino.sandbox import git_folders
 from cuggino.sources import commit_at_head, git_environment, git_output, process_output
-from cuggino.stages.conversion import stores_as_is
+from cuggino.stages.conversion import SettingsState, settings_state, stores_as_is
 from cuggino.stages.objects import Entry, Objects, UnknownObject
 
 REFS = "refs/cuggino/snapshots"
@@ -115,6 +116,13 @@ class Contents:
     """Unusual permissions, as octal digits by path."""
 
 
+_layouts: dict[Path, tuple[tuple[tuple[Path, ...], SettingsState], Layout]] = {}
+"""Layouts by folder, each with the state of the settings for which it holds."""
+
+_KEPT = 512
+"""Layouts that are kept: many loops may share a process."""
+
+
 class Shadow:
     """The private index of the repository around `cwd`, kept in `folder`.
 
@@ -138,20 +146,34 @@ class Shadow:
             ProcessError: there is none, or it has no work tree.
         """
         if self._layout is None:
-            words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-            paths = (word for name in _PARTS for word in ("--git-path", name))
-            said = yield from self._read("rev-parse", *words, *paths)
-            top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
-            try:
-                values = yield from self._read("config", "-z", "--get-regexp", _SETTINGS)
-            except ProcessFailed:  # none of them is set
-                values = b""
-            pairs = (os.fsdecode(one).partition("\n") for one in values.split(b"\0") if one)
-            places = [(self._cwd / path).resolve() for path in others]
-            git_dir, common, objects, index, exclude = places
-            settings = {key.lower(): value for key, _, value in pairs}
-            self._layout = Layout(Path(top), git_dir, common, objects, index, exclude, settings)
+            self._layout = yield from self._find_layout()
         return self._layout
+
+    def _find_layout(self) -> Flow[Layout]:
+        """Return the layout, and ask git only if the settings have changed since another Shadow."""
+        folders = git_folders(self._cwd.absolute())
+        state = (folders, settings_state(folders))
+        known = _layouts.get(self._cwd)
+        if known is None or known[0] != state:
+            while len(_layouts) >= _KEPT:
+                _layouts.pop(next(iter(_layouts)), None)
+            known = _layouts[self._cwd] = state, (yield from self._read_layout())
+        return known[1]
+
+    def _read_layout(self) -> Flow[Layout]:
+        words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+        paths = (word for name in _PARTS for word in ("--git-path", name))
+        said = yield from self._read("rev-parse", *words, *paths)
+        top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
+        try:
+            values = yield from self._read("config", "-z", "--get-regexp", _SETTINGS)
+        except ProcessFailed:  # none of them is set
+            values = b""
+        pairs = (os.fsdecode(one).partition("\n") for one in values.split(b"\0") if one)
+        places = [(self._cwd / path).resolve() for path in others]
+        git_dir, common, objects, index, exclude = places
+        settings = {key.lower(): value for key, _, value in pairs}
+        return Layout(Path(top), git_dir, common, objects, index, exclude, settings)
 
     def contents(self, *, force: Iterable[str] = ()) -> Flow[Contents]:
         """Store every file that is tracked or not ignored, and `force`, and return their tree.
