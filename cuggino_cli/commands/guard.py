@@ -25,7 +25,7 @@ _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 _level_option = click.option(
     "--level",
     type=click.Choice(["roles", "full"]),
-    help="roles: any program, files by the role. full: listed programs only. [default: the run's]",
+    help="roles: any program. full: listed programs only. [default: the run's]",
 )
 
 
@@ -48,13 +48,14 @@ def command() -> None:
     """Ask the guard about an agent's tool calls; nothing is run.
 
     The guard checks every tool call of an agent before it runs: the command line as bash parses it,
-    and the files that are written. The setting "guard" in .cuggino.json is "roles" (the default),
-    "full" or "off".
+    and the files that its tools write. The setting "guard" in .cuggino.json is "roles" (the
+    default), "full" or "off".
 
-    It guarantees that no command line names an unlisted program ("full"), and that no visible write
-    goes where the role may not write. It cannot limit an interpreter, a test, a build or a git hook
-    that is allowed to run: these can do anything that you may. The sandbox is the boundary, the
-    guard is the seat belt.
+    Both levels deny git that discards work or pushes, publishing, and plain writes to files that
+    are not the role's. "full" guarantees that no command line names an unlisted program. The guard
+    cannot limit an interpreter, a test, a build or a git hook that is allowed to run: these can do
+    anything that you may. The sandbox is the boundary. Where there is none ("cuggino doctor"), the
+    guard is advice, and verification after each session is what protects.
     """
 
 

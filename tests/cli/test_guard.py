@@ -202,7 +202,7 @@ def test_help_is_honest(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["guard", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "It cannot limit an interpreter, a test, a build or a git hook that is allowed to run"
+        "The guard cannot limit an interpreter, a test, a build or a git hook that is allowed to run"
         in said
     )
-    assert "The sandbox is the boundary, the guard is the seat belt." in said
+    assert "the guard is advice, and verification after each session is what protects" in said
