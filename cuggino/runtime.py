@@ -30,13 +30,16 @@ from cuggino.preflight import (
 )
 from cuggino.prompts import Prompts
 from cuggino.stages import (
+    Enclose,
     GitRepository,
     GitSnapshots,
     Snapshot,
     Undone,
     UndoPlan,
     act,
+    enclose_commands,
     find_snapshot,
+    no_enclosure,
     undo_plan,
     undo_stage,
 )
@@ -107,7 +110,9 @@ class Runtime:
         services = Services(
             agent=worker,
             workspace=workspace,
-            repository=GitRepository(folder, exclude=apart, timeout=timeout),
+            repository=GitRepository(
+                folder, exclude=apart, timeout=timeout, enclose=_enclose(folder, config)
+            ),
             prompts=Prompts(workspace.prompts),
             snapshots=_snapshots(folder, config),
         )
@@ -440,3 +445,9 @@ class Runtime:
 def _snapshots(folder: Path, config: Config) -> GitSnapshots:
     limit = round(config.snapshot_max_file * 1e6)
     return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit)
+
+
+def _enclose(folder: Path, config: Config) -> Enclose:
+    if config.sandbox == "off":
+        return no_enclosure
+    return enclose_commands(folder, specs=config.specs_path, hide=config.sandbox_hide)

@@ -9,7 +9,7 @@ NAMES = {
     "acts": "act clock lane",
     "agent": "LINGER agent_stage",
     "command": "Shell command_stage enclosed_shell keeping_shell must_succeed shell_lines",
-    "enclosing": "Enclose commands_enclosure no_enclosure",
+    "enclosing": "Enclose commands_enclosure enclose_commands no_enclosure",
     "fingerprint": "fingerprint_stage",
     "repository": (
         "ChangedTests Commit CommitEvent Commits GitRepository KnowsAncestors LeavesDirty Recovers "

@@ -29,6 +29,7 @@ from cuggino.stages.command import (
 from cuggino.stages.enclosing import (
     Enclose,
     commands_enclosure,
+    enclose_commands,
     no_enclosure,
 )
 from cuggino.stages.fingerprint import (
@@ -114,6 +115,7 @@ __all__ = [
     "commit_stage",
     "commits_since",
     "count_files",
+    "enclose_commands",
     "enclosed_shell",
     "find_snapshot",
     "fingerprint_stage",

@@ -34,5 +34,10 @@ def commands_enclosure(
         return enclosure_of(view, env=os.environ, stack=stack)
 
 
+def enclose_commands(project: Path, *, specs: str = ".specs", hide: Sequence[str] = ()) -> Enclose:
+    """Return what makes the enclosure of each command in the project (`commands_enclosure`)."""
+    return lambda reads: commands_enclosure(project, specs=specs, hide=hide, reads=reads)
+
+
 def no_enclosure(_reads: Sequence[Path]) -> None:
     """Enclose nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 /lock
 /lock.json
 /locks/
+/setup.sha256
 /snapshots/
 /unverified-jobs.json
 /wip/
@@ -61,6 +63,7 @@ class Workspace:
         self.unverified_jobs = self.folder / "unverified-jobs.json"
         """The jobs of the plan/build loop that no run has verified."""
         self.prompts = self.folder / "prompts"
+        self._setup = self.folder / "setup.sha256"
         self._lock = WorkspaceLock(self.folder)
 
     def open(self) -> None:
@@ -152,6 +155,18 @@ class Workspace:
                 if not session.keep:
                     session.remove()
 
+    def knows_setup(self, command: str) -> bool:
+        """Return whether this setup command has succeeded in the project before."""
+        try:
+            return self._setup.read_text("ascii").strip() == _digest(command)
+        except (OSError, ValueError):
+            return False
+
+    def remember_setup(self, command: str) -> None:
+        """Remember that this setup command has succeeded."""
+        with storing("note setup", self._setup):
+            write_atomic(self._setup, _digest(command) + "\n")
+
     def sessions(self) -> list[str]:
         """Return the ids of the sessions with files: of unfinished runs, and leftovers.
 
@@ -242,6 +257,10 @@ def _has_only_journals(folder: Path) -> bool:
     from cuggino.storage.journal import has_only_journals  # which takes its time to be imported
 
     return has_only_journals(folder)
+
+
+def _digest(command: str) -> str:
+    return hashlib.sha256(command.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def new_run_id() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,87 @@ def test_required_without_an_engine(
     assert 2 == main(["run", "--sandbox", "require", "--agent", agent, "--focus", "a page"])
     assert "bubblewrap is not installed" in capsys.readouterr().err
     assert not (project.root / "one.py").exists()
+
+
+_HONEST = re.sub(r"^run = .*", 'run = "touch work"', _RUN, flags=re.MULTILINE)
+
+
+def configure(project: GitProject, **config: object) -> None:
+    (project.root / ".cuggino.json").write_text(json.dumps({"guard": "off", **config}))
+
+
+def test_a_check_has_the_implementers_view(project: GitProject, tmp_path: Path) -> None:
+    """Tests that an agent has written cannot change the specifications when they run."""
+    outside = tmp_path / "outside"
+    configure(project, checkCommand=f"echo evil > .specs/page.md; touch checked {outside}")
+    assert 0 == main(["run", "--agent", scenario(tmp_path, _HONEST), "--focus", "a page"])
+    assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
+    assert (project.root / "checked").exists()
+    assert not outside.exists()
+
+
+def test_without_a_sandbox_commands_have_no_view(project: GitProject, tmp_path: Path) -> None:
+    """`--no-sandbox` is for the commands of a run, too."""
+    check, hook = tmp_path / "check", tmp_path / "hook"
+    configure(project, checkCommand=f"touch {check}", commit=True)
+    install(project, f"touch {hook}")
+    agent = scenario(tmp_path, _HONEST)
+    assert 0 == main(["run", "--no-sandbox", "--agent", agent, "--focus", "a page"])
+    assert check.exists()
+    assert hook.exists()
+
+
+def install(project: GitProject, command: str) -> None:
+    """Install a hook for commits as husky does: git runs what is in the work tree."""
+    hook = project.root / ".husky/pre-commit"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\n{command}\ntrue\n")
+    hook.chmod(0o755)
+    project.git("config", "core.hooksPath", ".husky")
+
+
+def test_hooks_have_the_implementers_view(project: GitProject, tmp_path: Path) -> None:
+    """A hook that an agent has written cannot change the specifications at the commit."""
+    outside = tmp_path / "outside"
+    configure(project, commit=True)
+    install(project, f"echo evil > .specs/page.md; touch hooked {outside}")
+    assert 0 == main(["run", "--agent", scenario(tmp_path, _HONEST), "--focus", "a page"])
+    assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
+    assert (project.root / "hooked").exists()
+    assert not outside.exists()
+    assert "work" in project.git("show", "--format=", "--name-only", "HEAD").split()
+
+
+def test_the_first_setup_is_the_users_own(project: GitProject, tmp_path: Path) -> None:
+    """The first one may configure git, as husky does; later ones run what agents have written.
+
+    A changed command is a new one.
+    """
+    agent = scenario(tmp_path, _HONEST)
+    writes = "git config --local a.b 1 && touch .git/hooks/pre-push"
+
+    def run(setup: str) -> None:
+        configure(project, setupCommand=setup)
+        assert 0 == main(["run", "--agent", agent, "--focus", "a page"])
+
+    run(writes)
+    assert "1" == project.git("config", "a.b").strip()
+    (project.root / ".git/hooks/pre-push").unlink()
+    run(writes)
+    assert not (project.root / ".git/hooks/pre-push").exists()
+    run(f"{writes}; true")
+    assert (project.root / ".git/hooks/pre-push").exists()
+
+
+def test_a_setup_that_has_failed_is_the_users_own_once_a_run(
+    project: GitProject, tmp_path: Path
+) -> None:
+    """In the second iteration agents have worked, so a setup that has failed gets a view."""
+    marker = tmp_path / "setups"
+    configure(project, setupCommand=f"echo x >> {marker}; false", maxIterations=2)
+    changes = _HONEST.replace(
+        "<APPROVED>Good.</APPROVED>", "<REQUEST_CHANGES>More.</REQUEST_CHANGES>"
+    )
+    agent = scenario(tmp_path, changes)
+    main(["run", "--agent", agent, "--focus", "a page"])
+    assert "x\n" == marker.read_text()

@@ -19,8 +19,9 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.spawning import commands_shell
 from cuggino.operators import Flow, ask, forward
-from cuggino.stages import KeptProcesses, command_stage, keeping_shell, must_succeed
+from cuggino.stages import KeptProcesses, Shell, command_stage, keeping_shell, must_succeed
 from cuggino.storage import finished_stages
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
@@ -34,10 +35,18 @@ _STARTED: Mapping[type[CommandOutputEvent], tuple[str, type[CommandStartedEvent]
 
 
 class Commands:
-    """Runs the commands of one run; each method gives the outcome, None without a command."""
+    """Runs the commands of one run; each method gives the outcome, None without a command.
+
+    Commands run what agents have written, so they get the implementer's view of the project. The
+    setup command is the user's own the first time, as it may write git's hooks and configuration:
+    until it has succeeded in this project, the first setup of each run has no view. Neither has a
+    setup that keeps services running.
+    """
 
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
-        self._shell = run.services.shell
+        self._plain = run.services.shell
+        self._shell = commands_shell(run.services.shell, options)
+        self._workspace = run.services.workspace
         self._kept = KeptProcesses()
         self._resumed = run.resumed
         self._session = run.session
@@ -100,18 +109,35 @@ class Commands:
     def _stage(
         self, kind: type[CommandOutputEvent], command: str, n: int, output_file: Path
     ) -> Observable[Any]:
-        keeps = kind is SetupCommandOutput and self._options.setup_keeps_running
-        return self._supervision.in_time(
+        shell = self._shell if kind is CheckCommandOutput else self._shell_of_setup(n)
+        stage = self._supervision.in_time(
             command_stage(
                 kind,
                 command,
-                shell=keeping_shell(self._kept) if keeps else self._shell,
+                shell=shell,
                 cwd=self._options.cwd,
                 iteration=n,
                 output_file=output_file,
                 timeout=self._options.command_timeout,
             )
         )
+        return stage if kind is CheckCommandOutput else stage.pipe(ops.do_action(self._remember))
+
+    def _shell_of_setup(self, n: int) -> Shell:
+        if self._options.setup_keeps_running:
+            return keeping_shell(self._kept)
+
+        def shell(command: str, cwd: Path) -> Observable[bytes]:
+            is_own = n == 1 and not self._workspace.knows_setup(command)
+            return (self._plain if is_own else self._shell)(command, cwd)
+
+        return shell
+
+    def _remember(self, setup: SetupCommandOutput) -> None:
+        """Remember a setup command that has succeeded."""
+        command = self._options.setup_command
+        if command and setup.exit_code == 0 and not self._workspace.knows_setup(command):
+            self._workspace.remember_setup(command)
 
 
 class OwnReview(NamedTuple):

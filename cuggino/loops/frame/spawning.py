@@ -22,6 +22,7 @@ from cuggino.sandbox import (
     protected_for,
     role_view,
 )
+from cuggino.stages import Shell, enclose_commands, enclosed_shell, shell_lines
 from cuggino.storage import Session
 
 
@@ -109,3 +110,15 @@ def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Bou
             hint='see `cuggino doctor`, or set "sandbox": "auto"',
         )
     return boundary
+
+
+def commands_shell(shell: Shell, options: RunOptions) -> Shell:
+    """Return the shell of commands that run what agents have written: in the implementer's view.
+
+    A `shell` other than the default decides itself where commands run.
+    """
+    if shell is not shell_lines or options.sandbox == "off":
+        return shell
+    return enclosed_shell(
+        enclose_commands(options.cwd, specs=options.specs_path, hide=options.sandbox_hide)
+    )

@@ -34,6 +34,7 @@ from cuggino.events import (
     VerificationEnded,
 )
 from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.spawning import commands_shell
 from cuggino.loops.plan_build.judge import Judge
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -79,7 +80,7 @@ class JobGate:
         self._interruption = run.interruption
         self._store = JobStore(run.services.workspace.root)
         self._prompts = run.services.prompts
-        self._shell = run.services.shell
+        self._shell = commands_shell(run.services.shell, options)
         self._session = run.session
         self._findings: list[str] = []
 
