@@ -6,7 +6,7 @@ and `run_in_terminal` gives it the terminal;
 `commit_of` its current commit,
 `commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
 `state_of_paths` the content of chosen files.
-`is_started_by_run` tells agents and commands of runs from people.
+`is_started_by_run` distinguishes agents and commands of runs from people.
 `folder_changes` emits when the files of a folder change, `watch_file_count` emits their number.
 Names are resolved on first use: the guardian of `process_lines` imports
 `cuggino.sources.process_tree` and must not wait for reactivex.

@@ -185,7 +185,7 @@ def list_journals(folder: Path) -> list[Path]:
     """Return the journals in the folder, newest run first; none without a folder.
 
     The names are UUIDs of version 7, which sort by the time when the runs began. Links are no
-    journals: who resumes a run writes into its file.
+    journals: a resumed run would write to their targets.
 
     Raises:
         StorageError: the folder cannot be read.
