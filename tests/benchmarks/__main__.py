@@ -70,16 +70,17 @@ COMPARED = ("small", "stream")
 """Groups that measure other command lines, too."""
 
 
-def shown(figure: Figure) -> str:
-    """Return the row of the table."""
+def shown(figure: Figure, *, judged: bool = True) -> str:
+    """Return the row of the table, with a verdict if it is `judged`."""
     value = f"{figure.value:,.4g} {figure.unit}"
     floor = "" if figure.floor is None else f"{figure.floor:,.4g} {figure.unit}"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
     target = ""
-    if figure.target is not None:
+    if figure.target is not None and judged:
         unit = "" if figure.target.unit == "x" else f" {figure.target.unit}"
         target = f"{figure.target.most:g}{unit} {'ok' if figure.holds else 'MISSED'}"
-    return f"| {figure.name} | {value} | {floor} | {figure.floor_name} | {ratio} | {target} |"
+    name = figure.name.replace("|", "\\|")
+    return f"| {name} | {value} | {floor} | {figure.floor_name} | {ratio} | {target} |"
 
 
 def main() -> int:
@@ -96,10 +97,11 @@ def main() -> int:
         try:
             for figure in measure():
                 figures.append((name, figure))
-                print(shown(figure), flush=True)
+                print(shown(figure, judged=not asked.quick), flush=True)
         except Skipped as reason:
             skipped[name] = str(reason)
-            print(f"| {name} | skipped: {reason} | | | | |", flush=True)
+            told = str(reason).replace("|", "\\|")
+            print(f"| {name} | skipped: {told} | | | | |", flush=True)
     if asked.json:
         found = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -132,7 +134,7 @@ def _arguments() -> argparse.Namespace:
         default=[],
         help="measure this command line, too, in the groups small and stream, and by default only "
         "these; a shell runs it in a temporary git project with .specs/, where a fake `claude` is "
-        "the first on the PATH; can be repeated",
+        "the first on the PATH, and it has to end by itself; can be repeated",
     )
     asked = parser.parse_args()
     for name in asked.group:

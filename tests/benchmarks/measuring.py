@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import statistics
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -94,8 +97,13 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     codes: Sequence[int] | None = (0,),
+    limit: float | None = None,
 ) -> Took:
-    """Run the program without input and discard its output; `codes` are the expected ones."""
+    """Run the program without input and discard its output; `codes` are the expected ones.
+
+    Raises:
+        Skipped: it has not ended after `limit` seconds, and was killed with its group.
+    """
     began = time.perf_counter()
     with subprocess.Popen(
         argv,
@@ -104,16 +112,40 @@ def run(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        start_new_session=limit is not None,
     ) as process:
         assert process.stderr is not None
-        said = process.stderr.read()
-        _, status, used = os.wait4(process.pid, 0)
+        with _killed_after(limit, process.pid) as killed:
+            said = process.stderr.read()
+            _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
+    if killed.is_set():
+        raise Skipped(f"{argv[-1]} has not ended after {limit:g} s")
     if codes is not None:
         code = process.returncode
         assert code in codes, (list(argv), code, said.decode(errors="replace")[-2000:])
     return Took(wall, used.ru_utime + used.ru_stime)
+
+
+@contextmanager
+def _killed_after(limit: float | None, group: int) -> Iterator[threading.Event]:
+    """Kill the group if the block takes longer; the event is set then."""
+    killed = threading.Event()
+
+    def kill() -> None:
+        killed.set()
+        os.killpg(group, signal.SIGKILL)
+
+    timer = None if limit is None else threading.Timer(limit, kill)
+    if timer is not None:
+        timer.start()
+    try:
+        yield killed
+    finally:
+        if timer is not None:
+            timer.cancel()
+            timer.join()
 
 
 def seconds(act: Callable[[], object]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.measuring import Took, run
+from tests.benchmarks.measuring import Skipped, Took, run
 from tests.benchmarks.sessions import session
 
 _AGENT = """#!/bin/sh
@@ -32,6 +33,9 @@ echo $n >"$here/calls"
 times >>"$here/cpu"
 """
 """`times` prints the CPU of the agent itself."""
+
+LIMIT = 300.0
+"""Seconds that another tool may take for one run."""
 
 _PLAN = """file=${CUGGINO_PLAN_FILE:-$(echo "$*" | grep -o "[^ '\\`\\"]*plan\\.md" | head -n 1)}
 [ -z "$file" ] || printf '# Plan\\n\\n## Task 1: x\\n' >"$file"
@@ -81,6 +85,8 @@ class Tool:
     argv: tuple[str, ...]
     codes: tuple[int, ...] | None = None
     """The exit codes that are expected; None for any."""
+    limit: float | None = None
+    """Seconds after which it is killed."""
 
     @classmethod
     def cuggino(cls, *words: str) -> Tool:
@@ -96,8 +102,14 @@ class Tool:
 
     @classmethod
     def peer(cls, command: str) -> Tool:
-        """Return another tool's command line, for the shell."""
-        return cls(command, ("/bin/sh", "-c", command))
+        """Return another tool's command line, for the shell.
+
+        It runs elsewhere, so a program that it names by a relative path is taken from here.
+        """
+        program, space, rest = command.partition(" ")
+        if "/" in program and Path(program).is_file():
+            program = shlex.quote(str(Path(program).absolute()))
+        return cls(command, ("/bin/sh", "-c", f"{program}{space}{rest}"), limit=LIMIT)
 
 
 class Project:
@@ -159,9 +171,16 @@ class Project:
         (self._sessions / "cpu").unlink(missing_ok=True)
 
     def run(self, tool: Tool) -> Took:
-        """Run a command line in the restored project; its CPU includes that of the agents."""
+        """Run a command line in the restored project; its CPU includes that of the agents.
+
+        Raises:
+            Skipped: it has started no agent, or has not ended in time.
+        """
         self.restore()
-        return run(tool.argv, cwd=self.folder, env=self.env, codes=tool.codes)
+        used = run(tool.argv, cwd=self.folder, env=self.env, codes=tool.codes, limit=tool.limit)
+        if not self.calls:
+            raise Skipped(f"{tool.name} has started no `claude`")
+        return used
 
     def agents_cpu(self) -> float:
         """Return the CPU of all agents since the last `run` began, to hundredths of a second."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult, UsageUpdate
 from tests.benchmarks.__main__ import GROUPS, shown
-from tests.benchmarks.measuring import Figure, Took, in_turns, took, took_in_turns
+from tests.benchmarks.measuring import Figure, Skipped, Took, in_turns, took, took_in_turns
 from tests.benchmarks.project import (
     Project,
     Tool,
@@ -67,6 +68,28 @@ def test_against(tmp_path: Path) -> None:
     assert ("small.wall", "small.peer.wall") == (ours["key"], peer["key"])
     assert f"{command}: 3 instant agents, wall time" == peer["name"]
     assert ours["floor"] == peer["floor"]
+
+
+def test_against_what_does_not_work(tmp_path: Path) -> None:
+    """A command line without agents, and one that does not end, is skipped with the reason."""
+    done = benchmarks("--quick", "--against", "true | true", "small")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "| small | skipped: true \\| true has started no `claude` |" in done.stdout
+    here = Project(tmp_path)
+    endless = replace(Tool.peer("claude; sleep 3600 & wait"), limit=0.2)
+    with pytest.raises(Skipped, match=r"has not ended after 0\.2 s"):
+        here.run(endless)
+
+
+def test_a_script_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is one from where the benchmarks were started."""
+    here = Project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my peer.sh").write_text("claude $1; claude $2")
+    (tmp_path / "peer.sh").write_text('sh "../my peer.sh" x y')
+    (tmp_path / "peer.sh").chmod(0o755)
+    here.run(Tool.peer("./peer.sh x"))
+    assert 2 == here.calls
 
 
 @pytest.mark.real_agent  # many processes for long
