@@ -48,7 +48,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
             "ContradictoryMarkers DirtyFilesCommitted DirtyFilesKept HistoryRewritten NoProgress "
             "ProtectedChanged QuotaLifted QuotaWaiting "
-            "RoleViolated SnapshotFailed SnapshotTaken StageCost is_supervision_event"
+            "RoleViolated SandboxChosen SnapshotFailed SnapshotTaken StageCost is_supervision_event"
         ),
         "usage": "Usage",
         "watch": (

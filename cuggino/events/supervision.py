@@ -89,6 +89,23 @@ class AgentReplaced(SupervisionEvent):
     repeated: int | None = None
 
 
+class SandboxChosen(SupervisionEvent):
+    """What confines the agents of a run to their roles; each process of the run emits it once.
+
+    A watch emits it for all its items. It is not emitted where the sandbox is turned off, or where
+    no agent of the loop can be started in one.
+    """
+
+    engine: str
+    """`bubblewrap+overlay`, `bubblewrap`, `landlock` or `none`."""
+    held: tuple[str, ...]
+    """The roles whose agents the system confines, with everything that they start."""
+    not_held: tuple[str, ...] = ()
+    """The other roles: what they may not write is put back after each session."""
+    reason: str = ""
+    """Why it is not the best sandbox, or not for all roles."""
+
+
 class RoleViolated(SupervisionEvent):
     """A session changed what its role may not write. It was put back."""
 

@@ -46,6 +46,7 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     RunResumed,
+    SandboxChosen,
     SnapshotFailed,
     SnapshotTaken,
     SpecsChanged,
@@ -147,6 +148,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case ContradictoryMarkers(counted=counts, markers=markers):
             said = "; ".join(f"{tag}: {content}" for tag, content in markers)
             return "Contradictory markers", "warning", f"{counts} counts ({said})"
+        case SandboxChosen() as chosen:
+            return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):
             return "New files taken away", "warning", f"of {role}: {', '.join(paths)}"
         case RoleViolated(role=role, paths=paths, kept=place):
@@ -215,6 +218,14 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return of_building(event)
         case _:
             return None
+
+
+def _confined(event: SandboxChosen) -> str:
+    why = f"; {event.reason}" if event.reason else ""
+    if not event.held:
+        return f"nothing confines the agents{why}"
+    rest = f", not {', '.join(event.not_held)}" if event.not_held else ""
+    return f"{event.engine} confines {', '.join(event.held)}{rest}{why}"
 
 
 def _session(ended: DeliverSessionEnded) -> tuple[str, Tone, str] | None:

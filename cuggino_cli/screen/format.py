@@ -52,6 +52,7 @@ from cuggino.events import (
     ReviewingStart,
     RoleViolated,
     RunResumed,
+    SandboxChosen,
     SessionEnded,
     SetupCommandOutput,
     SetupCommandStarted,
@@ -383,6 +384,10 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", _fallen_back(event))
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
+        case SandboxChosen(not_held=()):
+            return normal("prose", f"[Sandbox] {_confined(event)}")
+        case SandboxChosen():
+            return always("warning", f"[Sandbox] {_confined(event)}")
         case RoleViolated(void=void):
             return always("failure" if void else "warning", _violation(event))
         case ProtectedChanged():
@@ -422,6 +427,14 @@ def _fallen_back(event: AgentFellBack) -> str:
 def _some(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return inert(", ".join(paths[:_SHOWN]) + more)
+
+
+def _confined(event: SandboxChosen) -> str:
+    why = f" ({clip(inert(event.reason), 300)})" if event.reason else ""
+    if not event.held:
+        return f"Nothing confines the agents; changes beyond their roles are put back{why}"
+    rest = f", not {inert(', '.join(event.not_held))}" if event.not_held else ""
+    return f"{inert(event.engine)} confines {inert(', '.join(event.held))}{rest}{why}"
 
 
 def _violation(event: RoleViolated) -> str:

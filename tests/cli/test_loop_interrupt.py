@@ -140,6 +140,7 @@ def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
     with command(project, "--color", "never", terminal=keyboard.theirs) as (process, tools):
         keyboard.read("Select (1-3, default=2):")
         keyboard.type("3\r")
+        keyboard.read("Jobs: ")
         keyboard.read("Working...")
         tools.wait()
         keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]

@@ -28,6 +28,7 @@ from cuggino.events import (
     RoleViolated,
     RunContinued,
     RunResumed,
+    SandboxChosen,
     SnapshotFailed,
     SnapshotTaken,
     StageCost,
@@ -76,6 +77,21 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
     (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
     (RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),
+    (
+        SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing")),
+        "Sandbox",
+        "bubblewrap+overlay confines planning, implementing",
+    ),
+    (
+        SandboxChosen(engine="landlock", held=("a",), not_held=("b",), reason="why"),
+        "Sandbox",
+        "landlock confines a, not b; why",
+    ),
+    (
+        SandboxChosen(engine="none", held=(), not_held=("a", "b"), reason="why"),
+        "Sandbox",
+        "nothing confines the agents; why",
+    ),
     (
         RoleViolated(role="reviewing", paths=("a.py",), kept="refs/x"),
         "Role violated",

@@ -35,6 +35,7 @@ from cuggino.events import (
     Progress,
     PushPerformed,
     RateLimited,
+    SandboxChosen,
     SessionEnded,
     SessionOutcome,
     SetupCommandOutput,
@@ -74,6 +75,7 @@ FROM_NORMAL = (
     CommitPerformed,
     PushPerformed,
     StageCost,
+    SandboxChosen,
     *(JobsCounted, PlanBuildSessionEnded, SubAgentStarted, SubAgentEnded, FileTouched, CommitSeen),
 )
 NEVER = (PingEvent, MessageDelta, UsageUpdate, JournalEvent)
@@ -337,6 +339,22 @@ def test_snapshots() -> None:
     assert plain(left, Verbosity.QUIET) == "[Snapshot] Without video (60 MB), key (unreadable)"
     failed = SnapshotFailed(stage="coding-1", message="no space")
     assert plain(failed, Verbosity.QUIET) == "[Snapshot] None before coding-1: no space"
+
+
+def test_the_sandbox() -> None:
+    """Confined agents are worth a line, roles that are not confined a warning."""
+    chosen = SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing"))
+    assert format_event(chosen, verbosity=Verbosity.QUIET) is None
+    told = "[Sandbox] bubblewrap+overlay confines planning, implementing"
+    assert plain(chosen, Verbosity.NORMAL) == told
+    some = SandboxChosen(
+        engine="landlock", held=("planning",), not_held=("build",), reason="not installed"
+    )
+    told = "[Sandbox] landlock confines planning, not build (not installed)"
+    assert plain(some, Verbosity.QUIET) == told
+    none = SandboxChosen(engine="none", held=(), not_held=("build",), reason="why")
+    told = "Nothing confines the agents; changes beyond their roles are put back (why)"
+    assert plain(none, Verbosity.QUIET) == f"[Sandbox] {told}"
 
 
 def test_dirty_files() -> None:

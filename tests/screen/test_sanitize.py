@@ -93,6 +93,8 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "markers": [(HOSTILE, HOSTILE)],
         "issues": [HOSTILE],
         "failed": [HOSTILE],
+        "held": [HOSTILE],
+        "not_held": [HOSTILE],
         "left": [HOSTILE],
         "left_out": [(HOSTILE, HOSTILE)],
         "skipping": [HOSTILE],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from cuggino.agents.base import Role
 from cuggino.config import LoopSettings
 from cuggino.loops.frame.options import RunOptions
 from cuggino.stages import LINGER
@@ -16,6 +17,11 @@ class CodingOptions(RunOptions, LoopSettings):
     """Seconds an agent gets after its terminal marker to deliver its result."""
     slow: bool = False
     """Review after every task, not only when the plan is done."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of the agents that the loop runs."""
+        return ("planning", "implementing", "reviewing")
 
 
 class LoopRunOptions(CodingOptions):

@@ -29,6 +29,7 @@ from cuggino.events import (
     RunResult,
     RunStarted,
     RunState,
+    SandboxChosen,
     StageFinished,
     StageStarted,
     is_journal_event,
@@ -71,6 +72,11 @@ def _ends_process(event: Event) -> bool:
     return isinstance(event, RunResult) and not isinstance(event, LoopTerminalEvent)
 
 
+def _is_of_process(event: Event) -> bool:
+    """Return whether each process of a run emits the event anew."""
+    return isinstance(event, SandboxChosen) or _ends_process(event)
+
+
 class RunRecorder:
     """The recorder of a durable flow: writes the journal, and replays the stages in it.
 
@@ -91,7 +97,7 @@ class RunRecorder:
                 e
                 for e in resumed.entries.only((), loop=True)
                 if e.stage is None and not is_journal_event(e.event)
-                if not _ends_process(e.event)
+                if not _is_of_process(e.event)
             )
             self._emitted = sum(1 for _ in said)
         self._ordinal = 0

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from cuggino.agents.base import Role
 from cuggino.config import RunSettings
 from cuggino.errors import ConfigError
 
@@ -40,6 +41,11 @@ class RunOptions(RunSettings):
     """Seconds before the first retry after a transient failure; each further pause doubles."""
     quota_margin: float = Field(default=60.0, ge=0)
     """Seconds to wait beyond the time a usage limit is lifted, as clocks differ."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of the agents that the loop runs."""
+        raise NotImplementedError
 
     @model_validator(mode="before")
     @classmethod

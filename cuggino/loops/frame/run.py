@@ -28,6 +28,7 @@ from cuggino.loops.frame.journal import (
 )
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.spawning import choose_sandbox
 from cuggino.loops.frame.supervision import earlier_counts, ledger_of, supervision
 from cuggino.operators import (
     Flow,
@@ -164,11 +165,13 @@ def framed(
 
     A run that resumes another one emits `RunResumed` first. Its session files are kept as long as
     it can be resumed. `resume` may look for the run to resume, once the workspace is held.
-    `ledger` counts what is spent, if it is shared with other runs; `transient` selects the failures
+    `ledger` counts what is spent, if it is shared with other runs: then one of them has told which
+    sandbox is in force; `transient` selects the failures
     that are retried within a session.
     """
     here = yield from ask(lane())
     assert here is not None
+    chosen = choose_sandbox(options, services.agent)
     workspace = services.workspace
     before = workspace.owner()
     interruption = Interruption()
@@ -207,7 +210,9 @@ def framed(
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
+        said = [chosen] if chosen is not None and ledger is None else []
         if not options.journal:
+            yield from emit(*said)
             yield from story.opening()
             yield from forward(_interruptible(story, interruption, flow(story.tell)))
             return
@@ -219,6 +224,9 @@ def framed(
         with concluded(journal, kept, here, resumed):
             if known is not None and earlier is not None:
                 yield from emit(earlier)
+            if chosen is not None:
+                journal.append(chosen, at=here.now)
+            yield from emit(*said)
             yield from story.opening()
             told = flow(story.tell, recorder=kept)
             yield from forward(_interruptible(story, interruption, told))

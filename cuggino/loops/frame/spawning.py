@@ -11,6 +11,7 @@ from pathlib import Path
 from cuggino.agents.base import LlmAgent, Role, SpawnOptions
 from cuggino.config import configured_sandbox
 from cuggino.errors import ConfigError
+from cuggino.events import SandboxChosen
 from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
 from cuggino.sandbox import (
@@ -121,4 +122,28 @@ def commands_shell(shell: Shell, options: RunOptions) -> Shell:
         return shell
     return enclosed_shell(
         enclose_commands(options.cwd, specs=options.specs_path, hide=options.sandbox_hide)
+    )
+
+
+def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None:
+    """Return what confines the roles of a loop.
+
+    None if the sandbox is turned off, or if no agent of the loop supports a view.
+
+    Raises:
+        ConfigError: the sandbox is required, and cannot be enforced for each of them.
+    """
+    agents = (one for role in options.roles for one in agent.agents_for(role))
+    supported = any(one.capabilities.view for one in agents)
+    if options.sandbox == "off" or not (supported or options.sandbox == "require"):
+        return None
+    found = {role: boundary_for(options, role, agent) for role in options.roles}
+    held = tuple(role for role, boundary in found.items() if boundary.holds(role))
+    names = [boundary.name for boundary in found.values() if boundary.engine != "none"]
+    reasons = dict.fromkeys(boundary.reason for boundary in found.values() if boundary.reason)
+    return SandboxChosen(
+        engine=names[0] if names else "none",
+        held=held,
+        not_held=tuple(role for role in found if role not in held),
+        reason="; ".join(reasons),
     )

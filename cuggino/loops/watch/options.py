@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cuggino.agents.base import Role
 from cuggino.config import WatchSettings
 from cuggino.loops.coding.options import CodingOptions
 
@@ -13,3 +14,8 @@ class WatchRunOptions(CodingOptions, WatchSettings):
     name = "the watch"
 
     command: str = "cuggino watch"
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of the agents that the loop runs."""
+        return (*super().roles, "audit") if self.audit else super().roles

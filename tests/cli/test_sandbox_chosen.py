@@ -1,0 +1,149 @@
+"""What a run reports of its sandbox, and where it does not start without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from reactivex import operators as ops
+
+from cuggino import Runtime, run
+from cuggino.events import Event, SandboxChosen, WatchItemCompleted, parse_event
+from cuggino.sandbox import Boundary, boundary
+from cuggino.sandbox.loader import landlock_version
+from cuggino_cli.main import main
+from tests.cli.test_views import project, scenario
+from tests.git_project import GitProject
+
+__all__ = ["project"]
+
+_ENDING = """
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "1. one"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+
+[[implementing]]
+steps = [{ say = "<DONE>Done.</DONE>" }]
+
+[[reviewing]]
+steps = [{ say = "<APPROVED>Good.</APPROVED>" }]
+"""
+
+
+@pytest.fixture
+def landlock_only(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    """The project on a machine whose user namespaces are disabled."""
+    if not landlock_version():
+        pytest.skip("Landlock is not available")
+    only = Boundary(engine="landlock", reason="bubblewrap is not permitted")
+    monkeypatch.setattr(boundary, "_probed", lambda *_: only)
+    (project.root / ".cuggino.json").write_text('{"guard": "off"}')
+    return project
+
+
+@pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
+def test_required_without_an_engine(
+    command: str, landlock_only: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--sandbox require` starts nothing, not even a journal, if a role would not be confined."""
+    (landlock_only.root / "SPEC.md").write_text("# Spec\n")
+    landlock_only.git("switch", "--quiet", "--create", "work")
+    words = [command, "--sandbox", "require", "--agent", scenario(tmp_path, _ENDING)]
+    words += {"run": ["--focus", "a page"], "loop": ["--auto"]}.get(command, [])
+    assert 2 == main(words)
+    error = capsys.readouterr().err
+    role = {"deliver": "initializer", "loop": "build"}.get(command, "implementing")
+    assert f'the sandbox is required, but nothing confines the role "{role}": bubble' in error
+    assert "cuggino doctor" in error
+    assert not (landlock_only.root / ".cuggino").exists()
+
+
+def test_landlock_confines_the_roles_that_look(
+    landlock_only: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fallback is reported once with its reason, and the run works in it."""
+    agent = scenario(tmp_path, _ENDING)
+    assert 0 == main(["run", "--agent", agent, "--focus", "a page", "--json"])
+    [chosen] = sandboxes(capsys)
+    assert chosen == SandboxChosen(
+        engine="landlock",
+        held=("planning", "reviewing"),
+        not_held=("implementing",),
+        reason="bubblewrap is not permitted",
+    )
+
+
+def test_without_any_engine(
+    landlock_only: GitProject,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A run in nothing says so once, with the reason; one with `--no-sandbox` does not."""
+    none = Boundary(reason="nothing works here")
+    monkeypatch.setattr(boundary, "_probed", lambda *_: none)
+    words = ["run", "--focus", "a page", "--agent", scenario(tmp_path, _ENDING), "--json"]
+    assert 0 == main(words)
+    [chosen] = sandboxes(capsys)
+    roles = ("planning", "implementing", "reviewing")
+    assert chosen == SandboxChosen(
+        engine="none", held=(), not_held=roles, reason="nothing works here"
+    )
+    assert 0 == main([*words, "--no-sandbox"])
+    assert [] == sandboxes(capsys)
+
+
+def test_a_resumed_run_reports_its_sandbox_anew(
+    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each process does, once and first; no event of the run is lost or repeated for that."""
+    (project.root / ".cuggino.json").write_text('{"guard": "off"}')
+    words = ["run", "--agent", scenario(tmp_path, _ENDING.partition("[[implementing]]")[0])]
+    assert 1 == main([*words, "--focus", "a page", "--json"])
+    first = events(capsys)
+    assert isinstance(first[0], SandboxChosen)
+    assert first[0].held == ("planning", "implementing", "reviewing")
+    scenario(tmp_path, _ENDING)
+    assert 0 == main(["run", "--resume", "--json"])
+    second = events(capsys)
+    assert ["RunResumed", "SandboxChosen"] == [event.tag for event in second[:2]]
+    [journal] = (project.root / ".cuggino/journal").glob("*.jsonl")
+    kinds = [json.loads(line)["event"]["_tag"] for line in journal.read_text().splitlines()]
+    starts = [kind for kind in kinds if kind.endswith("Start") or kind == "SandboxChosen"]
+    phases = ["IterationStart", "PlanningStart", "ImplementingStart", "ReviewingStart"]
+    assert ["SandboxChosen", *phases[:3], "SandboxChosen", *phases[3:]] == starts
+
+
+def test_a_watch_reports_its_sandbox_once(project: GitProject, tmp_path: Path) -> None:
+    """All items share it; the journal of each names it."""
+    (project.root / ".cuggino.json").write_text('{"guard": "off", "settleSeconds": 0.1}')
+    for name in ("1.md", "2.md"):
+        item = project.root / ".cuggino/backlog" / name
+        item.parent.mkdir(parents=True, exist_ok=True)
+        item.write_text("A page.\n")
+    runtime = Runtime.live(cwd=project.root, agent=scenario(tmp_path, _ENDING + _ENDING))
+    seen: list[Event] = []
+
+    def is_open(event: Event) -> bool:
+        seen.append(event)
+        return not (isinstance(event, WatchItemCompleted) and event.filename == "2.md")
+
+    run(runtime.watch().pipe(ops.take_while(is_open)), lambda _: None)
+    [chosen] = [event for event in seen if isinstance(event, SandboxChosen)]
+    assert chosen is seen[0]
+    assert ("planning", "implementing", "reviewing") == chosen.held
+    journals = [*(project.root / ".cuggino/journal").glob("*.jsonl")]
+    assert [1, 1, 1] == [path.read_text().count('"SandboxChosen"') for path in journals]
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[Event]:
+    """Return the events printed since the last call."""
+    return [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def sandboxes(capsys: pytest.CaptureFixture[str]) -> list[Event]:
+    return [event for event in events(capsys) if isinstance(event, SandboxChosen)]
