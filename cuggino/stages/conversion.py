@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reactivex import operators as ops
 
@@ -19,7 +19,6 @@ from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders, home_of
 from cuggino.sources import git_output
 
-_ATTRIBUTES = ".gitattributes"
 _SETTINGS = r"^(core\.(autocrlf|attributesfile)|attr\.tree)$"
 _OFF = ("false", "no", "off", "0")
 _MOST = 512
@@ -38,21 +37,24 @@ def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
 
     Paths are relative to `top`, the folder with the `.git`.
     """
-    folders = git_folders(top)
-    if not folders or not (top / ".git").exists() or "GIT_ATTR_SOURCE" in os.environ:
+    root = os.fsencode(top)
+    if not _exists(root + b"/.git") or "GIT_ATTR_SOURCE" in os.environ:
         return False
     parents = {b""}
     for path in paths:
         parent = path
         while (parent := parent.rpartition(b"/")[0]) not in parents:
             parents.add(parent)
-    if any((top / os.fsdecode(parent) / _ATTRIBUTES).exists() for parent in parents):
+    if any(_exists(b"%b/%b/.gitattributes" % (root, parent)) for parent in parents):
         return False
-    user = _user_folder()
-    shared = (user / "attributes", *_system_attributes(os.environ.get("PATH", "")))
-    if any(place.exists() for place in (folders[-1] / "info" / "attributes", *shared)):
+    folders = git_folders(top)
+    user = _user_files()
+    if not folders:
         return False
-    return (yield from _has_plain_settings(top, folders))
+    places = (f"{folders[-1]}/info/attributes", user.attributes)
+    if any(map(_exists, (*places, *_system_attributes(_variable("PATH"))))):
+        return False
+    return (yield from _has_plain_settings(top, folders, user.settings))
 
 
 def settings_state(folders: tuple[Path, ...]) -> SettingsState:
@@ -60,15 +62,16 @@ def settings_state(folders: tuple[Path, ...]) -> SettingsState:
 
     `folders` are those of `git_folders`.
     """
-    own = (folder / name for folder in folders for name in ("config", "config.worktree"))
-    named = os.environ.get("GIT_CONFIG_GLOBAL")
-    home = home_of(os.environ) or Path("/")
-    user = (Path(named),) if named else (_user_folder() / "config", home / ".gitconfig")
+    return _state_of(folders, _user_files().settings)
+
+
+def _state_of(folders: tuple[Path, ...], user: tuple[str, ...]) -> SettingsState:
+    own = (f"{folder}/{name}" for folder in folders for name in ("config", "config.worktree"))
     return tuple(map(_print, (*own, *user)))
 
 
-def _has_plain_settings(top: Path, folders: tuple[Path, ...]) -> Flow[bool]:
-    state = settings_state(folders)
+def _has_plain_settings(top: Path, folders: tuple[Path, ...], user: tuple[str, ...]) -> Flow[bool]:
+    state = _state_of(folders, user)
     known = _known.get(folders[0])
     if known is None or known[0] != state:
         while len(_known) >= _MOST:
@@ -91,25 +94,41 @@ def _read(top: Path) -> Flow[bool]:
     return all(value.lower() in _OFF for value in values.values())
 
 
-def _user_folder() -> Path:
-    """Return the folder where git looks for the user's own attributes and settings."""
-    home = home_of(os.environ) or Path("/")
-    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
+class _UserFiles(NamedTuple):
+    attributes: str
+    settings: tuple[str, ...]
+
+
+def _user_files() -> _UserFiles:
+    """Return where git looks for the user's own attributes and settings."""
+    home = home_of(os.environ) or ""
+    folder = f"{_variable('XDG_CONFIG_HOME') or f'{home}/.config'}/git"
+    named = _variable("GIT_CONFIG_GLOBAL")
+    settings = (named,) if named else (f"{folder}/config", f"{home}/.gitconfig")
+    return _UserFiles(f"{folder}/attributes", settings)
 
 
 @lru_cache(maxsize=1)
-def _system_attributes(path: str) -> tuple[Path, ...]:
+def _system_attributes(path: str) -> tuple[str, ...]:
     """Return where an installed git may keep attributes for all users."""
     found = shutil.which("git", path=path)
     prefixes = (
         [] if found is None else [Path(found).parent.parent, Path(found).resolve().parents[1]]
     )
-    return tuple(dict.fromkeys(base / "etc" / "gitattributes" for base in (Path("/"), *prefixes)))
+    return tuple(dict.fromkeys(f"{base}/etc/gitattributes" for base in ("", *prefixes)))
 
 
-def _print(path: Path) -> tuple[int, int, int] | None:
+def _variable(name: str) -> str:
+    return os.environ.get(name, "")
+
+
+def _exists(path: str | bytes) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - a Path would take as long again
+
+
+def _print(path: str) -> tuple[int, int, int] | None:
     try:
-        state = path.stat()
+        state = os.stat(path)  # noqa: PTH116 - a Path would take as long again
     except OSError:
         return None
     return state.st_ino, state.st_mtime_ns, state.st_size
