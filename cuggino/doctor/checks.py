@@ -18,6 +18,7 @@ from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
+from cuggino.doctor.sandbox import sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.storage import SPEC_FILE, holds_specs
@@ -57,6 +58,8 @@ def diagnose(
         why = why_not(other.name, path=other.path)
         results = _agent(other.name, why, folder=folder, config=its, env=env, uid=uid)
         yield from labeled(other, results)
+    if config is not None:
+        yield sandbox(folder, config, env)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -87,6 +90,17 @@ def _agent(
     yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
     if config is not None and found.status == "ok":
         yield from guard(name, folder=folder, config=config, env=env)
+        yield from agent_sandbox(name, folder=folder, config=config, env=env)
+
+
+def agent_sandbox(
+    name: str, *, folder: Path, config: Config, env: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    """Check whether the agent can be started in a sandbox."""
+    from cuggino.agents import make_agent
+
+    agent = make_agent(name, cwd=folder, path=config.agent_path)
+    yield from sandbox_of_agent(agent, folder, config, env)
 
 
 def configuration(folder: Path) -> tuple[CheckResult, Config | None]:

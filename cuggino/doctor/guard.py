@@ -1,18 +1,14 @@
-"""Checks of the guard and the sandbox."""
+"""Checks of the guard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from cuggino.config import CONFIG_FILE, Config, configured_policy
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import CugginoError
-
-if TYPE_CHECKING:
-    from cuggino.agents import LlmAgent
 
 _TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
 HONEST = "a seat belt: what an allowed interpreter does it cannot see, for that use a sandbox"
@@ -53,22 +49,3 @@ def guard(
         yield CheckResult("problem", f"guard: {error.message}", hint)
         return
     yield CheckResult("ok", f"guard: {config.guard} ({shfmt}, {bash})", HONEST)
-    yield _sandbox(agent, config, env)
-
-
-def _sandbox(agent: LlmAgent, config: Config, env: Mapping[str, str]) -> CheckResult:
-    """Check that the agent's commands run in a sandbox."""
-    from cuggino.guard import NO_SANDBOX, sandbox_mode
-
-    open_air = "commands run unsandboxed, checked by the guard alone"
-    if sandbox_mode(no_sandbox=False, env=env).is_disabled:
-        return CheckResult("note", f"sandbox: off, by {NO_SANDBOX}", open_air)
-    if config.sandbox == "off":
-        return CheckResult("note", f'sandbox: off, by "sandbox" in {CONFIG_FILE}', open_air)
-    if not agent.capabilities.sandbox:
-        return CheckResult("note", f"sandbox: {agent.name} has none", open_air)
-    if why := agent.sandbox_unavailable():
-        return CheckResult("note", f"sandbox: none here, {why}", open_air)
-    more = f" and {len(config.sandbox_domains)} of yours" if config.sandbox_domains else ""
-    what = "commands write in the project and in caches, and connect to package registries"
-    return CheckResult("ok", f"sandbox: on ({what}{more})")

@@ -161,6 +161,10 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
             return  # a replay runs no tools
     if config.guard == "off":
         _warn("the guard is off: agents may do whatever you may")
+    each = {one.name: one for role in roles for one in agent.agents_for(role)}
+    if config.sandbox == "auto" and not any(one.capabilities.view for one in each.values()):
+        # Otherwise an event of the run names the roles that are not confined.
+        _warn(f"{', '.join(each)} cannot run in a sandbox: changes beyond a role are put back")
     if not isinstance(agent, RoutedAgent):
         _warn_of(config, agent, agent.name)
         return
@@ -177,13 +181,6 @@ def _warn_of(config: Config, agent: LlmAgent, name: str) -> None:
         return
     if agent.capabilities.guard == "none":
         _warn(f"{name} is unguarded: nothing limits it to its role")
-        return
-    if config.guard != "full" or config.sandbox == "off":
-        return
-    if not agent.capabilities.sandbox:
-        _warn(f"{name} has no sandbox: its commands run unsandboxed, checked by the guard alone")
-    elif why := agent.sandbox_unavailable():
-        _warn(f"no sandbox here, commands run unsandboxed, checked by the guard alone: {why}")
 
 
 def _warn_if_missing(candidate: Candidate) -> None:

@@ -232,8 +232,11 @@ def test_fragments() -> None:
 
 
 @pytest.mark.usefixtures("no_repository")
-def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_without_problems(
+    ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A project without problems exits with 0, and is printed plainly to a pipe."""
+    monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
     assert 0 == main(["doctor"])
     expected = [
         "ok       configuration: .cuggino.json is valid",
@@ -241,8 +244,8 @@ def test_command_without_problems(ready: Path, capsys: pytest.CaptureFixture[str
         "ok       permissions: nothing in the way",
         f"ok       guard: roles ({find_shfmt()}, {find_bash(os.environ)})",
         f"         {HONEST}",
-        "note     sandbox: scripted has none",
-        "         commands run unsandboxed, checked by the guard alone",
+        "note     sandbox: off, by AUTONOE_NO_SANDBOX",
+        "         verification only: what a session changes beyond its role is found and put back",
         f"ok       workspace: {ready} can be written",
         "ok       git: no repository here (commit is off)",
         "ok       specs: .specs",

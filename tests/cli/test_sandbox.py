@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.agents import LlmAgent
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.config import Config, save_config
-from cuggino.doctor.guard import guard
+from cuggino.doctor import sandbox as doctor
 from cuggino.doctor.result import CheckResult
+from cuggino.sandbox import Boundary
+from cuggino.testing import InMemoryAgent
 from cuggino_cli.main import main
+from cuggino_cli.options.supervision import warn_if_loose
 from tests.cli.test_doctor import fake_claude
 
 AGENT = "scripted:scenario.toml"
@@ -22,11 +26,26 @@ DESTRUCTIVE = (
 )
 
 
-def found(folder: Path, name: str = AGENT, **settings: object) -> CheckResult:
-    """Return the finding about the sandbox."""
+def found(folder: Path, here: Boundary, **settings: object) -> CheckResult:
+    """Return the finding about a machine with this boundary."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "probe", lambda *_args, **_options: here)
+        return doctor.sandbox(folder, Config.model_validate(settings), os.environ)
+
+
+def found_of(agent: LlmAgent, folder: Path, here: Boundary, **settings: object) -> list[str]:
+    """Return the findings about an agent on a machine with this boundary, each with its status."""
     config = Config.model_validate(settings)
-    _, finding = guard(name, folder=folder, config=config, env=os.environ)
-    return finding
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "probe", lambda *_args, **_options: here)
+        results = [*doctor.sandbox_of_agent(agent, folder, config, os.environ)]
+    return [f"{result.status} {result.what}" for result in results]
+
+
+BEST = Boundary(engine="bubblewrap", overlay="loader", program="bwrap")
+PLAIN = Boundary(engine="bubblewrap", program="bwrap", reason="no overlay: not permitted")
+LANDLOCK = Boundary(engine="landlock", reason="bubblewrap is not installed")
+NONE = Boundary(reason="the Seatbelt profiles have not been tested on macOS yet")
 
 
 @pytest.fixture
@@ -36,28 +55,72 @@ def claude(ready: Path) -> str:
 
 @pytest.fixture
 def unavailable(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Make the sandbox unavailable for a given reason."""
+    """Make the sandbox of the agent itself unavailable for a given reason."""
     why = [""]
     monkeypatch.setattr(ClaudeAgent, "sandbox_unavailable", lambda _self: why[0])
     return why
 
 
-def test_doctor_finds_it_on(ready: Path, claude: str, unavailable: list[str]) -> None:
-    """An available sandbox is reported with its limits and the number of allowed hosts."""
-    found_on = found(ready, "claude", agent_path=claude)
-    assert "ok" == found_on.status
-    assert found_on.what.startswith("sandbox: on (commands write in the project")
-    more = found(ready, "claude", agent_path=claude, sandbox_domains=["*.example.com"])
-    assert more.what.endswith("package registries and 1 of yours)")
+def test_doctor_shows_how_each_role_is_confined(ready: Path) -> None:
+    """Every role is named once, with what it may write and how."""
+    best = found(ready, BEST)
+    assert ("ok", "sandbox: bubblewrap+overlay confines all roles") == (best.status, best.what)
+    assert str(best.hint).splitlines() == [
+        "planning, reviewing, audit, sync, verify, plan, judge: copy-on-write, so changes vanish",
+        "implementing, initializer, coding, build: writes the project, but nothing protected",
+        "pm: read-only, but for files of its own",
+    ]
+    plain = found(ready, PLAIN)
+    what = "sandbox: bubblewrap confines all roles (no overlay: not permitted)"
+    assert ("ok", what) == (plain.status, plain.what)
+    assert "planning, reviewing, audit, pm, sync, verify, plan, judge: read-only" in str(plain.hint)
 
 
-def test_doctor_finds_none(ready: Path, claude: str, unavailable: list[str]) -> None:
-    """An unavailable sandbox is noted with the reason, and that commands run unsandboxed."""
+def test_doctor_shows_what_is_not_confined(ready: Path) -> None:
+    """A second choice is a note with its reason; so is none, such as on macOS."""
+    some = found(ready, LANDLOCK)
+    what = "sandbox: landlock confines only the roles that look (bubblewrap is not installed)"
+    assert ("note", what) == (some.status, some.what)
+    assert "\nimplementing, initializer, coding, build: verification only" in str(some.hint)
+    none = found(ready, NONE)
+    what = "sandbox: none here (the Seatbelt profiles have not been tested on macOS yet)"
+    assert ("note", what) == (none.status, none.what)
+    assert str(none.hint).startswith("all roles: verification only")
+
+
+@pytest.mark.parametrize("here", [LANDLOCK, NONE])
+def test_doctor_finds_a_required_sandbox_missing(ready: Path, here: Boundary) -> None:
+    """Where `require` would refuse to start, doctor reports a problem, with a remedy."""
+    problem = found(ready, here, sandbox="require")
+    assert "problem" == problem.status
+    assert problem.what.endswith(", but it is required: a run would not start")
+    assert here.reason in problem.what
+    assert '"auto"' in str(problem.hint)
+    assert "ok" == found(ready, BEST, sandbox="require").status
+
+
+def test_doctor_finds_agents_that_cannot_be_confined(ready: Path) -> None:
+    """An agent without support for views is noted, and a problem where the sandbox is required."""
+    agent = InMemoryAgent({})
+    what = f"sandbox: {agent.name} cannot be started in one"
+    assert [f"note {what}"] == found_of(agent, ready, BEST)
+    required = [f"problem {what}, but it is required"]
+    assert required == found_of(agent, ready, BEST, sandbox="require")
+    assert [] == found_of(agent, ready, BEST, sandbox="off")
+
+
+def test_doctor_finds_the_agents_own(ready: Path, claude: str, unavailable: list[str]) -> None:
+    """That of the agent counts only where no view is in force, or with an allow-list of hosts."""
+    agent = ClaudeAgent(path=claude)
+    assert [] == found_of(agent, ready, BEST)
+    [own] = found_of(agent, ready, LANDLOCK)
+    assert own.startswith("ok sandbox: claude brings its own (commands write in the project")
+    [more] = found_of(agent, ready, BEST, sandbox_domains=["*.example.com"])
+    assert more.endswith("package registries and 1 of yours)")
     unavailable[0] = "socat not installed"
-    none = found(ready, "claude", agent_path=claude)
-    assert ("note", "sandbox: none here, socat not installed") == (none.status, none.what)
-    assert "unsandboxed" in str(none.hint)
-    assert "sandbox: scripted has none" == found(ready).what
+    none = "note sandbox: commands of claude have no other: socat not installed"
+    assert [none] == found_of(agent, ready, LANDLOCK)
+    assert [] == found_of(agent, ready, LANDLOCK, guard="off")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +135,7 @@ def test_doctor_finds_it_off(
 ) -> None:
     """A disabled sandbox is noted with the setting that disabled it."""
     config = Config.model_validate(settings)
-    _, finding = guard(AGENT, folder=ready, config=config, env={**os.environ, **env})
+    finding = doctor.sandbox(ready, config, {**os.environ, **env})
     assert ("note", what) == (finding.status, finding.what)
 
 
@@ -108,18 +171,11 @@ def test_an_unsandboxed_start_warns(
     assert said.count("Warning") == warnings.count("Warning")
 
 
-def test_full_without_sandbox(
-    ready: Path, claude: str, unavailable: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """At `full` an unsandboxed start warns; at `roles` only doctor does."""
-    unavailable[0] = "socat not installed"
-    said = "checked by the guard alone: socat not installed\n"
-    save_config(ready, Config(agent_path=claude, guard="full"))
-    main(["run", "--focus", "x", "--max-retries", "0"])
-    assert said in capfd.readouterr().err
-    save_config(ready, Config(agent_path=claude))
-    main(["run", "--focus", "x", "--max-retries", "0"])
-    assert said not in capfd.readouterr().err
-    save_config(ready, Config(agent=AGENT, guard="full"))
-    main(["run", "--focus", "x", "--max-retries", "0"])
-    assert "cuggino: scripted has no sandbox" in capfd.readouterr().err
+def test_an_agent_without_support(ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The start warns of agents that no sandbox can confine, as no event of the run does."""
+    agent = InMemoryAgent({})
+    said = f"cuggino: {agent.name} cannot run in a sandbox"
+    for sandbox, times in (("auto", 1), ("off", 0)):
+        config = Config.model_validate({"sandbox": sandbox, "guard": "off"})
+        warn_if_loose(config, agent, roles=("planning",))
+        assert times == capfd.readouterr().err.count(said)
