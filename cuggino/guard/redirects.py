@@ -62,13 +62,3 @@ def _comes_from_input(text: str, site: Site) -> bool:
 
 def _is_descriptor(text: str) -> bool:
     return bool(text) and bool(_DESCRIPTOR.fullmatch(text))
-
-
-def document(redirect: Redirect) -> str | None:
-    """Return the text of a here-document or here-string, or None if it is unknown."""
-    if redirect.operator in ("<<", "<<-") and redirect.body is not None:
-        return redirect.body.value
-    if redirect.operator == "<<<":
-        value = redirect.target.value
-        return None if value is None else f"{value}\n"
-    return None

@@ -63,7 +63,7 @@ class Sandbox(NamedTuple):
 
 
 class SandboxMode(NamedTuple):
-    """Whether the sandbox is off, and which option turned it off."""
+    """The state of the sandbox: on, or the option that turned it off."""
 
     is_disabled: bool = False
     source: SandboxSource = "default"

@@ -10,19 +10,12 @@ from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
-from cuggino.guard import direct
-from cuggino.guard.commands.arithmetic import calculated, calculates, kept_reason
-from cuggino.guard.commands.assignments import assignment_reason
-from cuggino.guard.commands.base import UNKNOWN, Call, Site, Trail
-from cuggino.guard.commands.builtins import arithmetic_reason, test
-from cuggino.guard.commands.functions import Functions, shadows
-from cuggino.guard.commands.judge import judge
+from cuggino.guard.commands.base import UNKNOWN, Rules, Site, Trail
+from cuggino.guard.commands.functions import Functions
 from cuggino.guard.commands.places import moved, mover
-from cuggino.guard.commands.prefixes import hidden_reason, loosen, prefix_reason
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
 from cuggino.guard.profiles import is_extended, listed, pkill_targets
-from cuggino.guard.redirects import document, redirect_reason
 from cuggino.guard.shell.tree import (
     Binary,
     Case,
@@ -73,11 +66,11 @@ class _Walker:
         self.visited: Places = frozenset()
         self.shfmt = shfmt
         self.depth = depth
+        self.rules = rules = _rules(policy)
         self.site = Site(
-            policy, paths, frozenset(), listed(policy), pkill_targets(policy), Trail(), judge,
+            policy, paths, frozenset(), listed(policy), pkill_targets(policy), Trail(), rules.judge,
             self.judge_text, is_open=is_extended(policy),
         )  # fmt: skip
-        self.is_full = policy.level == "full"
 
     def result(self) -> tuple[Part, ...]:
         return tuple(self.parts.values())
@@ -112,12 +105,8 @@ class _Walker:
 
     def begin(self, script: Script, cwds: Places) -> None:
         """Walk a whole script after checking its arithmetic."""
-        if not self.is_full:
-            self.script(script, cwds)
-            return
-        self.site.trail.calculates |= any(calculates(statement.text) for statement in script)
         for statement in script:
-            if reason := calculated(statement.text, self.site.policy):
+            if reason := self.rules.text(statement, self.site):
                 self.note(statement, statement.text, reason, "calculation")
         self.script(script, cwds)
 
@@ -136,10 +125,10 @@ class _Walker:
             self.words((redirect.target,), cwds)
             if redirect.body is not None:
                 self.words((redirect.body,), cwds)
-            reason = self.redirected(redirect, site)
+            reason = self.rules.redirect(redirect, site)
             self.note(redirect, redirect.text, reason)
             if redirect.operator in ("<", "<<", "<<-", "<<<", "<>", "<&"):
-                known = document(redirect)
+                known = _document(redirect)
                 text = redirect.body.text if redirect.body is not None else redirect.text
                 feed = site._replace(feed=text, is_fed=True, document=known)
         if statement.node is None:
@@ -150,16 +139,6 @@ class _Walker:
             return cwds, frozenset()
         ok, failed = self.node(statement, cwds, feed)
         return (failed, ok) if statement.is_negated else (ok, failed)
-
-    def redirected(self, redirect: Redirect, site: Site) -> str:
-        if not self.is_full:
-            return direct.redirect_reason(redirect, site)
-        reason = redirect_reason(redirect, site)
-        if redirect.body is not None and redirect.body.value is None:
-            return reason or calculated(redirect.body.text, site.policy)
-        return reason or (
-            kept_reason((redirect.target,), site) if redirect.operator == "<<<" else ""
-        )
 
     def node(self, statement: Statement, cwds: Places, feed: Site | None) -> Ends:
         node = statement.node
@@ -219,15 +198,9 @@ class _Walker:
 
     def loop(self, node: Loop, cwds: Places, feed: Site | None) -> Ends:
         self.words(node.words, cwds)
-        if not self.is_full:
-            pass
-        elif node.kind == "arithmetic":
-            self.note(node, "for ((...))", arithmetic_reason(node.words))
-        elif node.name:
-            reason = assignment_reason(node.name, None, self.site.policy)
-            loosen(node.name, node.words, self.site.trail)
-            reason = reason or kept_reason(node.words, self.site)
-            self.note(node, f"for {node.name}", reason or hidden_reason(node.words))
+        reason = self.rules.loop(node, self.site)
+        if node.kind == "arithmetic" or node.name:
+            self.note(node, f"for {node.name or '((...))'}", reason)
         ends = self.round(node, cwds, feed)
         if not ends <= cwds and UNKNOWN not in cwds:
             ends |= self.round(node, cwds | ends | {UNKNOWN}, feed)
@@ -248,7 +221,7 @@ class _Walker:
         return ends, ends
 
     def define(self, node: Function, cwds: Places) -> Ends:
-        reason = shadows(node.name, self.site) if self.is_full else ""
+        reason = self.rules.function(node.name, self.site)
         self.note(node, f"{node.name}()", reason)
         body = node.body
         self.functions.add(node.name, body)
@@ -273,27 +246,12 @@ class _Walker:
         for assignment in node.assignments:
             self.words(assignment.values, cwds)
         site = (feed or self.site)._replace(cwds=cwds)
-        reason = self.assigned(node, site) if self.is_full else self.remembered(node)
+        reason = self.rules.prefix(node, site)
         ends: Ends = (cwds, cwds)
         if not reason and node.kind in ("call", "declare"):
             reason, ends = self.run(node, site)
         self.note(node, node.text, reason)
         return ends
-
-    def remembered(self, node: Command) -> str:
-        for assignment in node.assignments:
-            known = [word.value for word in assignment.values if word.value is not None]
-            self.site.trail.values.setdefault(assignment.name, []).extend(known)
-        return ""
-
-    def assigned(self, node: Command, site: Site) -> str:
-        """Judge what the command assigns, and its arithmetic."""
-        kept = (word for assignment in node.assignments for word in assignment.values)
-        if reason := prefix_reason(node, site.policy, site.trail) or kept_reason(kept, site):
-            return reason
-        if node.kind == "test":
-            return test(Call("[[", node.words, site))
-        return "" if node.kind in ("call", "declare") else arithmetic_reason(node.words)
 
     def run(self, node: Command, site: Site) -> tuple[str, Ends]:
         cwds = site.cwds
@@ -306,7 +264,7 @@ class _Walker:
         if going := mover(words):
             reason, places, is_sure = moved(going, site, self.visited)
             return reason, (places, frozenset() if is_sure else cwds)
-        reason = judge(words, site)
+        reason = self.rules.judge(words, site)
         if name == "unset":
             self.functions.forget(words[1:])
         if name == "exit" and not reason:
@@ -316,3 +274,21 @@ class _Walker:
     def called(self, name: str, cwds: Places) -> Ends:
         ends = self.functions.call(name, cwds, self.body)
         return ends, ends
+
+
+def _rules(policy: Policy) -> Rules:
+    if policy.level == "full":
+        from cuggino.guard.commands.listed import RULES
+    else:
+        from cuggino.guard.commands.acts import RULES
+    return RULES
+
+
+def _document(redirect: Redirect) -> str | None:
+    """Return the text of a here-document or here-string, or None if it is unknown."""
+    if redirect.operator in ("<<", "<<-") and redirect.body is not None:
+        return redirect.body.value
+    if redirect.operator == "<<<":
+        value = redirect.target.value
+        return None if value is None else f"{value}\n"
+    return None

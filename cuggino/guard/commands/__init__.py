@@ -1,1 +1,1 @@
-"""What single programs may be asked to do."""
+"""Rules for single programs."""

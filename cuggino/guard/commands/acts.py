@@ -10,11 +10,11 @@ import re
 from itertools import pairwise
 
 from cuggino.guard import direct
-from cuggino.guard.commands.base import Call, Site, first, plain_word
+from cuggino.guard.commands.base import Call, Rules, Site, first, plain_word
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.shells import SHELLS
 from cuggino.guard.commands.wordlist import words
-from cuggino.guard.shell.tree import Word
+from cuggino.guard.shell.tree import Command, Word
 
 STARTERS = frozenset(
     words(
@@ -125,3 +125,18 @@ def _joined(call: Call) -> str:
     if not texts or None in texts:
         return ""
     return call.site.judge_text(" ".join(text for text in texts if text), call.site)
+
+
+def _remember(node: Command, site: Site) -> str:
+    """Record what variables are set to: `g=git; $g push`."""
+    for assignment in node.assignments:
+        known = [word.value for word in assignment.values if word.value is not None]
+        site.trail.values.setdefault(assignment.name, []).extend(known)
+    return ""
+
+
+def _allow(_what: object, _site: Site) -> str:
+    return ""
+
+
+RULES = Rules(act_reason, _remember, direct.redirect_reason, _allow, _allow, _allow)

@@ -32,7 +32,7 @@ _LONGEST = 4096
 
 
 def calculated(text: str, policy: Policy) -> str:
-    """Why a calculation in the text must not be made: what it assigns is not to be set."""
+    """Return why arithmetic in the text is denied: it assigns a protected variable."""
     for match in _DEFAULT.finditer(text):
         if reason := assignment_reason(match[1], None, policy):
             return reason
@@ -49,7 +49,7 @@ def calculated(text: str, policy: Policy) -> str:
 
 
 def calculates(text: str) -> bool:
-    """Whether there is any calculation, which also looks into what variables hold."""
+    """Return whether there is arithmetic, which also evaluates the values of variables."""
     return any(
         opening != "[[" or _COMPARES.search(inside) is not None
         for opening, inside in _regions(text)
@@ -57,20 +57,20 @@ def calculates(text: str) -> bool:
 
 
 def names_reason(text: str, policy: Policy) -> str:
-    """Why the text must not be calculated, being one that assigns."""
+    """Return why evaluating the text is denied: it assigns a protected variable."""
     found: Iterable[str] = dict.fromkeys(m[1] or m[2] for m in _ASSIGNED.finditer(text))
     return next(filter(None, (assignment_reason(name, None, policy) for name in found)), "")
 
 
 def kept_reason(words: Iterable[Word], site: Site) -> str:
-    """Why a text must not be kept in a script that calculates: it would assign then."""
+    """Return why a script with arithmetic may not store the words: evaluated, they would assign."""
     if not site.trail.calculates:
         return ""
     return first(names_reason(word.value, site.policy) for word in words if word.value)
 
 
 def _regions(text: str) -> Iterator[tuple[str, str]]:
-    """What opens each calculation, and the text in it."""
+    """Yield the opening and the text of each arithmetic expression."""
     text = text.replace("\\\n", "")  # a line that goes on in the next one
     yield from _written(text)
     if (bare := _QUOTES.sub("", text)) != text:

@@ -79,7 +79,7 @@ _COMPILER = re.compile(r"(gcc|clang|cc|g\+\+|clang\+\+|c\+\+|ar|ld|lld|mold|ccac
 def assignment_reason(
     name: str, value: str | None, policy: Policy, *, appends: bool = False
 ) -> str:
-    """Why the variable must not get the value; `value` is None when it is not known."""
+    """Return why the assignment is denied; `value` is None if it is unknown."""
     if not NAME.fullmatch(name):
         return f"'{name}' is no name of a variable"
     if name in _SHELL or name.startswith(_SHELL_START):

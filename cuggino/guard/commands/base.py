@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
-from cuggino.guard.shell.tree import Word
+from cuggino.guard.shell.tree import Command, Loop, Redirect, Statement, Word
 
 UNKNOWN = ""
 """Stands for an unknown folder."""
@@ -17,7 +17,7 @@ GLOB = "*?["
 
 
 class Trail:
-    """What earlier commands of the same input did, which the disk does not show yet."""
+    """Effects of earlier commands of the same input, which the disk does not show yet."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -36,6 +36,22 @@ class Trail:
         """Whether folders may have been removed."""
         self.is_swapped = False
         """Whether another state of the tree was checked out."""
+
+
+class Rules(NamedTuple):
+    """The rules of a level. Each returns why something is denied, or ""."""
+
+    judge: Callable[[tuple[Word, ...], Site], str]
+    """The words of a command."""
+    prefix: Callable[[Command, Site], str]
+    """Its assignments, and arithmetic."""
+    redirect: Callable[[Redirect, Site], str]
+    text: Callable[[Statement, Site], str]
+    """The arithmetic in a whole statement."""
+    loop: Callable[[Loop, Site], str]
+    """The variable of a loop."""
+    function: Callable[[str, Site], str]
+    """The name of a function."""
 
 
 class Site(NamedTuple):

@@ -25,7 +25,7 @@ _SHOPT = frozenset(words("globstar nullglob failglob nocasematch inherit_errexit
 
 
 def variables(call: Call, words: tuple[Word, ...]) -> str:
-    """Why not every word may be the name of a variable that gets a value."""
+    """Return why a word may not be the name of an assigned variable."""
     for word in words:
         place = _PLACE.fullmatch(word.value or "")
         if place is None:
@@ -37,13 +37,13 @@ def variables(call: Call, words: tuple[Word, ...]) -> str:
 
 
 def read(call: Call) -> str:
-    """Into plain variables."""
+    """Judge the variables that `read` assigns."""
     given = parse_options(call.args, Syntax("adinNptu", permutes=False))
     return variables(call, (*given.operands, *given.values("-a")))
 
 
 def mapfile(call: Call) -> str:
-    """Into a plain variable, without a text to run."""
+    """Judge the variable of `mapfile`; deny `-C`, which runs a text."""
     given = parse_options(call.args, Syntax("dnOsuCc", permutes=False))
     if given.has("-C"):
         return f"{call.name} must not run a text: leave -C out"
@@ -51,7 +51,7 @@ def mapfile(call: Call) -> str:
 
 
 def printf(call: Call) -> str:
-    """With `-v` into a plain variable."""
+    """Judge the variable of `printf -v`."""
     first_word = call.args[0] if call.args else None
     if first_word is None:
         return ""
@@ -66,7 +66,7 @@ def printf(call: Call) -> str:
 
 
 def unset(call: Call) -> str:
-    """Only plain variables that nothing depends on."""
+    """Judge the variables that `unset` removes."""
     given = parse_options(call.args, Syntax(permutes=False))
     if given.has("-f"):
         return variables(call._replace(name="unset -f"), given.operands)
@@ -74,19 +74,19 @@ def unset(call: Call) -> str:
 
 
 def names(call: Call) -> str:
-    """`getopts`: its second word is a variable."""
+    """Judge the variable of `getopts`."""
     return variables(call, call.args[1:2])
 
 
 def wait(call: Call) -> str:
-    """Without `-p`."""
+    """Deny `wait -p`, which assigns a variable."""
     if any((word.value or word.prefix).startswith("-") and "p" in word.text for word in call.args):
         return "wait must not set a variable: leave -p out"
     return ""
 
 
 def jobs(call: Call) -> str:
-    """Without `-x`, which runs a command."""
+    """Deny `jobs -x`, which runs a command."""
     for word in call.args:
         start = word.value if word.value is not None else word.prefix
         if (start.startswith("-") and "x" in start) or (word.value is None and not start):
@@ -95,7 +95,7 @@ def jobs(call: Call) -> str:
 
 
 def set_(call: Call) -> str:
-    """The usual options and positional parameters."""
+    """Allow the usual options of `set` and positional parameters."""
     args = list(call.args)
     while args:
         word = args.pop(0)
@@ -115,7 +115,7 @@ def set_(call: Call) -> str:
 
 
 def shopt(call: Call) -> str:
-    """Only what changes nothing about how commands are read."""
+    """Allow options of `shopt` that do not change parsing."""
     for word in call.args:
         if word.value not in _SHOPT and word.value not in ("-s", "-u", "-q", "-p"):
             return f"shopt must not change '{word.text}': it changes how commands are read"
@@ -123,14 +123,14 @@ def shopt(call: Call) -> str:
 
 
 def hash_(call: Call) -> str:
-    """Only to forget."""
+    """Allow `hash -r` only."""
     if all(word.value == "-r" for word in call.args):
         return ""
     return "hash must not give names to programs: call them directly"
 
 
 def test(call: Call) -> str:
-    """An index that runs a command is refused; so is a name that is not known."""
+    """Deny an index that runs a command, and an unknown name."""
     args = call.args
     for index, word in enumerate(args):
         if word.value is not None and HIDES_COMMAND.search(word.value):
@@ -167,7 +167,7 @@ def declare(call: Call) -> str:
 
 
 def never(call: Call) -> str:
-    """What changes the meaning of names, or loads code into bash."""
+    """Deny builtins that change the meaning of names, or load code into bash."""
     if call.name in ("alias",) and not call.args:
         return ""
     return (
@@ -177,7 +177,7 @@ def never(call: Call) -> str:
 
 
 def arithmetic_reason(words: tuple[Word, ...]) -> str:
-    """Why `(( ))` or `let` could run a command that stands in a quoted text."""
+    """Return why `(( ))` or `let` would run a command in quoted text."""
     return first(
         f"'{word.text}' would run a command when it is calculated: write it otherwise"
         for word in words

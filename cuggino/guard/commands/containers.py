@@ -1,4 +1,4 @@
-"""`docker`: what looks, and the services that the project itself defines."""
+"""Rules for `docker`: looking, and the services that the project defines."""
 
 from __future__ import annotations
 

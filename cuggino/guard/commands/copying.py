@@ -25,7 +25,7 @@ _KEEPS_LINKS = words("-a -d -P -r -R --archive --recursive --no-dereference")
 
 
 def cp(call: Call) -> str:
-    """Every file that is made must be allowed; links to elsewhere are not made (AUT-214)."""
+    """Judge every file that `cp` makes; deny making links (AUT-214)."""
     given = parse_options(call.args, _SYNTAX)
     if given.has("-s", "-l", "--symbolic-link", "--link"):
         return "cp must not make links: copy the files themselves"
@@ -41,7 +41,7 @@ def cp(call: Call) -> str:
 
 
 def _remember_links(site: Site, given: Parsed) -> None:
-    """A link that is copied as a link leads elsewhere from its new place, too."""
+    """Record copied links: they lead elsewhere from their new place."""
     sources, target = _split(given)
     for source in sources if target is not None else ():
         for cwd in site.known:
@@ -53,7 +53,7 @@ def _remember_links(site: Site, given: Parsed) -> None:
 
 
 def mv(call: Call) -> str:
-    """Sources and target must lie in the project (AUT-169, AUT-215)."""
+    """Judge the sources and the target of `mv` (AUT-169, AUT-215)."""
     given = parse_options(call.args, _SYNTAX)
     least = 1 if given.has("-t", "--target-directory") else 2
     if len(given.operands) < least:
@@ -107,7 +107,7 @@ def _to(site: Site, sources: list[Word], target: Word, *, parents: bool) -> str:
 
 
 def _inside(target: Word, source: Word, *, whole: bool = False) -> Word:
-    """The name that a source gets in a target that is a folder."""
+    """Return the path of a source within a target folder."""
     value = (source.value or "").rstrip("/")
     name = value if whole else os.path.basename(value)  # noqa: PTH119
     if name in ("", ".", ".."):
@@ -116,7 +116,7 @@ def _inside(target: Word, source: Word, *, whole: bool = False) -> Word:
 
 
 def _folders(site: Site, given: Parsed) -> str:
-    """A folder that is copied must not bring protected files into the place where they count."""
+    """Judge recursive copies, which could bring protected files into their place."""
     sources, target = _split(given)
     if target is None or target.value is None:
         return ""
@@ -156,7 +156,7 @@ def _folder(site: Site, source: str, target: str) -> str:
 
 
 def _above_protected(site: Site, target: str) -> bool:
-    """Whether the target is the project's own folder, or above it."""
+    """Return whether the target is the project or above it."""
     return any(
         (site.paths.project + "/").startswith(site.paths.resolve(target, cwd).rstrip("/") + "/")
         for cwd in site.known

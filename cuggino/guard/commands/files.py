@@ -16,7 +16,7 @@ _RM = Syntax(
 
 
 def rm(call: Call) -> str:
-    """Every path must lie in the project, and hold nothing protected (AUT-168, AUT-215)."""
+    """Judge every path that `rm` removes (AUT-168, AUT-215)."""
     given = parse_options(call.args, _RM)
     if given.has("--no-preserve-root"):
         return "Flag '--no-preserve-root' is not allowed with rm"
@@ -35,7 +35,7 @@ def removes(call: Call) -> str:
 
 
 def mkdir(call: Call) -> str:
-    """Every folder made must be allowed (AUT-214)."""
+    """Judge every folder that `mkdir` makes (AUT-214)."""
     given = parse_options(call.args, Syntax(short="m", long=("mode",), flags=("parents",)))
     if call.site.is_limited and given.has("-p", "--parents"):
         made = tuple(word for word in given.operands if not _is_folder(word, call.site))
@@ -44,37 +44,37 @@ def mkdir(call: Call) -> str:
 
 
 def _is_folder(word: Word, site: Site) -> bool:
-    """Whether it is there already, wherever the command runs: `mkdir -p` does nothing then."""
+    """Return whether the folder exists already, so that `mkdir -p` does nothing."""
     if not word.value or word.has_glob or word.has_tilde or not site.known:
         return False
     return all(os.path.isdir(os.path.join(cwd, word.value)) for cwd in site.known)  # noqa: PTH112, PTH118
 
 
 def touch(call: Call) -> str:
-    """Every file must be allowed."""
+    """Judge every file."""
     given = parse_options(call.args, Syntax(short="rtdA", long=("reference", "date", "time")))
     return writes(call, given)
 
 
 def tee(call: Call) -> str:
-    """Every file must be allowed."""
+    """Judge every file."""
     return writes(call, parse_options(call.args, Syntax(flags=("append", "output-error"))))
 
 
 def writes(call: Call, given: Parsed) -> str:
-    """Why not every operand may be written."""
+    """Return why an operand may not be written."""
     return first(map(call.site.change, given.operands)) or unclear_words(call, given)
 
 
 def unclear_words(call: Call, given: Parsed) -> str:
-    """Why a word that could be several, or an option, stands in the way."""
+    """Return why a word that could be several, or an option, is denied."""
     if not given.unclear or call.site.is_open:
         return ""
     return unsure(call.name, given.unclear[0])
 
 
 def unsure(name: str, word: Word) -> str:
-    """The sentence about a word that is not known."""
+    """Return the reason for denying an unknown word."""
     text = word.text.replace("xargs{}", "what xargs adds")
     return f"It cannot be told what '{text}' means to {name}: write the arguments out"
 

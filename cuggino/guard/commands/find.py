@@ -1,4 +1,4 @@
-"""`find`: what it lists is free, what it runs, removes or writes is judged."""
+"""Rules for `find`: what it starts, removes or writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 
 
 def find(call: Call) -> str:
-    """Judge its actions; a word that is not known might be one (AUT-212)."""
+    """Judge the actions; an unknown word could be one (AUT-212)."""
     args = list(call.args)
     roots: list[Word] = []
     in_roots = True
@@ -99,7 +99,7 @@ def _delete(call: Call, roots: list[Word], *, follows: bool) -> str:
 
 
 def _inner(args: list[Word]) -> list[Word]:
-    """The command up to `;`, or to a `+` behind `{}`."""
+    """Return the command up to `;`, or to a `+` after `{}`."""
     for index, word in enumerate(args):
         if word.value == ";" or (
             word.value == "+" and index and (args[index - 1].value or "").endswith("{}")

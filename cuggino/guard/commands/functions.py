@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cuggino.guard.commands.base import UNKNOWN, Site
-from cuggino.guard.commands.table import KNOWN
-from cuggino.guard.profiles import BUILTINS
+from cuggino.guard.commands.base import UNKNOWN
 from cuggino.guard.shell.tree import Statement, Word
 
-_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _MOST_ROUNDS = 3
 
 
-def shadows(name: str, site: Site) -> str:
-    """Why a function must not have the name: another meaning of it is judged elsewhere."""
-    if not _NAME.fullmatch(name):
-        return f"A function must have a plain name, not '{name}'"
-    if name in site.listed or name in KNOWN or name in BUILTINS or _is_called_by_shells(name):
-        return f"A function must not take the name '{name}', which means something else: rename it"
-    return ""
-
-
-def _is_called_by_shells(name: str) -> bool:
-    return name.startswith(("TRAP", "command_not_found", "BASH_", "chpwd", "precmd", "preexec"))
-
-
 class Functions:
-    """Those that are surely defined where one is; each body is judged wherever it is called."""
+    """The functions that are certainly defined; each body is judged wherever it is called."""
 
     def __init__(self) -> None:
         self._bodies: dict[str, tuple[Statement, ...]] = {}
@@ -37,15 +20,15 @@ class Functions:
         self._running: set[int] = set()
 
     def has(self, name: str) -> bool:
-        """Whether the name is a function's here."""
+        """Return whether a function of the name is certainly defined."""
         return name in self._bodies
 
     def add(self, name: str, body: Statement) -> None:
-        """Define it; an earlier one of the name stays possible."""
+        """Define a function; an earlier one of the name stays possible."""
         self._bodies[name] = (*self._bodies.get(name, ()), body)
 
     def forget(self, words: tuple[Word, ...]) -> None:
-        """After `unset`: the names mean programs again."""
+        """Undefine functions: their names mean programs again."""
         if any(word.value is None for word in words):
             self._bodies = {}
         for word in words:
@@ -53,7 +36,7 @@ class Functions:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is defined there is forgotten behind it: it may not be defined then."""
+        """Forget functions defined within, because they may not be defined afterwards."""
         saved = self._bodies
         self._bodies = dict(saved)
         try:
@@ -67,7 +50,7 @@ class Functions:
         cwds: frozenset[str],
         judge: Callable[[Statement, frozenset[str]], frozenset[str]],
     ) -> frozenset[str]:
-        """Where one may be after calling it from these folders."""
+        """Return the possible folders after calling the function from these folders."""
         ends: frozenset[str] = frozenset()
         for body in self._bodies.get(name, ()):
             ends |= self._call(body, cwds, judge)

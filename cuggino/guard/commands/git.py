@@ -1,4 +1,4 @@
-"""`git`: what its sub-commands write, destroy, start or fetch."""
+"""Rules for `git`: what its subcommands write, discard, start or fetch."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _moved(site: Site, option: Option) -> Site | str:
 
 
 def _is_foreign(site: Site) -> bool:
-    """Whether it runs in a repository of others, whose settings may start programs."""
+    """Return whether it runs outside the project, where settings may start programs."""
     return site.is_full and any(not site.paths.is_inside(cwd, "/") for cwd in site.known)
 
 
@@ -188,7 +188,7 @@ def _note(sub: Call, given: Parsed) -> None:
 
 
 def _limited(sub: Call) -> str:
-    """Whether a role that may not change the tree uses a command that does."""
+    """Return why a role that may not change the tree may not run the subcommand."""
     name = sub.name
     if name in READING or _is_record(sub):
         return ""
@@ -215,7 +215,7 @@ def _limited(sub: Call) -> str:
 
 
 def _is_record(sub: Call) -> bool:
-    """Whether a session that judges only writes its note down with it, and files stay as they are.
+    """Return whether a verifying session only records its note with it.
 
     What it would commit it cannot have written, but for the note (AUT-223).
     """
@@ -233,7 +233,7 @@ def _is_free(name: str, option: str) -> bool:
 
 
 def _output(sub: Call, given: Parsed) -> str:
-    """What `--output`, `-o` and the like write."""
+    """Judge the files that `--output`, `-o` and similar options write."""
     written = given.values("--output", "--output-directory", "--separate-git-dir")
     if sub.name in ("archive", "format-patch"):
         written += given.values("-o")

@@ -1,4 +1,4 @@
-"""Settings of git that run nothing, and addresses that run nothing."""
+"""Settings and addresses of git that start no program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HELPER = re.compile(r"^[A-Za-z0-9.+-]+::")
 
 
 def setting_reason(key: str, value: str | None) -> str:
-    """Why the setting must not get the value, None when it is not known."""
+    """Return why the setting may not get the value, None if unknown."""
     name = key.lower()
     hint = "the setting would start a program or lead elsewhere; leave it as it is"
     if _RUNS.fullmatch(name):
@@ -52,7 +52,7 @@ def setting_reason(key: str, value: str | None) -> str:
 
 
 def config(call: Call) -> str:
-    """Reading is free; of what is set only harmless keys of this repository."""
+    """Allow reading, and setting harmless keys of this repository."""
     given = parse_options(
         call.args,
         Syntax("ft", ("file", "blob", "type", "default", "comment", "value"),
@@ -98,7 +98,7 @@ def _who(call: Call) -> str:
 
 
 def address_reason(words: tuple[Word, ...]) -> str:
-    """Why an address would start a program: `ext::`, or one that looks like an option."""
+    """Return why an address would start a program, such as `ext::`."""
     for word in words:
         text = word.value if word.value is not None else word.prefix
         if _HELPER.match(text):
@@ -107,7 +107,7 @@ def address_reason(words: tuple[Word, ...]) -> str:
 
 
 def overridden(given: Parsed) -> str:
-    """Why `-c key=value` must not be given."""
+    """Return why a `-c key=value` is denied."""
     for option in given.options:
         if option.name in ("--config-env", "--exec-path") and option.value is not None:
             return f"git must not be given {option.name}: it decides which programs git starts"

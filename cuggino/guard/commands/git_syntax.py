@@ -1,4 +1,4 @@
-"""The options of git's sub-commands, as far as they matter."""
+"""The relevant options of git's subcommands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cuggino.guard.commands.wordlist import words
 
 
 def _syntax(short: str, long: str = "", flags: str = "", attached: str = "") -> Syntax:
-    """As `Syntax`, the long options as one text."""
+    """Return a `Syntax` with the long options given as text."""
     return Syntax(short, words(long), words(flags), attached=attached)
 
 
@@ -233,12 +233,12 @@ _VARIABLE = re.compile(rf"\"\$(?:(\w+)|\{{(\w+)\}}){_REST}\"{_REST}")
 
 
 def parse(sub: Call) -> Parsed:
-    """Tell the options of a sub-command from its operands."""
+    """Parse the options and operands of a subcommand."""
     return parse_options(sub.args, _SYNTAX.get(sub.name, _OTHER))
 
 
 def dangerous(sub: Call, given: Parsed) -> str:
-    """Why an option must not be given: it starts a program, or skips what the user set up."""
+    """Return why an option is denied: it starts a program, or skips the user's hooks."""
     for option in given.options:
         for name, fine in _RUNS.items():
             is_short_form = len(option.name) > 4 and name.startswith(option.name)
@@ -267,7 +267,7 @@ def _unclear(sub: Call, given: Parsed) -> str:
 
 
 def _is_a_name(text: str, loose: set[str]) -> bool:
-    """Whether the word is surely one that git or the session itself made up: a commit, a branch."""
+    """Return whether the word is certainly a name from git, such as a commit or a branch."""
     if _FROM_GIT.fullmatch(text):
         return True
     variable = _VARIABLE.fullmatch(text)

@@ -1,4 +1,4 @@
-"""The sub-commands of git that change files, branches or history."""
+"""Subcommands of git that change files, branches or history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAGIC = re.compile(r"[*?\[]|^:")
 
 
 def paths_of(sub: Call) -> tuple[Word, ...]:
-    """What stands behind `--`."""
+    """Return the words after `--`."""
     for index, word in enumerate(sub.args):
         if word.value == "--":
             return sub.args[index + 1 :]
@@ -51,7 +51,7 @@ def _is_whole(sub: Call, given: Parsed) -> bool:
 
 
 def _shortened(given: Parsed, *names: str) -> bool:
-    """Whether one of the options is given, perhaps shortened as git allows."""
+    """Return whether one of the options is given, perhaps abbreviated."""
     return any(
         name == option.name or (len(option.name) > 3 and name.startswith(option.name))
         for option in given.options
@@ -159,7 +159,7 @@ def discarding(sub: Call, given: Parsed) -> str:
 
 
 def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> str:
-    """Why git must not write, or remove, what the pathspecs name."""
+    """Return why git may not write, or remove, what the pathspecs match."""
     for word in words:
         text = word.value
         if text is not None and _MAGIC.search(text):
@@ -198,7 +198,7 @@ def rm(sub: Call, given: Parsed) -> str:
 
 
 def mv(sub: Call, given: Parsed) -> str:
-    """Its sources are moved away, its target is written."""
+    """Judge `mv`: it removes its sources and writes its target."""
     if len(given.operands) < 2:
         return ""
     target = given.operands[-1]
@@ -222,7 +222,7 @@ def clean(sub: Call, given: Parsed) -> str:
 
 
 def _untracked(sub: Call) -> str:
-    """Whether protected files might be among the untracked ones."""
+    """Return why protected files could be among the untracked ones."""
     top = sub.site.paths.project
     try:
         with open(os.path.join(top, ".gitignore"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
@@ -252,12 +252,12 @@ def update_ref(sub: Call, given: Parsed) -> str:
 
 
 def symbolic_ref(sub: Call, given: Parsed) -> str:
-    """Reading is free."""
+    """Judge setting a symbolic ref; reading is allowed."""
     return _destroys(sub, "") if len(given.operands) > 1 or given.has("-d", "--delete") else ""
 
 
 def clone(sub: Call, given: Parsed) -> str:
-    """It writes its folder."""
+    """Judge the folder that it makes."""
     if len(given.operands) > 1:
         return sub.site.write(given.operands[1])
     source = (given.operands[0].value or "clone") if given.operands else "clone"
@@ -266,12 +266,12 @@ def clone(sub: Call, given: Parsed) -> str:
 
 
 def init(sub: Call, given: Parsed) -> str:
-    """It writes its folder."""
+    """Judge the folder that it makes."""
     return first(map(sub.site.write, given.operands or (plain_word("."),)))
 
 
 def worktree(sub: Call, given: Parsed) -> str:
-    """Another tree is made in the project only."""
+    """Judge the folders of other worktrees."""
     verb = given.operands[0].value if given.operands else "list"
     rest = given.operands[1:]
     if verb == "add":
@@ -286,7 +286,7 @@ def worktree(sub: Call, given: Parsed) -> str:
 
 
 def submodule(sub: Call, given: Parsed) -> str:
-    """It runs no command in each; a new one is written to its folder."""
+    """Deny `foreach`; judge the folder of a new submodule."""
     verb = given.operands[0].value if given.operands else "status"
     if verb == "foreach":
         return "git submodule foreach runs a text in each of them: use git -C for one"
@@ -298,7 +298,7 @@ def submodule(sub: Call, given: Parsed) -> str:
 
 
 def bisect(sub: Call, given: Parsed) -> str:
-    """`run` starts a command, which is judged."""
+    """Judge the command that `bisect run` starts."""
     words = [word.value for word in sub.args]
     if words[:1] == ["run"]:
         return sub.site.judge(sub.args[1:], sub.site) if sub.args[1:] else ""
@@ -308,7 +308,7 @@ def bisect(sub: Call, given: Parsed) -> str:
 
 
 def apply(sub: Call, given: Parsed) -> str:
-    """Its folder must be writable."""
+    """Judge the folder that patches are applied in."""
     if given.has("-i", "--interactive"):
         return f"git {sub.name} must not ask: leave -i out"
     fake = given.values("--build-fake-ancestor")

@@ -1,6 +1,6 @@
-"""Code that an interpreter is given on the command line: a filter against mistakes (facts 6.3).
+"""Inline code of interpreters: a filter against mistakes (facts 6.3).
 
-It holds nobody back who means it: an interpreter can run anything. The sandbox is the boundary.
+It does not stop intent: an interpreter can run anything. The sandbox is the boundary.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WITH_VALUE = {
 
 
 def interpreter(call: Call) -> str:
-    """Scan the code that is visible; a file that is run is not looked into."""
+    """Scan inline code; files that are run are not read."""
     kind = re.sub(r"[\d.]+$", "", call.name)
     letters, long = _CODE[kind]
     codes: list[str] = []
@@ -83,7 +83,7 @@ def interpreter(call: Call) -> str:
 
 
 def _module(call: Call) -> str:
-    """`python -m NAME`: as the program of that name, or what it writes."""
+    """Judge `python -m NAME` like the program of that name."""
     texts = [word.value for word in call.args]
     if "-m" not in texts[:-1]:
         return ""
@@ -124,7 +124,7 @@ def _text(word: Word) -> str:
 
 
 def _in_place(call: Call) -> str:
-    """`perl -i`: the files that follow the code."""
+    """Judge the files that `perl -i` changes."""
     files = [word for word in call.args if not (word.value or word.prefix).startswith("-")]
     for word in files[1:] if any("e" in (w.value or "")[:6] for w in call.args[:-1]) else files:
         if reason := call.site.change(word):
@@ -133,7 +133,7 @@ def _in_place(call: Call) -> str:
 
 
 def scan(call: Call, kind: str, code: str) -> str:
-    """Why the code looks like it does what the guard is there to stop."""
+    """Return why the code is denied: it writes protected files, or starts programs."""
     folded = re.sub(r"[\s\"'+]+", "", code).lower()
     for name in call.site.policy.protected:
         if name.lower() in folded and _names(name, code) and _WRITES.search(code):
@@ -153,7 +153,7 @@ def scan(call: Call, kind: str, code: str) -> str:
 
 
 def _names(name: str, code: str) -> bool:
-    """Whether the code names it as a path, not as a part of another word such as .gitignore."""
+    """Return whether the code names the path, not another one such as .gitignore."""
     if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", code, re.IGNORECASE):
         return True
     joined = re.sub(r"[\"']\s*\+\s*[\"']", "", code)

@@ -1,10 +1,9 @@
-"""The rules for one simple command, whatever starts it."""
+"""Level `full`: the rules for one simple command, whatever starts it."""
 
 from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.acts import act_reason
 from cuggino.guard.commands.artefacts import is_artefact
 from cuggino.guard.commands.base import Call, Site, first
 from cuggino.guard.commands.names import program
@@ -41,14 +40,9 @@ _HINTS = {
 
 
 def judge(words: tuple[Word, ...], site: Site) -> str:
-    """Return why the command is denied, or "" (AUT-164 to AUT-219).
-
-    At level `roles` only the actions of `acts` are; at level `full` each program must be listed.
-    """
+    """Return why the command is denied, or "" (AUT-164 to AUT-219)."""
     if not words:
         return ""
-    if not site.is_full:
-        return act_reason(words, site)
     found = program(words[0], site)
     if found.reason:
         return found.reason

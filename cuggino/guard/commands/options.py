@@ -1,4 +1,4 @@
-"""The arguments of a command, told apart as the programs themselves do it."""
+"""Parsing of arguments, as the programs themselves do it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Option(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What a command was given."""
+    """The parsed arguments of a command."""
 
     options: tuple[Option, ...]
     operands: tuple[Word, ...]
@@ -48,11 +48,11 @@ class Parsed(NamedTuple):
     """Words that might be an option or several words: nobody knows."""
 
     def has(self, *names: str) -> bool:
-        """Whether any of the options is given."""
+        """Return whether any of the options is given."""
         return any(option.name in names for option in self.options)
 
     def values(self, *names: str) -> list[Word]:
-        """The values of these options."""
+        """Return the values of these options."""
         return [
             option.value
             for option in self.options
@@ -61,7 +61,7 @@ class Parsed(NamedTuple):
 
 
 def parse_options(args: tuple[Word, ...], syntax: Syntax) -> Parsed:
-    """Tell options, their values and operands apart, by the rules of getopt_long."""
+    """Parse options, their values and operands, by the rules of getopt_long."""
     options: list[Option] = []
     operands: list[Word] = []
     doubtful: list[Word] = []
@@ -96,19 +96,19 @@ def parse_options(args: tuple[Word, ...], syntax: Syntax) -> Parsed:
 
 
 def _splitting(options: list[Option]) -> list[Word]:
-    """Values that may become several words, of which the others are options of their own."""
+    """Return values that may become several words, the others being options."""
     return [option.value for option in options if option.value and may_split(option.value)]
 
 
 def is_doubtful(word: Word) -> bool:
-    """Whether a word that is not known might turn out as an option."""
+    """Return whether an unknown word could be an option."""
     if word.value is not None:
         return False
     return may_split(word) or not (word.prefix or _ABSOLUTE.match(word.text))
 
 
 def may_split(word: Word) -> bool:
-    """Whether the word may become several: something in it is expanded outside double quotes."""
+    """Return whether the word may become several: it expands something outside double quotes."""
     if word.value is not None or word.text == "{}":
         return False
     text = word.text
@@ -116,7 +116,7 @@ def may_split(word: Word) -> bool:
 
 
 def _has_open_expansion(text: str) -> bool:
-    """Whether an expansion stands outside double quotes, or is a list even within them."""
+    """Return whether an expansion is outside double quotes, or is a list even within them."""
     at, in_quotes = 0, False
     while at < len(text):
         char = text[at]
@@ -146,7 +146,7 @@ def _has_open_expansion(text: str) -> bool:
 
 
 def _closing(text: str, at: int) -> int:
-    """Where the bracket here is closed, quotes minded; -1 when that cannot be told."""
+    """Return the position of the closing bracket, or -1 if it is unclear."""
     depth = 0
     while at < len(text):
         char = text[at]

@@ -67,7 +67,7 @@ _REWRITES = {
 
 
 def outputs_reason(call: Call) -> str:
-    """Why a tool must not write what its options or operands name."""
+    """Return why a tool may not write what its options or operands name."""
     words = call.args
     for index, word in enumerate(words):
         if word.value is None:
@@ -97,7 +97,7 @@ def outputs_reason(call: Call) -> str:
 
 
 def _guarded(call: Call, index: int) -> str:
-    """Why the value of an option, whatever that is, must not name something protected."""
+    """Return why the value of any option may not be a protected path."""
     text = call.args[index].value or ""
     name, equals, value = text.partition("=")
     if not text.startswith("-") or _LOOKS.search(name):
@@ -115,7 +115,7 @@ def _guarded(call: Call, index: int) -> str:
 
 
 def _is_joined(program: str, option: str) -> bool:
-    """Whether the place stands right behind the letter: `-oFILE`, `-CFOLDER`."""
+    """Return whether the path follows the letter directly: `-oFILE`, `-CFOLDER`."""
     if re.match(r"-o[^=]", option):
         return program in _SHORT_O and program != "go"
     return bool(_SHORT_FOLDER.get(program)) and re.match(r"-C.", option) is not None

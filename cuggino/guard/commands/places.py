@@ -1,4 +1,4 @@
-"""`cd` and its kin: where one is after them."""
+"""Rules for `cd`, `pushd` and `popd`: the folders after them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOVERS = frozenset(("cd", "pushd", "popd"))
 
 
 def mover(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The words from `cd`, `pushd` or `popd` on, also behind `builtin` and `command`; or none."""
+    """Return the words from `cd`, `pushd` or `popd` on, or none of another command."""
     while words and words[0].value in ("builtin", "command"):
         words = words[1:]
         while words and words[0].value in ("-p", "--"):
@@ -22,7 +22,7 @@ def mover(words: tuple[Word, ...]) -> tuple[Word, ...]:
 def moved(
     words: tuple[Word, ...], site: Site, visited: frozenset[str]
 ) -> tuple[str, frozenset[str], bool]:
-    """Why one must not go there, where one may be then, and whether it surely works."""
+    """Return why it is denied, the possible folders after it, and whether it certainly succeeds."""
     name = words[0].value
     unknown = frozenset({UNKNOWN})
     args = list(words[1:])

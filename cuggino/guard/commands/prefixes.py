@@ -1,4 +1,4 @@
-"""What stands before a command and in it: assignments, and texts that a calculation would run."""
+"""Assignments before a command, and texts that arithmetic would run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEEPERS = frozenset(("set", "read", "printf", "declare", "let"))
 
 
 def prefix_reason(node: Command, policy: Policy, trail: Trail) -> str:
-    """Why a command must not run with these assignments, or with these words."""
+    """Return why a command with these assignments and words is denied."""
     name = node.words[0].value if node.words else None
     for assignment in node.assignments:
         if assignment.name == "IFS" and name in _READERS:
@@ -49,7 +49,7 @@ def _assigned(assignment: Assignment, policy: Policy) -> str:
 
 
 def _value(assignment: Assignment) -> str | None:
-    """The text that the variable gets, None when it is not known or a list."""
+    """Return the assigned text, or None if it is unknown or a list."""
     if not assignment.values:
         return ""
     if len(assignment.values) > 1:
@@ -67,7 +67,7 @@ def loosen(name: str, values: tuple[Word, ...], trail: Trail) -> None:
 
 
 def hidden_reason(words: tuple[Word, ...]) -> str:
-    """Why a text that is only kept could be run by a calculation later."""
+    """Return why later arithmetic could run a stored text."""
     for word in words:
         if word.value is not None and HIDES_COMMAND.search(word.value):
             return f"'{word.text}' would run a command in a calculation: write it otherwise"
@@ -75,7 +75,7 @@ def hidden_reason(words: tuple[Word, ...]) -> str:
 
 
 def _blank(node: Command) -> str:
-    """Why a word only looks like several: it has a blank that is none to bash."""
+    """Return why a word with a blank that bash does not split at is denied."""
     for word in node.words:
         odd = (char for char in word.text if char.isspace() and char not in " \t\n")
         if not word.is_quoted and any(odd):

@@ -1,4 +1,4 @@
-"""`chmod` and `pkill`, with what the requirements allow of them; `kill`."""
+"""Rules for `chmod`, `pkill` and `kill`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PKILL_FLAGS = re.compile(r"-[fxe]+|--(full|exact|echo)")
 
 
 def chmod_reason(args: Collection[str]) -> str:
-    """Why the arguments are not `+x` and files (AUT-166)."""
+    """Return why the arguments are not `+x` and files (AUT-166)."""
     words = list(args)
     if any(word.startswith("-R") for word in words):
         return "chmod -R (recursive) is not allowed"
@@ -33,7 +33,7 @@ def chmod_reason(args: Collection[str]) -> str:
 
 
 def pkill_reason(args: Collection[str], targets: Collection[str]) -> str:
-    """Why the arguments are not one process that may be ended (AUT-167, AUT-216)."""
+    """Return why the arguments are not one allowed process (AUT-167, AUT-216)."""
     names: list[str] = []
     words = list(args)
     while words:

@@ -1,4 +1,4 @@
-"""What package managers and compilers must not do: publish, install for all, swap their tools."""
+"""Publishing, deploying, and uses of package managers beyond the project."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _github(verbs: list[str], texts: list[str]) -> str:
 
 
 def habits_reason(call: Call) -> str:
-    """Why a package manager must not be used so; only where programs are listed."""
+    """Return why level `full` denies a use of a package manager, or ""."""
     words = [word.value if word.value is not None else word.prefix for word in call.args]
     operands = [word for word in words if not word.startswith("-")]
     verb = operands[0] if operands else ""
@@ -173,7 +173,7 @@ def _pip(call: Call, own: list[str], operands: list[str]) -> str:
 
 
 def _environments(call: Call, operands: list[str]) -> str:
-    """Where a virtual environment is made."""
+    """Judge the folder of a virtual environment."""
     made: list[str] = []
     if call.name == "virtualenv":
         made = operands

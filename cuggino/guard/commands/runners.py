@@ -52,7 +52,7 @@ def _skip(words: tuple[Word, ...], short: str, long: tuple[str, ...]) -> tuple[W
 
 
 def npx(call: Call) -> str:
-    """`npx`, `bunx`, `uvx`, `pipx run` and their like."""
+    """Judge the program that `npx`, `bunx`, `uvx` or `pipx run` starts."""
     given = parse_options(
         call.args,
         Syntax("pcn" if call.name in ("npx", "npm") else "pw",
@@ -78,7 +78,7 @@ _RUN_SHORT = {
 
 
 def run(call: Call, words: tuple[Word, ...]) -> str:
-    """`uv run`, `poetry run`, `bundle exec`, ...: options and then the command."""
+    """Judge the command of `uv run`, `poetry run`, `bundle exec` and similar ones."""
     given = parse_options(
         words,
         Syntax(_RUN_SHORT.get(call.name, ""),
@@ -101,9 +101,9 @@ def run(call: Call, words: tuple[Word, ...]) -> str:
 
 
 def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
-    """The words behind a sub-command, or None when it is another one.
+    """Return the words after a subcommand, or None if it is another one.
 
-    What stands behind an option may be its value, whatever option that is.
+    The word after an option may be its value.
     """
     may_be_value = False
     for index, word in enumerate(call.args):
@@ -133,7 +133,7 @@ _SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sor
 
 
 def manager(call: Call) -> str:
-    """Judge what it starts, and what it changes outside the project."""
+    """Judge what a package manager starts."""
     for verb in _RUN.get(call.name, ()):
         if (words := _after(call, verb)) is not None:
             return run(call, words)
@@ -156,7 +156,7 @@ def manager(call: Call) -> str:
 
 
 def rustup(call: Call) -> str:
-    """`rustup run TOOLCHAIN COMMAND`: the command is judged as its own."""
+    """Judge the command of `rustup run TOOLCHAIN COMMAND`."""
     args = tuple(word for word in call.args if not (word.value or "").startswith("+"))
     words = _after(call._replace(args=args), "run")
     started = _skip(words, "", ())[1:] if words else ()
@@ -164,7 +164,7 @@ def rustup(call: Call) -> str:
 
 
 def go(call: Call) -> str:
-    """`-exec` and `-toolexec` start what they name, with more words behind it."""
+    """Judge the programs of `-exec` and `-toolexec`."""
     for word, after in zip(call.args, (*call.args[1:], plain_word("")), strict=True):
         name, equals, value = (word.value or "").partition("=")
         if name.lstrip("-") not in ("exec", "toolexec") or not name.startswith("-"):

@@ -1,4 +1,4 @@
-"""Shells, `eval`, `source` and what else runs a text."""
+"""Rules for shells, `eval`, `source` and whatever else runs a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VENV = re.compile(r"(?:\./)?(?:[\w-]+/){0,3}\.?v?env[\w.-]*/bin/activate")
 
 
 def shell(call: Call) -> str:
-    """A text must be known and is judged; a file of the project may be run (facts 6.13)."""
+    """Judge the text of a shell; allow scripts of the project (facts 6.13)."""
     given = parse_options(
         call.args,
         Syntax("oO" if call.name != "fish" else "dfDCp", ("rcfile", "init-file", "command"),
@@ -63,7 +63,7 @@ def _judged(call: Call, text: str) -> str:
 
 
 def evaluate(call: Call) -> str:
-    """Never: its words are run as a text."""
+    """Deny `eval`: its words are run as a text."""
     return (
         f"Command '{call.name}' is not in the allowlist: it runs a text that nobody has judged;"
         " write the commands themselves"
@@ -71,7 +71,7 @@ def evaluate(call: Call) -> str:
 
 
 def source(call: Call) -> str:
-    """Only the activation of a virtual environment of the project (facts 6.14)."""
+    """Allow activating the project's virtual environment (facts 6.14); `extended`: any script."""
     word = call.args[0] if call.args else Word("", None)
     reason = (
         f"Command '{call.name}' is not in the allowlist but for the activation of the project's"
@@ -92,7 +92,7 @@ def source(call: Call) -> str:
 
 
 def trap(call: Call) -> str:
-    """Ignoring and resetting a signal; under roles a text that may itself be run."""
+    """Allow ignoring and resetting a signal; with `extended` judge the text."""
     args = call.args[1:] if call.args and call.args[0].value == "--" else call.args
     if not args or args[0].value in ("", "-", "-p", "-l"):
         return ""
@@ -102,7 +102,7 @@ def trap(call: Call) -> str:
 
 
 def watch(call: Call) -> str:
-    """Its words are one text for a shell."""
+    """Judge the words of `watch` as one text for a shell."""
     given = parse_options(call.args, Syntax("nq", ("interval",), ("differences",), permutes=False))
     if not given.operands or any(word.value is None for word in given.operands):
         return "It cannot be told what watch runs: write the command out"

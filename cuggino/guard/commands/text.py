@@ -18,7 +18,7 @@ _AWK_FILE = re.compile(r"(?:print|printf)\b[^;}\n]*>{1,2}\s*([^;}\n]+)")
 
 
 def sort(call: Call) -> str:
-    """`-o` writes; `--compress-program` runs (AUT-214)."""
+    """Judge the output of `sort -o` (AUT-214)."""
     given = parse_options(
         call.args,
         Syntax(
@@ -38,7 +38,7 @@ def sort(call: Call) -> str:
 
 
 def uniq(call: Call) -> str:
-    """The second operand is written."""
+    """Judge the second operand of `uniq`, which is written."""
     given = parse_options(
         call.args, Syntax(short="fsw", long=("skip-fields", "skip-chars", "check-chars"))
     )
@@ -48,7 +48,7 @@ def uniq(call: Call) -> str:
 
 
 def tree(call: Call) -> str:
-    """`-o` writes."""
+    """Judge the output of `tree -o`."""
     given = parse_options(
         call.args,
         Syntax(short="LPIoHT", long=("filelimit", "charset", "timefmt", "sort", "output")),
@@ -59,7 +59,7 @@ def tree(call: Call) -> str:
 
 
 def date(call: Call) -> str:
-    """Setting the clock is not for an agent."""
+    """Deny setting the clock."""
     given = parse_options(
         call.args,
         Syntax(short="dfrsv", long=("date", "file", "reference", "set",
@@ -72,7 +72,7 @@ def date(call: Call) -> str:
 
 
 def awk(call: Call) -> str:
-    """What its program writes must be allowed, and it must not run anything."""
+    """Judge what an awk program writes; deny those that run others."""
     given = parse_options(
         call.args,
         Syntax(short="fFvieElW", permutes=False, attached="dDopL",
@@ -108,13 +108,13 @@ def awk(call: Call) -> str:
 
 
 def _behind(word: Word) -> Word:
-    """What stands behind `=`."""
+    """Return the text after `=`."""
     known = None if word.value is None else word.value.partition("=")[2]
     return word._replace(value=known, prefix=word.prefix.partition("=")[2])
 
 
 def jq(call: Call) -> str:
-    """It only prints; nothing that looks like a file to write."""
+    """Deny options of `jq` that look like an output."""
     for word in call.args:
         if (word.value or "").startswith("--output"):
             return "jq only prints: redirect its output to a file of the project"
@@ -122,7 +122,7 @@ def jq(call: Call) -> str:
 
 
 def ripgrep(call: Call) -> str:
-    """`--pre` runs a program."""
+    """Deny `rg --pre`, which runs a program."""
     for word in call.args:
         if re.match(r"--(pre(?!tty)|hostname-bin)", word.value or word.prefix):
             return "rg must not start another program: leave --pre out"
@@ -130,7 +130,7 @@ def ripgrep(call: Call) -> str:
 
 
 def fd(call: Call) -> str:
-    """`-x` and `-X` run a program for what is found, also behind other letters: `-Hx`."""
+    """Judge the program of `fd -x` and `-X`, also among other letters: `-Hx`."""
     args = call.args
     for index, word in enumerate(args):
         if _FD_RUNS.fullmatch(word.value or ""):

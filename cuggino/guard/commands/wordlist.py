@@ -1,8 +1,8 @@
-"""Lists of names, written as one text: they are long, and nothing but names."""
+"""Long lists of names, written as text."""
 
 from __future__ import annotations
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of the text."""
+    """Return the words of the text."""
     return tuple(text.split())

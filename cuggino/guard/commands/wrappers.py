@@ -1,4 +1,4 @@
-"""Programs that start another one: that one is judged in their place (AUT-212)."""
+"""Programs that start another one, which is judged in their place (AUT-212)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 
 
 class Wrapper(NamedTuple):
-    """How the inner command is found."""
+    """The syntax of a wrapper."""
 
     short: str = ""
     long: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ _OPAQUE = frozenset(
 
 
 def wrapped(call: Call) -> str:
-    """The command behind the options of its own."""
+    """Judge the command after a wrapper's own options."""
     wrapper = _WRAPPERS[call.name.removeprefix("g") if call.name == "gtimeout" else call.name]
     given = parse_options(
         call.args,
@@ -125,12 +125,12 @@ def _start(call: Call, words: tuple[Word, ...], wrapper: Wrapper) -> str:
 
 
 def is_many(word: Word) -> bool:
-    """Whether the word may become several, so that those behind it move."""
+    """Return whether the word may become several, so that those after it move."""
     return word.value is None and not (word.text.startswith('"') and word.text.endswith('"'))
 
 
 def variable(word: Word, site: Site) -> str:
-    """Why `NAME=value` as an argument must not be set for a program."""
+    """Return why `NAME=value` as an argument is denied."""
     text = word.value if word.value is not None else word.prefix
     name, _, value = text.partition("=")
     known = value if word.value is not None else None
@@ -138,7 +138,7 @@ def variable(word: Word, site: Site) -> str:
 
 
 def env(call: Call) -> str:
-    """Its variables and then its command; alone it prints."""
+    """Judge the variables and the command of `env`."""
     given = parse_options(
         call.args,
         Syntax("uCSP", ("unset", "chdir", "split-string"), ("ignore-environment", "null", "debug",
@@ -171,7 +171,7 @@ def env(call: Call) -> str:
 
 
 def command(call: Call) -> str:
-    """`command`, `builtin`, `exec`: what stands behind; `command -v` only looks."""
+    """Judge the command after `command`, `builtin` or `exec`; `command -v` only looks."""
     syntax = Syntax("a", permutes=False) if call.name == "exec" else Syntax(permutes=False)
     given = parse_options(call.args, syntax)
     if call.name == "command" and given.has("-v", "-V"):
@@ -182,7 +182,7 @@ def command(call: Call) -> str:
 
 
 def xargs(call: Call) -> str:
-    """The command with words behind it that nobody can see."""
+    """Judge the command of `xargs`, which gets further unknown words."""
     given = parse_options(
         call.args,
         Syntax("IEdLnPsaJRS", ("arg-file", "delimiter", "max-lines", "max-args", "max-procs",
@@ -211,7 +211,7 @@ def xargs(call: Call) -> str:
 
 
 def opaque(call: Call) -> str:
-    """What it starts cannot be judged."""
+    """Deny programs that start others in ways that cannot be judged."""
     return f"{call.name} starts programs in a way that cannot be judged: start them directly"
 
 
