@@ -29,6 +29,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.sources`: processes, folders and git as Observables
 - `cuggino.stages`: one action each: agent, command, commit, fingerprint, snapshot, undo
 - `cuggino.storage`: the files of a project's workspace
+- `cuggino.telemetry`: export of runs by OpenTelemetry
 - `cuggino.testing`: doubles for your own tests
 - `cuggino.trust`: the commands that a project brings, and those that a user has accepted
 """

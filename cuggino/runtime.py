@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reactivex import Observable
 
@@ -49,11 +50,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cuggino.doctor import CheckResult
+    from cuggino.guard import Role
     from cuggino.guard_audit import JudgedCall
     from cuggino.project_manager import PlanSession
     from cuggino.runs import RecordedRun, UnreadableRun
+    from cuggino.telemetry import AgentIdentity
 
 _Options = TypeVar("_Options", bound=RunOptions)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,6 +341,34 @@ class Runtime:
             prepared,
             lambda found: self.builder.run(found[1], interrupt=interrupt, resume=found[0]),
         )
+
+    def telemetry(
+        self, *, on_problem: Callable[[str], None] = warnings.warn
+    ) -> Callable[[Observable[_T]], Observable[_T]]:
+        """Return the operator that exports a run, if `OTEL_*` variables ask for it.
+
+        ::
+
+            cuggino.run(runtime.run(focus="add a login page").pipe(runtime.telemetry()), print)
+
+        See `cuggino.telemetry.with_telemetry`, also for `on_problem`.
+        """
+        from cuggino.telemetry import with_telemetry
+
+        return with_telemetry(
+            journals=self.workspace.journal, agent_of=self._identity_of, on_problem=on_problem
+        )
+
+    def _identity_of(self, role: str) -> AgentIdentity:
+        from cuggino.agents import RoutedAgent
+        from cuggino.telemetry import AgentIdentity
+
+        agent, model = self.agent, self.config.model
+        if not isinstance(agent, RoutedAgent):
+            return AgentIdentity(name=self.agent_name or agent.name, model=model)
+        first = agent.candidates_for(cast("Role", role))[0]
+        its = first.model or (model if first.is_default else None)
+        return AgentIdentity(name=first.name, model=its)
 
     def runs(self) -> Observable[RecordedRun | UnreadableRun]:
         """Emit the recorded runs of the project, newest first."""

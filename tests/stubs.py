@@ -31,6 +31,7 @@ PACKAGES = (
     "cuggino.stages",
     "cuggino.storage",
     "cuggino.storage.journal",
+    "cuggino.telemetry",
     "cuggino.testing",
     "cuggino.trust",
 )

@@ -74,6 +74,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "_lazy events errors domain sources storage edges runs", "pydantic plotly reactivex"
         ),
         "notify": _room("_lazy events errors config operators", "reactivex apprise"),
+        "telemetry": _room(
+            "_lazy _version events errors storage agents.cassettes",
+            "pydantic reactivex opentelemetry",
+        ),
         "preflight": _room(
             "errors sandbox config operators sources storage agents stages", "pydantic reactivex"
         ),
@@ -86,7 +90,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "project_manager": _room("config prompts storage agents"),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators sources storage "
-            "agents stages loops notify preflight runs doctor guard_audit project_manager",
+            "agents stages loops notify telemetry preflight runs doctor guard_audit "
+            "project_manager",
             "reactivex pydantic",
         ),
         "testing": _room(

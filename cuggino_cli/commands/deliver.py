@@ -151,9 +151,11 @@ def command(
         go_on=_how_to_resume(folder, chosen, journaled=config.journal),
     )
     if resume is not None:
-        return follow(lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), view)
+        return follow(
+            lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), view, runtime
+        )
     settled = runtime.deliver_options(**chosen)
-    return follow(lambda stop: runtime.deliver(settled, interrupt=stop), view)
+    return follow(lambda stop: runtime.deliver(settled, interrupt=stop), view, runtime)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:

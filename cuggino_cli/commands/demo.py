@@ -51,7 +51,7 @@ def command(directory: str | None, output: OutputOptions) -> int:
     where = shlex.quote(str(folder))
     hint = f"`cd {where} && cuggino run --resume` continues where it stopped"
     view = CodingView(output, hint=hint)
-    code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), view)
+    code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), view, runtime)
     if not output.json:
         click.echo(f"\nLook around: git -C {where} log --stat")
     return code

@@ -174,10 +174,12 @@ def command(
     )
     if resume is not None:
         return follow(
-            lambda stop: runtime.resume_plan_build(resume or None, interrupt=stop, **options), view
+            lambda stop: runtime.resume_plan_build(resume or None, interrupt=stop, **options),
+            view,
+            runtime,
         )
     settled = runtime.plan_build_options(**options)
-    return follow(lambda stop: runtime.plan_build(settled, interrupt=stop), view)
+    return follow(lambda stop: runtime.plan_build(settled, interrupt=stop), view, runtime)
 
 
 def _beginning(

@@ -93,10 +93,12 @@ def command(
             **recording,
         )
         warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
-        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view)
+        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view, runtime)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
     text = read_text_file(folder / review, what="--review") if review else None
     return follow(
-        lambda stop: runtime.run(focus=focus or "", review=text, slow=slow, interrupt=stop), view
+        lambda stop: runtime.run(focus=focus or "", review=text, slow=slow, interrupt=stop),
+        view,
+        runtime,
     )

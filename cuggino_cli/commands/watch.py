@@ -68,4 +68,4 @@ def command(
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=rings(config), journaled=config.journal)
-    return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view)
+    return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)

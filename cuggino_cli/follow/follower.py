@@ -12,12 +12,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuggino_cli import startup
+from cuggino_cli.follow.exporting import exporting
 from cuggino_cli.follow.output import OutputOptions, stdout_terminal
 from cuggino_cli.screen.standard_output import give_up_soon
 
 if TYPE_CHECKING:
     from reactivex import Observable
 
+    from cuggino import Runtime
     from cuggino.events import Event, RunResult
     from cuggino_cli.screen.terminal import Terminal
 
@@ -83,19 +85,22 @@ def exit_code_of(ending: Ending) -> int:
     return result.exit_code if result is not None else 1
 
 
-def follow(start: Callable[[Observable[object]], Observable[Any]], view: View) -> int:
+def follow(
+    start: Callable[[Observable[object]], Observable[Any]], view: View, runtime: Runtime
+) -> int:
     """Follow a run to its end and return the exit code.
 
-    `start` builds the run from the Observable that interrupts it. The first Ctrl-C interrupts the
-    run, which then ends its agent and reports how far it came. A second one ends the process at
-    once; the guardian terminates everything it started.
+    `start` builds the run of the runtime from the Observable that interrupts it. The first Ctrl-C
+    interrupts the run, which then ends its agent and reports how far it came. A second one ends the
+    process at once; the guardian terminates everything it started.
 
     Errors are raised again after the conclusion, unless the result has reported them.
     """
-    follower = _Follower(start, view)
-    startup.end()
-    with _interrupting(follower.interrupt):
-        return follower.follow()
+    with exporting(runtime) as export:
+        follower = _Follower(lambda stop: export(start(stop)), view)
+        startup.end()
+        with _interrupting(follower.interrupt):
+            return follower.follow()
 
 
 class _Follower:

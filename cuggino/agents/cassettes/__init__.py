@@ -3,6 +3,7 @@
 from cuggino._lazy import lazy
 
 NAMES = {
+    "masking": "without_secrets",
     "recording": "RecordingAgent record_to",
     "replaying": "ReplayAgent replay_of with_speed",
 }

@@ -1,5 +1,8 @@
 """Public names of `cuggino.agents.cassettes`; written by `python -m tests.stubs`."""
 
+from cuggino.agents.cassettes.masking import (
+    without_secrets,
+)
 from cuggino.agents.cassettes.recording import (
     RecordingAgent,
     record_to,
@@ -16,4 +19,5 @@ __all__ = [
     "record_to",
     "replay_of",
     "with_speed",
+    "without_secrets",
 ]

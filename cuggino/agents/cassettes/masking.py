@@ -108,6 +108,12 @@ class Masker:
             yield Span(start, end, mark(label))
 
 
+def without_secrets(env: Mapping[str, str]) -> Callable[[str], str]:
+    """Return the function that masks the secrets in a text, by this environment and by format."""
+    masker = Masker(env)
+    return lambda text: put(text, masker.spans(text))
+
+
 def mark(what: str) -> str:
     """Return the mark that replaces a secret."""
     return f"⟦masked {what.replace('⟦', '').replace('⟧', '')}⟧"

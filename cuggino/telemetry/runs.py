@@ -1,0 +1,292 @@
+"""The spans of a run: folds its events, each with its time, into spans of stages and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cuggino.errors import LoopError
+from cuggino.events import (
+    AgentFellBack,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommitPerformed,
+    CommitSeen,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    Event,
+    ImplementingStart,
+    LlmAgentEvent,
+    LlmTerminalMarkerEvent,
+    PingEvent,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    PlanningStart,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    ReviewingStart,
+    RoleViolated,
+    RunResult,
+    RunResumed,
+    SessionEnded,
+    SetupCommandOutput,
+    SetupCommandStarted,
+    SnapshotTaken,
+    StageCost,
+    SupervisionEvent,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchProcessingItem,
+)
+from cuggino.telemetry.agents import SessionSpan
+from cuggino.telemetry.kit import Attributes, Kit
+from cuggino.telemetry.settings import AgentIdentity
+from cuggino.telemetry.texts import plain
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_SIGN_OF_A_SESSION = (PingEvent, RateLimited)
+_UNTOLD = (StageCost, RunResumed, SnapshotTaken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIdentity:
+    """The run as its spans name it; what is unknown is empty."""
+
+    run_id: str = ""
+    kind: str = ""
+    agent: str = ""
+    resumed: bool = False
+
+
+def nanoseconds(at: datetime) -> int:
+    """Return the time in nanoseconds since the epoch; one without a zone is in UTC."""
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+    return since // timedelta(microseconds=1) * 1000
+
+
+class RunSpans:
+    """The span of a run, from its first event to its end, and those inside it."""
+
+    def __init__(
+        self,
+        kit: Kit,
+        run: RunIdentity,
+        *,
+        agent_of: Callable[[str], AgentIdentity] | None,
+        begun: datetime,
+    ) -> None:
+        self._kit = kit
+        self._agent_of = agent_of or (lambda _role: AgentIdentity(name=run.agent))
+        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
+        workflow = f"cuggino {run.kind}".rstrip()
+        attributes: Attributes = {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": workflow,
+            "cuggino.run.resumed": run.resumed,
+        }
+        if run.run_id:
+            attributes["cuggino.run.id"] = run.run_id
+        self._root = kit.start(f"invoke_workflow {workflow}", None, nanoseconds(begun), attributes)
+        self._item: Span | None = None
+        self._stage: Span | None = None
+        self._command: Span | None = None
+        self._session: SessionSpan | None = None
+        self._role = ""
+        self._model: str | None = None
+        self._ready: int | None = None
+        """When the next session can begin at the earliest, if it was not announced by a pause."""
+        self._waits = False
+        self._cost: float | None = None
+        self._outcome = ""
+
+    def add(self, event: Event, at: datetime) -> None:
+        """Add the next event."""
+        now = nanoseconds(at)
+        match event:
+            case SessionEnded():
+                self._end_session(now, event)
+                self._ready = now
+            case LlmAgentEvent():
+                if self._session is None and not isinstance(event, _NO_SIGN_OF_A_SESSION):
+                    self._begin_session(now, at)
+                if self._session is not None:
+                    self._session.add(event, now)
+            case SupervisionEvent():
+                self._supervised(event, now)
+            case LlmTerminalMarkerEvent():
+                if self._stage is not None:
+                    self._stage.set_attribute("cuggino.stage.outcome", event.tag)
+                self._end_stage(now)
+            case RunResult():
+                self._end_item(now)
+                self._outcome = event.outcome
+                self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
+            case WatchProcessingItem(filename=name):
+                self._end_item(now)
+                self._item = self._kit.start("item", self._root, now, {"cuggino.item": plain(name)})
+            case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
+                self._end_item(now, event)
+            case CommitPerformed(commit_hash=commit) | CommitSeen(commit_hash=commit):
+                self._note("commit", now, {"cuggino.commit": commit})
+            case _:
+                self._staged(event, now)
+
+    def end(self, at: datetime, error: Exception | None = None, *, cut_off: bool = False) -> None:
+        """End what is open; `cut_off` without a result, by the subscriber."""
+        now = nanoseconds(at)
+        self._end_item(now)
+        outcome = "failed" if error is not None else "interrupted" if cut_off else "ended"
+        outcome = self._outcome or outcome
+        self._root.set_attribute("cuggino.run.outcome", outcome)
+        if self._cost is not None:
+            self._root.set_attribute("cuggino.cost_usd", self._cost)
+        failure = ""
+        if error is not None or outcome == "failed":
+            cause = error.cause or error if isinstance(error, LoopError) else error
+            failure = type(cause).__name__ if cause is not None else outcome
+        self._kit.end(self._root, now, failure)
+
+    def _staged(self, event: Event, now: int) -> None:
+        """Begin and end stages and commands."""
+        match event:
+            case PlanningStart(iteration=iteration):
+                self._begin_stage("planning", now, {"cuggino.iteration": iteration})
+            case ImplementingStart(iteration=iteration):
+                self._begin_stage("implementing", now, {"cuggino.iteration": iteration})
+            case ReviewingStart(iteration=iteration):
+                self._begin_stage("reviewing", now, {"cuggino.iteration": iteration})
+            case DeliverSessionStarted(instruction=instruction, session=session, model=model):
+                self._begin_stage(instruction, now, {"cuggino.session": session}, model)
+            case PlanBuildPhaseStarted(phase=phase, iteration=iteration):
+                self._begin_stage(phase, now, {"cuggino.iteration": iteration})
+            case WatchAuditStarted():
+                self._begin_stage("audit", now, {})
+            case DeliverSessionEnded(outcome=outcome) | PlanBuildSessionEnded(outcome=outcome):
+                if self._stage is not None:
+                    self._stage.set_attribute("cuggino.stage.outcome", outcome)
+                self._end_stage(now, outcome if outcome in ("error", "execution_error") else "")
+            case WatchAuditEnded() | WatchAuditInterrupted():
+                self._end_stage(now)
+            case WatchAuditFailed():
+                self._end_stage(now, "failed")
+            case SetupCommandStarted():
+                self._begin_command("setup", now)
+            case CheckCommandStarted():
+                self._begin_command("check", now)
+            case SetupCommandOutput(exit_code=code) | CheckCommandOutput(exit_code=code):
+                if self._command is not None and code is not None:
+                    self._command.set_attribute("process.exit.code", code)
+                self._end_command(now, "exit_code" if code else "")
+            case _:
+                pass
+
+    def _supervised(self, event: SupervisionEvent, now: int) -> None:
+        match event:
+            case AgentFellBack(reason=reason, role=role, to_agent=agent, until=until):
+                self._cut_off(now, reason)
+                self._fallbacks[role] = (agent, until)
+            case AgentRetry(reason=reason):
+                self._cut_off(now, reason)
+                self._ready = None
+            case AgentNudged():
+                self._cut_off(now, "nudged")
+            case AgentReplaced():
+                self._cut_off(now, "replaced")
+            case RoleViolated():
+                self._cut_off(now, "role_violated")
+            case QuotaWaiting():
+                self._cut_off(now, "quota")
+                self._ready = None
+                if self._waits:  # repeated every minute
+                    return
+                self._waits = True
+            case QuotaLifted():
+                self._waits = False
+            case StageCost(cost_usd=float(cost)) if self._stage is not None:
+                self._stage.set_attribute("cuggino.cost_usd", cost)
+            case _:
+                pass
+        if not isinstance(event, _UNTOLD):
+            why = str(getattr(event, "reason", ""))
+            attributes: Attributes = {"cuggino.reason": plain(why)} if why else {}
+            self._note(event.tag, now, attributes)
+
+    def _begin_stage(
+        self, role: str, now: int, attributes: Attributes, model: str | None = None
+    ) -> None:
+        self._end_stage(now)
+        self._role, self._model, self._ready, self._waits = role, model, now, False
+        given: Attributes = {"cuggino.stage": role, **attributes}
+        self._stage = self._kit.start(role, self._parent(), now, given)
+
+    def _begin_command(self, name: str, now: int) -> None:
+        self._end_command(now)
+        self._command = self._kit.start(name, self._parent(), now, {"cuggino.stage": name})
+
+    def _begin_session(self, now: int, at: datetime) -> None:
+        self._end_command(now)
+        agent = self._agent_of(self._role)
+        fallback, until = self._fallbacks.get(self._role, ("", None))
+        if fallback and (until is None or nanoseconds(until) > nanoseconds(at)):
+            agent = AgentIdentity(name=fallback)
+        elif self._model is not None:
+            agent = AgentIdentity(name=agent.name, model=self._model)
+        begun = now if self._ready is None else min(self._ready, now)
+        self._session = SessionSpan(self._kit, agent, self._role, self._parent(), at=begun)
+
+    def _end_session(self, now: int, ended: SessionEnded | None, error: str = "") -> None:
+        if self._session is None:
+            return
+        self._session.end(now, ended, error)
+        if self._session.cost_usd is not None:
+            self._cost = (self._cost or 0.0) + self._session.cost_usd
+        self._session = None
+
+    def _cut_off(self, now: int, error: str) -> None:
+        self._end_session(now, None, plain(error))
+        self._ready = now
+
+    def _end_command(self, now: int, error: str = "") -> None:
+        self._end(self._command, now, error)
+        if self._command is not None:
+            self._command, self._ready = None, now
+
+    def _end_stage(self, now: int, error: str = "") -> None:
+        self._end_command(now)
+        self._end_session(now, None, "cut_off")
+        self._end(self._stage, now, error)
+        self._stage, self._role, self._model, self._ready = None, "", None, None
+
+    def _end_item(self, now: int, ended: Event | None = None) -> None:
+        self._end_stage(now)
+        if self._item is not None and ended is not None:
+            outcome = ended.tag.removeprefix("WatchItem").lower()
+            self._item.set_attribute("cuggino.item.outcome", outcome)
+        failed = isinstance(ended, WatchItemRetry | WatchItemParked)
+        self._end(self._item, now, "failed" if failed else "")
+        self._item = None
+
+    def _end(self, span: Span | None, now: int, error: str) -> None:
+        if span is not None:
+            self._kit.end(span, now, error)
+
+    def _note(self, name: str, now: int, attributes: Attributes) -> None:
+        self._parent().add_event(name, attributes, now)
+
+    def _parent(self) -> Span:
+        return self._stage or self._item or self._root

@@ -1,0 +1,34 @@
+"""Texts for attributes: without secrets, valid in UTF-8, and of limited length."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+
+from pydantic import JsonValue
+
+NAME_LIMIT = 100
+"""Characters of a name, such as that of a tool."""
+
+CONTENT_LIMIT = 4000
+"""Characters of a text of an agent, or of the contents of a tool call."""
+
+
+def plain(text: str, limit: int = NAME_LIMIT) -> str:
+    """Return the text cut to the limit, without what UTF-8 cannot encode."""
+    short = text if len(text) <= limit else f"{text[: limit - 2]} …"
+    return short.encode("utf-8", "replace").decode("utf-8")
+
+
+def masking(env: Mapping[str, str] = os.environ) -> Callable[[str], str]:
+    """Return the function that masks secrets as recordings do, then cuts to `CONTENT_LIMIT`."""
+    from cuggino.agents.cassettes import without_secrets
+
+    mask = without_secrets(env)
+    return lambda text: plain(mask(text), CONTENT_LIMIT)
+
+
+def as_json(value: JsonValue) -> str:
+    """Return the value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

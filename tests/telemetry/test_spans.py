@@ -1,0 +1,343 @@
+"""Spans and metrics of runs, from lists of events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from reactivex import from_iterable
+
+from cuggino.errors import AgentFailed, CugginoError, LoopError
+from cuggino.events import (
+    AgentFellBack,
+    AgentMessage,
+    AgentNudged,
+    AgentRetry,
+    Approved,
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommitPerformed,
+    DeliverEnded,
+    DeliverSessionEnded,
+    DeliverSessionStarted,
+    Done,
+    GuardDenied,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    PlanBuildEnded,
+    PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    QuotaLifted,
+    QuotaWaiting,
+    ReviewingStart,
+    SessionEnded,
+    StageCost,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchProcessingItem,
+)
+from cuggino.telemetry import AgentIdentity
+from cuggino.telemetry.agents import MOST_OPEN_TOOLS
+from cuggino.telemetry.texts import CONTENT_LIMIT
+from cuggino.testing import Marbles
+from tests.telemetry.exported import Exported, exported, needs_otel
+
+pytestmark = needs_otel
+
+USAGE = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=30, cache_creation_tokens=4)
+
+
+def drawn(**more: Any) -> dict[str, Any]:
+    """Return the events of a coding run, by letter."""
+    return {
+        "1": IterationStart(iteration=1, max_iterations=3),
+        "I": ImplementingStart(iteration=1),
+        "R": ReviewingStart(iteration=1),
+        "k": CheckCommandStarted(iteration=1, command="make test TOKEN=tuttifrutti-42"),
+        "K": CheckCommandOutput(iteration=1, output="a secret", exit_code=1),
+        "m": AgentMessage(text="My password is tuttifrutti-42."),
+        "t": ToolCall(name="Bash", input={"command": "echo tuttifrutti-42"}, id="x"),
+        "r": ToolResult(name="x", output="tuttifrutti-42"),
+        "f": ToolResult(name="x", output="no", is_error=True),
+        "g": GuardDenied(tool="Bash", tool_use_id="x", part="rm -rf /", reason="no"),
+        "u": UsageUpdate(usage=USAGE),
+        "e": SessionEnded(
+            outcome="completed", cost_usd=0.5, usage=USAGE, num_turns=3, session_id="s1"
+        ),
+        "c": StageCost(phase="implementing", cost_usd=0.5),
+        "D": Done(content="all of it"),
+        "A": Approved(content="fine"),
+        "C": CommitPerformed(iteration=1, commit_hash="abc1234", message="Do it"),
+        "z": LoopApproved(iteration=1),
+        **more,
+    }
+
+
+def test_a_run() -> None:
+    """A run holds stages, a stage its check and its agent, an agent its tool calls."""
+    memory = exported("-1-Ik-K-mt--r-ecDCRm-eAz|", drawn())
+    assert [
+        ("invoke_workflow cuggino", "", 0, 24),
+        ("implementing", "invoke_workflow cuggino", 3, 16),
+        ("check", "implementing", 4, 6),
+        ("invoke_agent unknown", "implementing", 6, 14),
+        ("execute_tool Bash", "invoke_agent unknown", 9, 12),
+        ("reviewing", "invoke_workflow cuggino", 18, 22),
+        ("invoke_agent unknown", "reviewing", 18, 21),
+    ] == [span.times for span in memory.spans]
+    root, implementing, check, agent, tool, *_ = memory.spans
+    assert {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "cuggino",
+        "cuggino.run.resumed": False,
+        "cuggino.run.exit_code": 0,
+        "cuggino.run.outcome": "approved",
+        "cuggino.cost_usd": 1.0,
+    } == root.attributes
+    assert ("commit",) == root.events
+    assert {
+        "cuggino.stage": "implementing",
+        "cuggino.iteration": 1,
+        "cuggino.cost_usd": 0.5,
+        "cuggino.stage.outcome": "Done",
+    } == implementing.attributes
+    assert {
+        "cuggino.stage": "check",
+        "process.exit.code": 1,
+        "error.type": "exit_code",
+    } == check.attributes
+    assert {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "unknown",
+        "gen_ai.agent.name": "unknown",
+        "cuggino.role": "implementing",
+        "gen_ai.conversation.id": "s1",
+        "cuggino.session.turns": 3,
+        "cuggino.cost_usd": 0.5,
+        "gen_ai.usage.input_tokens": 134,
+        "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 30,
+        "gen_ai.usage.cache_creation.input_tokens": 4,
+    } == agent.attributes
+    assert {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "Bash",
+        "gen_ai.tool.call.id": "x",
+    } == tool.attributes
+
+
+def test_no_contents_unless_asked_for() -> None:
+    """Prompts, texts, tool inputs, outputs and commands are nowhere in what is exported."""
+    memory = exported("-IkKmtgrecDz|", drawn())
+    written = repr([(span.attributes, span.events) for span in memory.spans])
+    assert "execute_tool" in written
+    for secret in ("tuttifrutti", "password", "rm -rf", "a secret", "all of it", "make test"):
+        assert secret not in written
+
+
+def test_contents_without_secrets() -> None:
+    """If asked for, tool calls and the last message are exported, masked and cut."""
+    long = ToolResult(name="x", output="tuttifrutti-42 " + "long " * CONTENT_LIMIT)
+    memory = exported("-ItLmez|", drawn(L=long), content=True)
+    tool = memory.span("execute_tool Bash").attributes
+    assert '{"command":"echo ⟦masked MY_API_TOKEN⟧"}' == tool["gen_ai.tool.call.arguments"]
+    result = tool["gen_ai.tool.call.result"]
+    assert result.startswith("⟦masked MY_API_TOKEN⟧ long ")
+    assert CONTENT_LIMIT == len(result)
+    said = memory.span("invoke_agent unknown").attributes["gen_ai.output.messages"]
+    assert "My password is" in said
+    assert "tuttifrutti" not in said
+
+
+def test_metrics() -> None:
+    """Each session adds its duration, its tokens by type, and its cost."""
+    metrics = exported("-Im--ecDRm-eAz|", drawn()).metrics
+    known = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "unknown",
+        "gen_ai.agent.name": "unknown",
+    }
+    assert {
+        "gen_ai.client.operation.duration": [(known, 7.0)],
+        "cuggino.cost": [(known, 1.0)],
+        "gen_ai.client.token.usage": [
+            ({**known, "gen_ai.token.type": "input"}, 268),
+            ({**known, "gen_ai.token.type": "output"}, 40),
+        ],
+    } == metrics
+
+
+def test_failed_denied_and_unanswered_tools() -> None:
+    """A failed tool call is an error, a denied one is marked, one without a result ends with the
+    session."""
+    other = ToolCall(name="Read", id="y")
+    memory = exported("-Itgf-o--ez|", drawn(o=other))
+    failed, unanswered = memory.span("execute_tool Bash"), memory.span("execute_tool Read")
+    assert (2, 4) == (failed.begin, failed.end)
+    assert "tool_error" == failed.attributes["error.type"]
+    assert failed.attributes["cuggino.guard.denied"]
+    assert (6, 9) == (unanswered.begin, unanswered.end)
+    assert "unanswered" == unanswered.attributes["error.type"]
+
+
+def test_open_tools_are_bounded() -> None:
+    """Of too many tool calls without a result, the oldest is ended."""
+    calls = [ToolCall(name="Read", id=str(number)) for number in range(MOST_OPEN_TOOLS + 1)]
+    memory = Exported()
+    marbles = Marbles(I=ImplementingStart(iteration=1), t=calls[0], e=drawn()["e"])
+
+    marbles.record(from_iterable(calls).pipe(memory.operator()), until=1)
+    tools = [span for span in memory.spans if span.name == "execute_tool Read"]
+    assert len(calls) == len(tools)
+
+
+def test_a_session_that_is_retried() -> None:
+    """A retry ends the session as an error, and the wait belongs to no session."""
+    retry = AgentRetry(reason="overloaded", message="x", attempt=1, max_retries=3, retry_in=4)
+    memory = exported("-Imtu-y---m-ecDz|", drawn(y=retry))
+    first, second = [span for span in memory.spans if span.name.startswith("invoke_agent")]
+    assert (1, 6, 10, 12) == (first.begin, first.end, second.begin, second.end)
+    assert "overloaded" == first.attributes["error.type"]
+    assert 134 == first.attributes["gen_ai.usage.input_tokens"]
+    assert "error.type" not in second.attributes
+    assert ("AgentRetry",) == memory.span("implementing").events
+
+
+def test_a_nudge_and_a_usage_limit() -> None:
+    """Each is one event of the stage, however often a wait is reported."""
+    wait, lifted = QuotaWaiting(remaining=60), QuotaLifted(waited=120)
+    memory = exported("-Im-n-mqqqlm-ecDz|", drawn(n=AgentNudged(), q=wait, l=lifted))
+    assert ("AgentNudged", "QuotaWaiting", "QuotaLifted") == memory.span("implementing").events
+    errors = [span.attributes.get("error.type") for span in memory.spans[2:]]
+    assert ["nudged", "quota", None] == errors
+
+
+def test_agents_of_roles_and_fallbacks() -> None:
+    """A session has the agent of its role; after a fallback, that one."""
+    back = AgentFellBack(
+        role="implementing", from_agent="claude", to_agent="codex", reason="quota", message="x"
+    )
+    memory, marbles = Exported(), Marbles(**drawn(b=back))
+    agents = {"implementing": AgentIdentity(name="claude", model="opus")}
+
+    def agent_of(role: str) -> AgentIdentity:
+        return agents.get(role, AgentIdentity(name="scripted:/home/me/secret.toml"))
+
+    stream = marbles.cold("-Im-bm-ecDRm-eAz|")
+    marbles.record(stream.pipe(memory.operator(agent_of=agent_of)))
+    names = ("gen_ai.agent.name", "gen_ai.provider.name", "gen_ai.request.model", "cuggino.role")
+    seen = [span.attributes for span in memory.spans if span.name.startswith("invoke_agent")]
+    assert [
+        ("claude", "anthropic", "opus", "implementing"),
+        ("codex", "openai", None, "implementing"),
+        ("scripted", "scripted", None, "reviewing"),
+    ] == [tuple(attributes.get(name) for name in names) for attributes in seen]
+
+
+def test_items_of_a_watch() -> None:
+    """The stages of an item are in its span, which has its name and its outcome."""
+    events = drawn(
+        p=WatchProcessingItem(filename="001-login.md"),
+        P=WatchProcessingItem(filename="002-search.md"),
+        W=WatchItemCompleted(filename="001-login.md"),
+        X=WatchItemParked(filename="002-search.md", reason="tuttifrutti-42"),
+    )
+    memory = exported("-pIm-ecDWPIm-eX|", events)
+    assert [
+        ("invoke_workflow cuggino", "", 0, 15),
+        ("item", "invoke_workflow cuggino", 1, 8),
+        ("implementing", "item", 2, 7),
+        ("invoke_agent unknown", "implementing", 2, 5),
+        ("item", "invoke_workflow cuggino", 9, 14),
+        ("implementing", "item", 10, 14),
+        ("invoke_agent unknown", "implementing", 10, 13),
+    ] == [span.times for span in memory.spans]
+    first, second = [span.attributes for span in memory.spans if span.name == "item"]
+    assert {"cuggino.item": "001-login.md", "cuggino.item.outcome": "completed"} == first
+    assert {
+        "cuggino.item": "002-search.md",
+        "cuggino.item.outcome": "parked",
+        "error.type": "failed",
+    } == second
+
+
+def test_a_deliver_run() -> None:
+    """A session is a stage with its instruction, its number and its model."""
+    events = drawn(
+        S=DeliverSessionStarted(session=1, instruction="coding", model="opus"),
+        E=DeliverSessionEnded(session=1, outcome="execution_error"),
+        z=DeliverEnded(reason="all_blocked"),
+    )
+    memory = exported("-Sm-eEz|", events)
+    stage = memory.span("coding")
+    assert {
+        "cuggino.stage": "coding",
+        "cuggino.session": 1,
+        "cuggino.stage.outcome": "execution_error",
+        "error.type": "execution_error",
+    } == stage.attributes
+    assert "opus" == memory.span("invoke_agent unknown").attributes["gen_ai.request.model"]
+    root = memory.span("invoke_workflow cuggino").attributes
+    assert ("blocked", 15) == (root["cuggino.run.outcome"], root["cuggino.run.exit_code"])
+
+
+def test_a_plan_build_run() -> None:
+    """Its phases are stages; a check without a result ends with its stage."""
+    events = drawn(
+        p=PlanBuildPhaseStarted(phase="plan", iteration=1),
+        b=PlanBuildPhaseStarted(phase="verify", iteration=1),
+        E=PlanBuildSessionEnded(iteration=1, phase="plan", outcome="completed"),
+        z=PlanBuildEnded(reason="complete"),
+    )
+    memory = exported("-pm-eEbk--z|", events)
+    assert [
+        ("invoke_workflow cuggino", "", 0, 11),
+        ("plan", "invoke_workflow cuggino", 1, 5),
+        ("invoke_agent unknown", "plan", 1, 4),
+        ("verify", "invoke_workflow cuggino", 6, 10),
+        ("check", "verify", 7, 10),
+    ] == [span.times for span in memory.spans]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (CugginoError("tuttifrutti-42"), "CugginoError"),
+        (
+            LoopError("reviewing", "x", cause=AgentFailed("tuttifrutti-42", reason="auth")),
+            "AgentFailed",
+        ),
+    ],
+)
+def test_a_run_that_fails(error: Exception, name: str) -> None:
+    """Everything that is open ends with it, and the run names the error, not its message."""
+    memory, marbles = Exported(), Marbles(error=error, **drawn())
+    marbles.record(marbles.cold("-Imt--#").pipe(memory.operator()))
+    assert [6.0] * 4 == [span.end for span in memory.spans]
+    root, stage, agent, tool = [span.attributes for span in memory.spans]
+    assert ("failed", name) == (root["cuggino.run.outcome"], root["error.type"])
+    assert "error.type" not in stage
+    assert ("cut_off", "unanswered") == (agent["error.type"], tool["error.type"])
+
+
+def test_a_disposed_run() -> None:
+    """A run whose subscriber leaves has been interrupted."""
+    memory, marbles = Exported(), Marbles(**drawn())
+    marbles.record(marbles.cold("-Im----").pipe(memory.operator()), dispose_at=5)
+    root = memory.span("invoke_workflow cuggino")
+    assert (5.0, "interrupted") == (root.end, root.attributes["cuggino.run.outcome"])
+
+
+def test_odd_texts() -> None:
+    """Names that UTF-8 cannot encode, or that are very long, can be exported."""
+    tools = drawn(o=ToolCall(name="\ud800" + "n" * 1000, id="\udfff"))
+    memory = exported("-Io-ez|", tools)
+    (tool,) = [span for span in memory.spans if span.name.startswith("execute_tool")]
+    assert tool.name.startswith("execute_tool ?nnn")
+    assert 113 == len(tool.name)
+    assert "?" == tool.attributes["gen_ai.tool.call.id"]
