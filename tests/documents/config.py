@@ -162,6 +162,7 @@ terminal; `off` starts them |
 | variable | meaning |
 |---|---|
 | `NO_COLOR` | if not empty, no colors with `--color auto` |
+| `OTEL_*` | export of runs: see `cuggino help loops OpenTelemetry` |
 | `AUTONOE_NO_SANDBOX` | `1`: unsandboxed, like `--no-sandbox` |
 | `CUGGINO_CONFIG` | your own configuration, instead of `~/.config/cuggino/config.json` |
 

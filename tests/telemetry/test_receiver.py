@@ -17,13 +17,11 @@ from reactivex import from_iterable
 from cuggino.events import AgentMessage, ImplementingStart, LoopApproved, SessionEnded
 from cuggino.storage import list_journals
 from cuggino.telemetry import with_telemetry
-from cuggino.telemetry.operator import LOST
+from cuggino.telemetry.operator import LOST, MISSING
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.telemetry.exported import needs_otel
 from tests.telemetry.receiver import Receiver, receiving
-
-pytestmark = needs_otel
 
 SCENARIO = """
 [[planning]]
@@ -76,7 +74,7 @@ def cuggino(project: Path, *args: str, **env: str) -> subprocess.CompletedProces
     return subprocess.run(
         [sys.executable, "-m", "cuggino_cli", *args],
         cwd=project,
-        env={**own, **env, "PYTHONPATH": str(Path.cwd())},
+        env={**own, "PYTHONPATH": str(Path.cwd()), **env},
         capture_output=True,
         text=True,
         timeout=LIMIT,
@@ -90,6 +88,7 @@ def attributes_of(span: Any) -> dict[str, Any]:
     }
 
 
+@needs_otel
 def test_a_run(project: Path, receiver: Receiver) -> None:
     """A run sends its spans and metrics, in a trace with the id of the run."""
     done = cuggino(
@@ -129,6 +128,7 @@ def test_a_run(project: Path, receiver: Receiver) -> None:
     )
 
 
+@needs_otel
 def test_nothing_is_sent_or_loaded_unasked(project: Path, receiver: Receiver) -> None:
     """Without an endpoint or exporter, or with the SDK disabled, nothing is loaded and sent."""
     script = (
@@ -156,6 +156,7 @@ def test_nothing_is_sent_or_loaded_unasked(project: Path, receiver: Receiver) ->
     assert not receiver.arrived.is_set()
 
 
+@needs_otel
 def test_nobody_receives(project: Path) -> None:
     """A run whose telemetry nobody takes ends as ever, with one warning."""
     with socket.socket() as taken:
@@ -167,6 +168,7 @@ def test_nobody_receives(project: Path) -> None:
     assert f"cuggino: telemetry: {LOST}\n" == done.stderr
 
 
+@needs_otel
 def test_a_receiver_that_hangs(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a run does not wait for an answer, and no thread is left afterwards."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
@@ -183,6 +185,7 @@ def test_a_receiver_that_hangs(receiver: Receiver, monkeypatch: pytest.MonkeyPat
         receiver.gate.set()
 
 
+@needs_otel
 def test_no_thread_is_left_without_a_receiver(monkeypatch: pytest.MonkeyPatch) -> None:
     """An export that would be retried is given up at the end."""
     with socket.socket() as taken:
@@ -197,3 +200,13 @@ def test_no_thread_is_left_without_a_receiver(monkeypatch: pytest.MonkeyPatch) -
             operator = with_telemetry(on_problem=problems.append)
             from_iterable(EVENTS).pipe(operator).subscribe(seen.append)
             assert (list(EVENTS), [LOST]) == (seen, problems)
+
+
+def test_the_extra_is_missing(project: Path) -> None:
+    """A run that should be exported and cannot be begins with one warning, and goes on."""
+    (project / "opentelemetry").mkdir()
+    (project / "opentelemetry" / "__init__.py").touch()
+    paths = os.pathsep.join((str(project), str(Path.cwd())))
+    done = cuggino(project, "run", "--focus", "one", OTEL_TRACES_EXPORTER="otlp", PYTHONPATH=paths)
+    assert (0, f"cuggino: telemetry: {MISSING}\n") == (done.returncode, done.stderr)
+    assert "[Summary] Approved" in done.stdout
