@@ -98,7 +98,7 @@ class GuardSettings(_Settings):
     specs_path: str = ".specs"
     """The folder with the specifications, relative to the project."""
     guard: Literal["roles", "full", "off"] = "roles"
-    """`roles` protects files by role; `full` allows only listed programs, too; `off`: no guard."""
+    """`roles` lets any program run; `full` only listed ones; `off`: no guard."""
     profile: str | list[str] | None = None
     """Languages whose programs `full` allows; default: all."""
     allow_commands: Names = Field(default=[])
@@ -106,7 +106,7 @@ class GuardSettings(_Settings):
     allow_pkill_targets: list[str] = Field(default=[])
     """More names of processes that agents may end with `pkill`."""
     allow_destructive: bool = False
-    """Let agents use `rm` and `mv` within the project under `full`."""
+    """Let agents push, publish and discard work with git, and use `rm` and `mv` under `full`."""
     sandbox: Literal["auto", "require", "off"] = "auto"
     """Give each role its own view of the project, enforced by the system: `auto` where supported,
     `require` refuses to start elsewhere; `true` and `false` mean `auto` and `off`."""

@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Level: TypeAlias = Literal["roles", "full"]
-"""`roles`: files by the role's permissions, any program. `full`: only listed programs too."""
+"""`roles`: any program may run; files of tools by the role. `full`: only listed programs too."""
 
 Mode: TypeAlias = Literal["run", "sync"]
 """`sync` is for sessions that read and verify but change nothing (AUT-139, AUT-223)."""
@@ -34,7 +34,7 @@ class Policy(NamedTuple):
     pkill_targets: tuple[str, ...] = ()
     """Process names that the user allows `pkill` to end, besides those of the profiles."""
     allow_destructive: bool = False
-    """Whether `rm` and `mv` are allowed in the project, and git may discard work."""
+    """Whether the user allows `rm` and `mv`, discarding work, pushing and publishing."""
     protected: tuple[str, ...] = PROTECTED
     """Relative to the project; a folder covers everything in it."""
     read_only: tuple[str, ...] = ()
