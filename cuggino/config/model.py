@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Literal, Self, TypeAlias
 
@@ -13,6 +14,8 @@ from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
 """One list, or one per kind of session."""
+_NEEDED = frozenset(["", *["bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr"]])
+"""Folders that every program reads."""
 _LONGEST = 366 * 24 * 3600.0
 """Seconds; the longest limit that timers support."""
 
@@ -111,7 +114,7 @@ class GuardSettings(_Settings):
     """Give each role its own view of the project, enforced by the system: `auto` where supported,
     `require` refuses to start elsewhere; `true` and `false` mean `auto` and `off`."""
     sandbox_hide: list[str] = Field(default=[])
-    """Paths that agents cannot read, such as `~/.ssh`."""
+    """Paths that agents and their commands cannot read, such as `~/.ssh`; needs bubblewrap."""
     sandbox_domains: list[str] = Field(default=[])
     """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
@@ -158,8 +161,10 @@ class GuardSettings(_Settings):
     @classmethod
     def _whole_paths(cls, value: list[str]) -> list[str]:
         for path in value:
-            if not path.startswith(("/", "~/")) or path == "/":
+            if not path.startswith(("/", "~/")) or path != path.strip():
                 raise ValueError('must be whole paths such as "~/.ssh" or "/srv/keys"')
+            if os.path.normpath(path).lstrip("/") in _NEEDED:
+                raise ValueError(f"{path} cannot be hidden, as every program reads it")
         return value
 
     @field_validator("sandbox_domains", mode="after")

@@ -18,7 +18,7 @@ from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
-from cuggino.doctor.sandbox import sandbox, sandbox_of_agent
+from cuggino.doctor.sandbox import hidden, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.storage import SPEC_FILE, holds_specs
@@ -60,6 +60,7 @@ def diagnose(
         yield from labeled(other, results)
     if config is not None:
         yield sandbox(folder, config, env)
+        yield from hidden(folder, config, env)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:

@@ -12,7 +12,8 @@ NAMES = {
     "home": "home_of",
     "protected": "Protected protected_for",
     "view": (
-        "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view writes_project"
+        "ROWS RoleView ViewRole git_folders hidden_paths make_granted protected_paths role_view "
+        "writes_project"
     ),
 }
 """Public names by module."""

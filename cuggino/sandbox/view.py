@@ -173,6 +173,15 @@ def role_view(
     )
 
 
+def hidden_paths(hide: Iterable[str], home: Path | None) -> tuple[Path, ...]:
+    """Return the paths that `hide` names; `~` is the home folder, and counts only with one."""
+    return tuple(
+        home / path[2:] if home is not None and path.startswith("~") else Path(path)
+        for path in hide
+        if home is not None or not path.startswith("~")
+    )
+
+
 def writes_project(role: ViewRole) -> bool:
     """Return whether a session with this role may change files of the project."""
     row = ROWS[role]
@@ -261,9 +270,4 @@ def _caches(home: Path | None) -> Iterator[Path]:
 def _hidden(hide: Iterable[str], home: Path | None) -> Iterator[Path]:
     yield from map(Path, SOCKETS)
     yield Path(f"/run/user/{os.getuid()}")
-    for path in hide:
-        if path == "~" or path.startswith("~/"):
-            if home is not None:
-                yield home / path[2:]
-        else:
-            yield Path(path)
+    yield from hidden_paths(hide, home)

@@ -99,6 +99,21 @@ def test_doctor_finds_a_required_sandbox_missing(ready: Path, here: Boundary) ->
     assert "ok" == found(ready, BEST, sandbox="require").status
 
 
+def test_doctor_finds_hidden_paths_that_are_not(ready: Path) -> None:
+    """A path that does not exist may be a typing error; without bubblewrap none is hidden."""
+    (ready / "keys").mkdir()
+    config = Config(sandbox_hide=[str(ready / "keys"), str(ready / "kyes"), "~/.no-such-folder"])
+    said: dict[str, list[str]] = {}
+    for here in (BEST, LANDLOCK):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(doctor, "probe", lambda *_args, here=here, **_options: here)
+            results = [*doctor.hidden(ready, config, {"HOME": str(ready)})]
+        said[here.name] = [f"{result.status} {result.what}" for result in results]
+    missing = [ready / "kyes", ready / ".no-such-folder"]
+    assert [f"note sandboxHide: {path} does not exist" for path in missing] == said[BEST.name]
+    assert ["note sandboxHide: no effect, as it needs bubblewrap"] == said[LANDLOCK.name]
+
+
 def test_doctor_finds_agents_that_cannot_be_confined(ready: Path) -> None:
     """An agent without support for views is noted, and a problem where the sandbox is required."""
     agent = InMemoryAgent({})

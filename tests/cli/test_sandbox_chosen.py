@@ -66,6 +66,7 @@ def test_landlock_confines_the_roles_that_look(
     landlock_only: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The fallback is reported once with its reason, and the run works in it."""
+    (landlock_only.root / ".cuggino.json").write_text('{"guard": "off", "sandboxHide": ["~/.x"]}')
     agent = scenario(tmp_path, _ENDING)
     assert 0 == main(["run", "--agent", agent, "--focus", "a page", "--json"])
     [chosen] = sandboxes(capsys)
@@ -73,7 +74,7 @@ def test_landlock_confines_the_roles_that_look(
         engine="landlock",
         held=("planning", "reviewing"),
         not_held=("implementing",),
-        reason="bubblewrap is not permitted",
+        reason="bubblewrap is not permitted; sandboxHide has no effect without bubblewrap",
     )
 
 
@@ -138,6 +139,93 @@ def test_a_watch_reports_its_sandbox_once(project: GitProject, tmp_path: Path) -
     assert ("planning", "implementing", "reviewing") == chosen.held
     journals = [*(project.root / ".cuggino/journal").glob("*.jsonl")]
     assert [1, 1, 1] == [path.read_text().count('"SandboxChosen"') for path in journals]
+
+
+_READING = """
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "1. one"
+[[planning.steps]]
+run = "cat ~/.ssh/id > $(dirname $CUGGINO_PLAN_FILE)/x && cat $(dirname $CUGGINO_PLAN_FILE)/x"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+
+[[implementing]]
+[[implementing.steps]]
+run = "touch work; cp -r ~/.ssh got; cat ~/.ssh/id .env; readlink -f ~/.ssh"
+[[implementing.steps]]
+say = "<DONE>Done.</DONE>"
+
+[[reviewing]]
+[[reviewing.steps]]
+run = "cat ~/.ssh/id .env"
+[[reviewing.steps]]
+say = "<APPROVED>Good.</APPROVED>"
+"""
+
+
+def test_hidden_paths(
+    project: GitProject,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither agents of any role nor commands and hooks of a run read them."""
+    home = tmp_path / "home"
+    for file in (home / ".ssh/id", project.root / ".env"):
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text("a secret\n")
+    monkeypatch.setenv("HOME", str(home))
+    (project.root / ".gitignore").write_text(".env\n")
+    hook = project.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ncat ~/.ssh/id > hooked\ntrue\n")
+    hook.chmod(0o755)
+    config = {"guard": "off", "commit": True, "checkCommand": "cat ~/.ssh/id .env"}
+    config["sandboxHide"] = ["~/.ssh", str(project.root / ".env")]
+    (project.root / ".cuggino.json").write_text(json.dumps(config))
+    words = ["run", "--focus", "a page", "--agent", scenario(tmp_path, _READING)]
+    assert 0 == main([*words, "--json"])
+    said = capsys.readouterr().out
+    assert '"CheckCommandOutput"' in said
+    assert "No such file" in said
+    assert "a secret" not in said
+    assert "" == (project.root / "hooked").read_text()
+    assert not (project.root / "got/id").exists()
+    del config["sandboxHide"]
+    (project.root / ".cuggino.json").write_text(json.dumps(config))
+    assert 0 == main([*words, "--json"])
+    assert capsys.readouterr().out.count("a secret") >= 3, "the scenario reads them"
+
+
+@pytest.mark.parametrize(
+    ("hide", "said"),
+    [
+        ([".ssh"], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
+        (["~/.ssh "], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
+        (["/"], "/ cannot be hidden, as every program reads it"),
+        (["/usr/"], "/usr/ cannot be hidden, as every program reads it"),
+        (["."], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
+        (["PROJECT"], "sandboxHide names the project itself: "),
+    ],
+)
+def test_paths_that_cannot_be_hidden(
+    hide: list[str],
+    said: str,
+    project: GitProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One sentence says what is wrong with the value, and nothing is started."""
+    named = [path.replace("PROJECT", str(project.root)) for path in hide]
+    config = {"guard": "off", "sandboxHide": named}
+    (project.root / ".cuggino.json").write_text(json.dumps(config))
+    assert 2 == main(["run", "--focus", "x", "--agent", scenario(tmp_path, _ENDING)])
+    error = [line for line in capsys.readouterr().err.splitlines() if line.startswith("cuggino: ")]
+    assert said in error[-1]
+    assert "sandboxHide" in error[-1]
+    assert not (project.root / ".cuggino").exists()
 
 
 def events(capsys: pytest.CaptureFixture[str]) -> list[Event]:

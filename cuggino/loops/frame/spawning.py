@@ -18,6 +18,7 @@ from cuggino.sandbox import (
     NO_BOUNDARY,
     Boundary,
     RoleView,
+    hidden_paths,
     home_of,
     probe,
     protected_for,
@@ -131,16 +132,25 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
     None if the sandbox is turned off, or if no agent of the loop supports a view.
 
     Raises:
-        ConfigError: the sandbox is required, and cannot be enforced for each of them.
+        ConfigError: the sandbox is required, and cannot be enforced for each of them, or it would
+            hide the project.
     """
     agents = (one for role in options.roles for one in agent.agents_for(role))
     supported = any(one.capabilities.view for one in agents)
     if options.sandbox == "off" or not (supported or options.sandbox == "require"):
         return None
+    hidden = hidden_paths(options.sandbox_hide, home_of(os.environ))
+    if options.cwd.resolve() in (path.resolve() for path in hidden):
+        raise ConfigError(
+            f"sandboxHide names the project itself: {options.cwd}",
+            hint="remove it, or name files and folders within the project",
+        )
     found = {role: boundary_for(options, role, agent) for role in options.roles}
     held = tuple(role for role, boundary in found.items() if boundary.holds(role))
     names = [boundary.name for boundary in found.values() if boundary.engine != "none"]
     reasons = dict.fromkeys(boundary.reason for boundary in found.values() if boundary.reason)
+    if hidden and any(boundary.engine != "bubblewrap" for boundary in found.values()):
+        reasons["sandboxHide has no effect without bubblewrap"] = None
     return SandboxChosen(
         engine=names[0] if names else "none",
         held=held,
