@@ -57,7 +57,8 @@ class OpenCodeAgent(ProgramAgent):
 
     The program names a session itself, so `session_id` has no effect; neither have `thinking`,
     `max_budget_usd` and `sandbox`. A session can be resumed in the folder where it was started, and
-    has the system prompt of the new options. `settings` are those of `opencode.json`.
+    has the system prompt of the new options. `settings` are those of `opencode.json`; Claude
+    Code's `permissions` and `hooks` are left out.
 
     US dollars are reported where OpenCode knows the prices of the model, including sub-agents.
 

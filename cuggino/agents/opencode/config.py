@@ -51,6 +51,10 @@ def outputs_folder(env: Mapping[str, str]) -> str:
     return f"{data}/opencode/tool-output"
 
 
+_REFUSED = ("permissions", "hooks")
+"""Settings in Claude Code's format, as those of the deliver loop, with which it would not start."""
+
+
 def config_content(
     env: Mapping[str, str],
     *,
@@ -65,7 +69,7 @@ def config_content(
     Raises:
         ConfigError: the user's OPENCODE_CONFIG_CONTENT is not a JSON object.
     """
-    config = _given(env) | dict(settings)
+    config = _given(env) | {key: value for key, value in settings.items() if key not in _REFUSED}
     servers = {name: _server(given) for name, given in mcp_servers.items()}
     ours: dict[str, Any] = {
         "autoupdate": False,

@@ -70,6 +70,15 @@ def test_the_users_configuration() -> None:
     )
 
 
+def test_settings_for_claude_code() -> None:
+    """Rules and hooks of the deliver loop, with which the program would not start, are left out."""
+    settings = {"permissions": {"allow": []}, "hooks": {"PreToolUse": []}, "theme": "dark"}
+    text = config_content(
+        {}, settings=settings, plugin=Path("/p"), instructions=[], mcp_servers={}, guarded=False
+    )
+    assert {"theme", "autoupdate", "share", "plugin", "instructions"} == json.loads(text).keys()
+
+
 def test_an_invalid_configuration() -> None:
     """A user configuration that is not a JSON object is an error."""
     with pytest.raises(ConfigError, match="OPENCODE_CONFIG_CONTENT"):
