@@ -107,7 +107,7 @@ class SandboxChosen(SupervisionEvent):
 
 
 class RoleViolated(SupervisionEvent):
-    """A session changed what its role may not write. It was put back."""
+    """A session or a command changed what its role may not write. It was put back."""
 
     role: str
     paths: tuple[str, ...]
@@ -117,8 +117,8 @@ class RoleViolated(SupervisionEvent):
     failed: tuple[str, ...] = ()
     """What could not be put back."""
     void: bool = True
-    """Whether the verdict is void and the agent is replaced; new files alone, such as those of a
-    test run, do not matter to it."""
+    """Whether the verdict is void and the agent is replaced. Not for commands of a run, nor for new
+    files alone, such as those of a test run."""
 
 
 class ProtectedChanged(SupervisionEvent):

@@ -151,7 +151,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):
-            return "New files taken away", "warning", f"of {role}: {', '.join(paths)}"
+            return "Put back", "warning", f"after {role}: {', '.join(paths)}"
         case RoleViolated(role=role, paths=paths, kept=place):
             where = f"; kept in {place}" if place else ""
             return "Role violated", "bad", f"{role} changed {', '.join(paths)}{where}"

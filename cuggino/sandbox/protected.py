@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -58,12 +58,24 @@ def protected_for(
     return Protected(
         project=root,
         role=role,
-        paths=tuple(protected_paths(root, None if row.specs else specs)),
+        paths=(
+            *protected_paths(root, None if row.specs else specs),
+            *(() if row.specs or outside else _links_above(root / specs, root)),
+        ),
         told=tuple(path for path in told if path not in files),
         exempt=(*exempt, *files),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
     )
+
+
+def _links_above(path: Path, root: Path) -> Iterator[Path]:
+    """Yield the links on the way to the path, with which it could be replaced."""
+    for parent in path.parents:
+        if parent == root or not parent.is_relative_to(root):
+            return
+        if parent.is_symlink():
+            yield parent
 
 
 @lru_cache(maxsize=64)

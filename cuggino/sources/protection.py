@@ -107,6 +107,15 @@ class Protection:
         }
         self._before = prints
 
+    def in_no_view(self, changed: Collection[Path]) -> set[Path]:
+        """Return the changes that no view prevents: in a missing path, or of a link."""
+        loose = []
+        for name in self._paths:
+            before = self._before.get(name)
+            if before is None or (before.kind == stat.S_IFLNK and Path(name) in changed):
+                loose.append(name)
+        return {path for path in changed if any(path.is_relative_to(name) for name in loose)}
+
     def changes(self) -> dict[Path, PathVersion | None]:
         """Return the paths that differ, each as it is now; None for one that is gone.
 

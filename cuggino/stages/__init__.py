@@ -9,7 +9,7 @@ NAMES = {
     "acts": "act clock lane",
     "agent": "LINGER agent_stage",
     "command": "Shell command_stage enclosed_shell keeping_shell must_succeed shell_lines",
-    "enclosing": "Enclose commands_enclosure enclose_commands no_enclosure",
+    "enclosing": "Enclose commands_enclosure enclose_commands holds_commands no_enclosure",
     "fingerprint": "fingerprint_stage",
     "repository": (
         "ChangedTests Commit CommitEvent Commits GitRepository KnowsAncestors LeavesDirty Recovers "
@@ -19,7 +19,7 @@ NAMES = {
     "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",
     "supervision": "Earlier Supervision",
     "undo": "Change UndoPlan Undone find_snapshot undo_plan undo_stage",
-    "verification": "KEPT verified",
+    "verification": "KEPT verified verified_commit",
     "cuggino.sources": (
         "KeptProcesses PollingStarted count_files folder_changes orphans_gone state_of_paths "
         "watch_file_count"

@@ -30,6 +30,7 @@ from cuggino.stages.enclosing import (
     Enclose,
     commands_enclosure,
     enclose_commands,
+    holds_commands,
     no_enclosure,
 )
 from cuggino.stages.fingerprint import (
@@ -77,6 +78,7 @@ from cuggino.stages.undo import (
 from cuggino.stages.verification import (
     KEPT,
     verified,
+    verified_commit,
 )
 
 __all__ = [
@@ -120,6 +122,7 @@ __all__ = [
     "find_snapshot",
     "fingerprint_stage",
     "folder_changes",
+    "holds_commands",
     "keeping_shell",
     "lane",
     "must_commit",
@@ -133,5 +136,6 @@ __all__ = [
     "undo_plan",
     "undo_stage",
     "verified",
+    "verified_commit",
     "watch_file_count",
 ]

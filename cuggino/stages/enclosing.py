@@ -25,13 +25,18 @@ def commands_enclosure(
     Raises:
         StorageError: a folder cannot be created.
     """
-    home = home_of(os.environ)
-    if probe(project, home=home).engine != "bubblewrap":
+    if not holds_commands(project):
         return None
+    home = home_of(os.environ)
     view = role_view("implementing", project=project, specs=specs, home=home, hide=hide)
     view = view.with_program(visible=reads)
     with ExitStack() as stack:  # this engine needs no folder of its own
         return enclosure_of(view, env=os.environ, stack=stack)
+
+
+def holds_commands(project: Path) -> bool:
+    """Return whether commands in the project can be confined to the implementer's view."""
+    return probe(project, home=home_of(os.environ)).engine == "bubblewrap"
 
 
 def enclose_commands(project: Path, *, specs: str = ".specs", hide: Sequence[str] = ()) -> Enclose:

@@ -15,12 +15,19 @@ from typing import Any, TypeVar
 from reactivex import Observable, operators as ops
 
 from cuggino.errors import ProcessError, RoleViolation, StorageError
-from cuggino.events import ProtectedChanged, RoleViolated, is_llm_terminal_marker_event
+from cuggino.events import (
+    CommitFailed,
+    CommitPerformed,
+    ProtectedChanged,
+    RoleViolated,
+    is_llm_terminal_marker_event,
+)
 from cuggino.operators import Flow, ask, emit, flow, forward, unopened
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
 from cuggino.stages.acts import clock
 from cuggino.stages.history import History
+from cuggino.stages.repository import CommitEvent
 from cuggino.stages.shadow import Contents
 from cuggino.stages.snapshot import GitSnapshots, Snapshot
 from cuggino.stages.undo import Undone, undo_plan, undo_stage
@@ -39,6 +46,7 @@ def verified(
     protected: Protected | None,
     *,
     is_last: Callable[[Any], bool] = is_llm_terminal_marker_event,
+    voids: bool = True,
 ) -> Callable[[Observable[T]], Observable[Any]]:
     """Compare what a session may not change with what it was before.
 
@@ -48,19 +56,49 @@ def verified(
     - `RoleViolated` with the paths; what they are now is kept under `refs/cuggino/kept/`, what they
       were is put back, and the stream fails with `RoleViolation`. The verdict is void.
     - With a view that the kernel enforces (`Protected.held`) it was not the session: a person has
-      edited them. `ProtectedChanged` names them, and they stay.
+      edited them. `ProtectedChanged` names them, and they stay. A view cannot protect names that
+      did not exist, nor links, so these are put back if the role writes the project.
 
+    With `voids=False`, for a command, the stream does not fail and the verdict counts.
     `Protected.told` are places where persons write at any time: always `ProtectedChanged`.
     A disposed session is not compared. With `None` the source itself is returned.
     """
     if protected is None:
         return lambda source: source
-    return lambda source: flow(lambda: _Verification(protected).around(source, is_last))
+    return lambda source: flow(
+        lambda: _Verification(protected, voids=voids).around(source, is_last)
+    )
+
+
+def verified_commit(
+    protected: Protected,
+) -> Callable[[Observable[CommitEvent]], Observable[Any]]:
+    """Compare what hooks may not write with what it was before a commit, as `verified`.
+
+    A commit of specifications is undone: `CommitFailed` instead of `CommitPerformed`.
+    """
+
+    def story(commit: Observable[CommitEvent]) -> Flow[None]:
+        undone: list[str] = []
+
+        def seen(event: Any) -> Any:
+            if isinstance(event, RoleViolated):
+                undone.extend(path for path in event.paths if path.startswith("HEAD:"))
+            if undone and isinstance(event, CommitPerformed):
+                why = f"the commit was undone, as a hook added {', '.join(undone)}"
+                return CommitFailed(iteration=event.iteration, message=why)
+            return event
+
+        around = verified(protected, is_last=lambda e: isinstance(e, CommitPerformed), voids=False)
+        yield from forward(commit.pipe(around, ops.map(seen)))
+
+    return lambda commit: flow(lambda: story(commit))
 
 
 class _Verification:
-    def __init__(self, protected: Protected) -> None:
+    def __init__(self, protected: Protected, *, voids: bool) -> None:
         self._protected = protected
+        self._voids = voids
         folders = git_folders(protected.project)
         exempt = (*protected.exempt, *protected.told)
         self._files = Protection(
@@ -109,8 +147,9 @@ class _Verification:
         protected = self._protected
         changed, told = self._files.changes(), self._told.changes()
         if protected.held:
-            told = {**changed, **told}
-            changed = {}
+            its = set() if protected.looks else self._files.in_no_view(changed)
+            told = {**{p: v for p, v in changed.items() if p not in its}, **told}
+            changed = {path: changed[path] for path in its}
         if told:
             yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
         try:
@@ -129,12 +168,19 @@ class _Verification:
         except (OSError, ProcessError) as error:
             failed.append(str(error))
         yield from emit(
-            RoleViolated(role=protected.role, paths=paths, kept=kept, failed=tuple(failed))
+            RoleViolated(
+                role=protected.role,
+                paths=paths,
+                kept=kept,
+                failed=tuple(failed),
+                void=self._voids,
+            )
         )
         if self._tree is not None:
             with suppress(ProcessError, StorageError, OSError):  # the verdict is void anyway
                 yield from self._tree.put_back()
-        raise RoleViolation(protected.role, paths, kept=kept)
+        if self._voids:
+            raise RoleViolation(protected.role, paths, kept=kept)
 
     def _take_tree(self) -> Flow[None]:
         if self._tree is not None:

@@ -441,7 +441,7 @@ def _violation(event: RoleViolated) -> str:
     back = "what could be was put back" if event.failed else "it was put back"
     kept = f", the changed version is in {inert(event.kept)}" if event.kept else ""
     if not event.void:
-        return f"[Agent] Took away new files of {inert(event.role)}: {_some(event.paths)}{kept}"
+        return f"[Project] Put back after {inert(event.role)}: {_some(event.paths)}{kept}"
     return (
         f"[Agent] Changed what {inert(event.role)} may not write: "
         f"{_some(event.paths)} ({back}{kept})"

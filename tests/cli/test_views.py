@@ -192,3 +192,71 @@ def test_a_setup_that_has_failed_is_the_users_own_once_a_run(
     agent = scenario(tmp_path, changes)
     main(["run", "--agent", agent, "--focus", "a page"])
     assert "x\n" == marker.read_text()
+
+
+def told(capsys: pytest.CaptureFixture[str], kind: str) -> list[tuple[str, list[str]]]:
+    """Return stage and paths of the events of this kind that were printed."""
+    events = map(json.loads, filter(None, capsys.readouterr().out.splitlines()))
+    return [(event["role"], event["paths"]) for event in events if event["_tag"] == kind]
+
+
+def test_what_commands_change_without_a_view_is_put_back(
+    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checks, later setups and hooks write no specifications without a sandbox, either."""
+    evil = "echo evil > .specs/page.md"
+    configure(project, checkCommand=f"{evil}; echo {{}} > .mcp.json", commit=True)
+    install(project, f"{evil}; git add -f .specs/page.md")
+    agent = scenario(tmp_path, _HONEST)
+    # A hook that adds specifications each time: the work is never committed.
+    assert 1 == main(["run", "--no-sandbox", "--json", "--agent", agent, "--focus", "a page"])
+    put_back = told(capsys, "RoleViolated")
+    assert ("check", [".mcp.json", ".specs/page.md"]) in put_back
+    assert ("commit", [".specs/page.md", "HEAD:.specs/page.md"]) in put_back
+    assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
+    assert "# Page\n\nA page.\n" == project.git("show", "HEAD:.specs/page.md")
+    assert not (project.root / ".mcp.json").exists()
+
+
+def test_a_new_name_in_a_view_is_put_back(
+    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No view protects a name that does not exist: what a check or an agent made is taken away."""
+    configure(project, checkCommand="echo '{}' > .mcp.json", commit=True)
+    install(project, "mkdir -p .gemini; echo x > .gemini/x")
+    agent = scenario(tmp_path, _HONEST)
+    assert 0 == main(["run", "--json", "--agent", agent, "--focus", "a page"])
+    put_back = told(capsys, "RoleViolated")
+    assert ("check", [".mcp.json"]) in put_back
+    assert ("commit", [".gemini/x"]) in put_back
+    assert not (project.root / ".mcp.json").exists()
+    assert not (project.root / ".gemini/x").exists()
+
+
+_LOOP = """
+[[plan]]
+[[plan.steps]]
+say = "Nothing to plan."
+[[build]]
+[[build.steps]]
+run = "touch lopen.loop.done"
+"""
+
+
+def test_verification_commands_have_a_view(
+    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands that verify a build run what it has built."""
+    outside = tmp_path / "outside"
+    configure(project)
+    verify = f"touch seen {outside}; echo '{{}}' > .mcp.json; test -e lopen.loop.done"
+    (project.root / ".lopen").mkdir()
+    loop = {"verify": {"build": verify}}
+    (project.root / ".lopen/loop-config.json").write_text(json.dumps(loop))
+    for name in ("PLAN", "BUILD"):
+        (project.root / f"{name}.PROMPT.md").write_text("Work.\n")
+    agent = scenario(tmp_path, _LOOP)
+    assert 0 == main(["loop", "--allow-main", "--json", "--agent", agent])
+    assert (project.root / "seen").exists()
+    assert not outside.exists()
+    assert [("verify", [".mcp.json"])] == told(capsys, "RoleViolated")

@@ -99,8 +99,8 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     ),
     (
         RoleViolated(role="reviewing", paths=("a.xml",), void=False),
-        "New files taken away",
-        "of reviewing: a.xml",
+        "Put back",
+        "after reviewing: a.xml",
     ),
     (ProtectedChanged(role="build", paths=("a",)), "Protected files changed", "during build: a"),
     (DirtyFilesKept(paths=("a", "b")), "Not committed", "uncommitted before the run: a, b"),

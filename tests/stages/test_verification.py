@@ -41,21 +41,28 @@ class Session:
     """One session with a role, which does `work`."""
 
     def __init__(
-        self, project: Path, role: ViewRole, work: Callable[[], object], *, held: bool = False
+        self,
+        project: Path,
+        role: ViewRole,
+        work: Callable[[], object],
+        *,
+        held: bool = False,
+        specs: str = ".specs",
+        voids: bool = True,
     ) -> None:
         self.events: list[Any] = []
         self.error: Exception | None = None
-        protected = replace(protected_for(role, project=project), held=held)
-        self._run(protected, work)
+        protected = replace(protected_for(role, project=project, specs=specs), held=held)
+        self._run(protected, work, voids=voids)
 
-    def _run(self, protected: Protected, work: Callable[[], object]) -> None:
+    def _run(self, protected: Protected, work: Callable[[], object], *, voids: bool) -> None:
         def act(_: Any) -> Any:
             work()
             return empty()
 
         session = concat(just(SAID), defer(act), just(VERDICT))
         try:
-            run(session.pipe(verified(protected)), on_next=self.events.append)
+            run(session.pipe(verified(protected, voids=voids)), on_next=self.events.append)
         except RoleViolation as error:
             self.error = error
 
@@ -342,6 +349,94 @@ def test_a_view_that_held(work: GitProject) -> None:
         session.events
     )
     assert "wish" == (project / ".specs/a.md").read_text()
+
+
+HELD: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a new name": (".mcp.json", lambda p: (p / ".mcp.json").write_text("{}")),
+    "in a new folder": (".gemini", lambda p: settings(p)),
+    "a link replaced": (".specs", lambda p: replaced(p / ".specs", p / "easy")),
+    "a link above": ("docs", lambda p: replaced(p / "docs", p / "other")),
+}
+
+
+def settings(project: Path) -> None:
+    (project / ".gemini").mkdir()
+    (project / ".gemini/settings.json").write_text("{}")
+
+
+def replaced(link: Path, by: Path) -> None:
+    link.unlink()
+    (by / "specs").mkdir(parents=True)
+    (by / "specs/a.md").write_text("easy")
+    by.rename(link)
+
+
+@pytest.mark.parametrize("change", HELD)
+@pytest.mark.parametrize("role", ["implementing", "coding", "reviewing"])
+def test_what_no_view_prevents(work: GitProject, role: ViewRole, change: str) -> None:
+    """A name that did not exist, or a link, is put back if the role writes the project.
+
+    A role that only looks cannot have made it: its writes vanish.
+    """
+    project = work.root
+    specs = ".specs"
+    if "link" in change:
+        folder = project / "real/specs"
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text("as it was")
+        (project / ".specs/a.md").unlink()
+        (project / ".specs/b.md").unlink()
+        (project / ".specs").rmdir()
+        (project / ".specs").symlink_to("real/specs")
+        (project / "docs").symlink_to("real")
+        specs = "docs/specs" if change == "a link above" else ".specs"
+    writes_specs = role == "coding" and "link" in change
+    before = state(project)
+    path, act = HELD[change]
+    session = Session(project, role, lambda: act(project), held=True, specs=specs)
+    if role == "reviewing":
+        assert [SAID, VERDICT] == [session.events[0], session.events[-1]]
+        assert path in session.events[1].paths[0]
+    elif writes_specs:
+        assert [SAID, VERDICT] == session.events
+    else:
+        assert path in session.violated.paths[0]
+        assert before == {**state(project), "refs": before["refs"]}
+
+
+def test_an_edit_behind_a_link(work: GitProject) -> None:
+    """A person edits specifications that a link leads to: nobody replaced the link."""
+    project = work.root
+    (project / "real/specs").mkdir(parents=True)
+    (project / "real/specs/a.md").write_text("as it was")
+    (project / "docs").symlink_to("real")
+    session = Session(
+        project,
+        "implementing",
+        lambda: (project / "real/specs/a.md").write_text("wish"),
+        held=True,
+        specs="docs/specs",
+    )
+    told = ProtectedChanged(role="implementing", paths=("docs/specs/a.md",))
+    assert [SAID, told, VERDICT] == session.events
+    assert "wish" == (project / "real/specs/a.md").read_text()
+
+
+def test_a_command_keeps_its_outcome(work: GitProject) -> None:
+    """What a command has changed is put back and kept; it fails nothing, and its outcome counts."""
+    project = work.root
+    command = Session(
+        project,
+        "implementing",
+        lambda: (project / ".specs/a.md").write_text("easy"),
+        voids=False,
+    )
+    [_, violated, verdict] = command.events
+    assert (command.error, verdict) == (None, VERDICT)
+    assert (".specs/a.md",) == violated.paths
+    assert not violated.void
+    assert "easy" == git(project, "show", f"{violated.kept}:.specs/a.md")
+    assert ".specs/a.md as it was\n" == (project / ".specs/a.md").read_text()
 
 
 def test_places_of_persons(work: GitProject) -> None:

@@ -14,14 +14,22 @@ from cuggino.events import (
     CheckCommandStarted,
     CommandOutputEvent,
     CommandStartedEvent,
+    Event,
     SetupCommandOutput,
     SetupCommandStarted,
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import commands_shell
-from cuggino.operators import Flow, ask, forward
-from cuggino.stages import KeptProcesses, Shell, command_stage, keeping_shell, must_succeed
+from cuggino.loops.frame.spawning import commands_shell, protected_from_commands
+from cuggino.operators import Flow, ask, deferred, forward
+from cuggino.stages import (
+    KeptProcesses,
+    command_stage,
+    keeping_shell,
+    must_succeed,
+    shell_lines,
+    verified,
+)
 from cuggino.storage import finished_stages
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
@@ -46,6 +54,7 @@ class Commands:
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
         self._plain = run.services.shell
         self._shell = commands_shell(run.services.shell, options)
+        self._is_verified = run.services.shell is shell_lines
         self._workspace = run.services.workspace
         self._kept = KeptProcesses()
         self._resumed = run.resumed
@@ -109,35 +118,44 @@ class Commands:
     def _stage(
         self, kind: type[CommandOutputEvent], command: str, n: int, output_file: Path
     ) -> Observable[Any]:
-        shell = self._shell if kind is CheckCommandOutput else self._shell_of_setup(n)
-        stage = self._supervision.in_time(
-            command_stage(
-                kind,
-                command,
-                shell=shell,
-                cwd=self._options.cwd,
-                iteration=n,
-                output_file=output_file,
-                timeout=self._options.command_timeout,
+        def start() -> Observable[Any]:
+            is_setup = kind is SetupCommandOutput
+            is_own = is_setup and n == 1 and not self._workspace.knows_setup(command)
+            keeps = is_setup and self._options.setup_keeps_running
+            shell = self._plain if is_own else self._shell
+            stage = self._supervision.in_time(
+                command_stage(
+                    kind,
+                    command,
+                    shell=keeping_shell(self._kept) if keeps else shell,
+                    cwd=self._options.cwd,
+                    iteration=n,
+                    output_file=output_file,
+                    timeout=self._options.command_timeout,
+                )
             )
-        )
-        return stage if kind is CheckCommandOutput else stage.pipe(ops.do_action(self._remember))
+            if not is_own and self._is_verified:
+                protected = protected_from_commands(
+                    self._options,
+                    _STARTED[kind][0],
+                    session=self._session,
+                    enclosed=not keeps,
+                )
+                stage = stage.pipe(verified(protected, is_last=_is_output, voids=False))
+            return stage.pipe(ops.do_action(self._remember)) if is_setup else stage
 
-    def _shell_of_setup(self, n: int) -> Shell:
-        if self._options.setup_keeps_running:
-            return keeping_shell(self._kept)
+        return deferred(start)
 
-        def shell(command: str, cwd: Path) -> Observable[bytes]:
-            is_own = n == 1 and not self._workspace.knows_setup(command)
-            return (self._plain if is_own else self._shell)(command, cwd)
-
-        return shell
-
-    def _remember(self, setup: SetupCommandOutput) -> None:
+    def _remember(self, setup: Event) -> None:
         """Remember a setup command that has succeeded."""
         command = self._options.setup_command
-        if command and setup.exit_code == 0 and not self._workspace.knows_setup(command):
+        succeeded = isinstance(setup, SetupCommandOutput) and setup.exit_code == 0
+        if command and succeeded and not self._workspace.knows_setup(command):
             self._workspace.remember_setup(command)
+
+
+def _is_output(event: object) -> bool:
+    return isinstance(event, CommandOutputEvent)
 
 
 class OwnReview(NamedTuple):

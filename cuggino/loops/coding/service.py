@@ -29,6 +29,7 @@ from cuggino.events import (
     NoProgress,
     PlanningStart,
     Progress,
+    PushPerformed,
     RequestChanges,
     ReviewingStart,
     SpecIssue,
@@ -42,8 +43,19 @@ from cuggino.loops.coding.roles import Roles, check_prompts
 from cuggino.loops.frame.history import dirty_files, history_kept
 from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.spawning import protected_from_commands
 from cuggino.operators import Flow, Ledger, ask, emit, forward
-from cuggino.stages import CommitEvent, Recovers, act, commit_stage, must_commit, push_stage
+from cuggino.sandbox import Protected
+from cuggino.stages import (
+    CommitEvent,
+    Recovers,
+    act,
+    commit_stage,
+    must_commit,
+    push_stage,
+    verified,
+    verified_commit,
+)
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
 
 
@@ -241,15 +253,26 @@ class CodingRun:
         # Known before: a commit that was made just before a crash is then not missed.
         base = yield from ask(repository.head(), name=name)
         specs = (Path(self._options.specs_path),)
-        return commit_stage(
+        commit = commit_stage(
             repository, message, iteration=n, base=base, exclude=specs, dirty=self._dirty
         )
+        return commit.pipe(verified_commit(self._protected("commit")))
 
     def _push(self, n: int, commit: object) -> Flow[None]:
         repository, target = self._services.repository, self._options.push
         if target and isinstance(commit, CommitPerformed):
             push = push_stage(repository, target, commit.commit_hash, iteration=n)
-            yield from forward(push, name="push")
+            hooks = verified(
+                self._protected("push"), is_last=lambda e: isinstance(e, PushPerformed), voids=False
+            )
+            yield from forward(push.pipe(hooks), name="push")
+
+    def _protected(self, stage: str) -> Protected:
+        """Return what the hooks of git may not change; those of a push run without a view."""
+        enclosed = stage == "commit"
+        return protected_from_commands(
+            self._options, stage, session=self._session, enclosed=enclosed
+        )
 
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""

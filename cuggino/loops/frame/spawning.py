@@ -17,14 +17,22 @@ from cuggino.loops.frame.options import RunOptions
 from cuggino.sandbox import (
     NO_BOUNDARY,
     Boundary,
+    Protected,
     RoleView,
+    ViewRole,
     hidden_paths,
     home_of,
     probe,
     protected_for,
     role_view,
 )
-from cuggino.stages import Shell, enclose_commands, enclosed_shell, shell_lines
+from cuggino.stages import (
+    Shell,
+    enclose_commands,
+    enclosed_shell,
+    holds_commands,
+    shell_lines,
+)
 from cuggino.storage import Session
 
 
@@ -117,7 +125,7 @@ def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Bou
 def commands_shell(shell: Shell, options: RunOptions) -> Shell:
     """Return the shell of commands that run what agents have written: in the implementer's view.
 
-    A `shell` other than the default decides itself where commands run.
+    A `shell` other than the default decides itself where commands run and what they may write.
     """
     if shell is not shell_lines or options.sandbox == "off":
         return shell
@@ -157,3 +165,26 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
         not_held=tuple(role for role in found if role not in held),
         reason="; ".join(reasons),
     )
+
+
+def protected_from_commands(
+    options: RunOptions,
+    stage: str,
+    *,
+    session: Session,
+    role: ViewRole = "implementing",
+    enclosed: bool = True,
+) -> Protected:
+    """Return what a command of a run may not change.
+
+    `stage` names it in events; `role` is the one that works in the loop. `enclosed` if it gets a
+    view wherever the options and the system allow that.
+    """
+    protected = protected_for(
+        role,
+        project=options.cwd,
+        specs=options.specs_path,
+        own=(*session.files, *session.folders),
+    )
+    held = enclosed and options.sandbox != "off" and holds_commands(options.cwd)
+    return replace(protected, role=stage, held=held)

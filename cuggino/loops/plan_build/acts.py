@@ -10,16 +10,17 @@ from reactivex import operators as ops
 from cuggino.errors import WorkNotCommitted
 from cuggino.events import (
     CommitFailed,
+    CommitPerformed,
     CommitSeen,
-    DirtyFilesCommitted,
     JobsCounted,
     PlanBuildWarning,
 )
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.spawning import protected_from_commands
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
-from cuggino.stages import act, commit_stage
+from cuggino.stages import act, commit_stage, verified_commit
 from cuggino.storage import (
     JOBS_FILE,
     WORKSPACE_FOLDER,
@@ -163,12 +164,16 @@ class PlanBuildActs:
             return
         message = f"chore(loop): iteration {n}"
         stage = commit_stage(self._repository, message, iteration=n, base=base, dirty=self._dirty)
-        for made in (yield from ask(stage.pipe(ops.to_list()))) or ():
+        protected = protected_from_commands(
+            self._options, "commit", session=self._run.session, role="build"
+        )
+        hooked = stage.pipe(verified_commit(protected))
+        for made in (yield from ask(hooked.pipe(ops.to_list()))) or ():
             if isinstance(made, CommitFailed):
                 if must:
                     raise WorkNotCommitted(made.message)
                 yield from emit(PlanBuildWarning(message=f"the commit failed: {made.message}"))
-            elif isinstance(made, DirtyFilesCommitted):
+            elif not isinstance(made, CommitPerformed):
                 yield from emit(made)
         for commit, subject in (
             yield from ask(self._run.services.commits(self._options.cwd, base))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reactivex import Observable, just
+from reactivex import Observable, just, operators as ops
 
 from cuggino.domain import (
     BLOCKED,
@@ -32,14 +32,16 @@ from cuggino.events import (
     JobVerified,
     PlanBuildWarning,
     VerificationEnded,
+    dump_event,
+    parse_event,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import commands_shell
+from cuggino.loops.frame.spawning import commands_shell, protected_from_commands
 from cuggino.loops.plan_build.judge import Judge
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.prompts import build_verification_prompt, job_verification_prompt
-from cuggino.stages import act, command_stage
+from cuggino.stages import act, command_stage, shell_lines, verified
 from cuggino.storage import JobStore, check_requirement
 
 UNVERIFIED = "It could not be verified"
@@ -81,6 +83,7 @@ class JobGate:
         self._store = JobStore(run.services.workspace.root)
         self._prompts = run.services.prompts
         self._shell = commands_shell(run.services.shell, options)
+        self._is_verified = run.services.shell is shell_lines
         self._session = run.session
         self._findings: list[str] = []
 
@@ -167,15 +170,17 @@ class JobGate:
             command = wanted[len(ran)][1]
             started = CheckCommandStarted(iteration=self._iteration, command=command)
             yield from forward(just(started), name="verify-start")
-            ran += yield from self._ran(command)
+            for code, output, *violations in (yield from self._ran(command)):
+                ran.append((code, output))
+                yield from emit(*(parse_event(line) for line in violations))
         return tuple(
             CommandRun(check=check, command=command, exit_code=code, output=output)
             for (check, command), (code, output) in zip(wanted, ran, strict=True)
         )
 
-    def _ran(self, command: str) -> Flow[list[tuple[int, str]]]:
-        """Run the command; return its exit code and output, as a list of one."""
-        stage: Observable[list[tuple[int, str]]] = flow(lambda: self._run_command(command))
+    def _ran(self, command: str) -> Flow[list[Any]]:
+        """Run the command; return its exit code, output and violations, as a list of one."""
+        stage: Observable[list[Any]] = flow(lambda: self._run_command(command))
         return (yield from ask(stage, name="verify-commands")) or []
 
     def _run_command(self, command: str) -> Flow[None]:
@@ -188,10 +193,19 @@ class JobGate:
             output_file=self._session.check_file,
             timeout=self._options.command_timeout,
         )
-        done = yield from ask(self._interruption.ending(self._supervision.in_time(stage)))
+        protected = None
+        if self._is_verified:
+            protected = protected_from_commands(
+                self._options, "verify", session=self._session, role="build"
+            )
+        around = verified(protected, is_last=lambda _: True, voids=False)
+        told: list[Any] = []
+        seen = self._supervision.in_time(stage).pipe(around, ops.do_action(told.append))
+        done = yield from ask(self._interruption.ending(seen))
+        violations = [dump_event(event) for event in told if event is not done]
         code = done.exit_code if done is not None else None
         output = done.output if done is not None else ""
-        yield from emit([[1 if code is None else code, output]])
+        yield from emit([[1 if code is None else code, output, *violations]])
 
     def _build(self, runs: tuple[CommandRun, ...]) -> Flow[None]:
         """Verify that the project builds (LOP-095)."""
