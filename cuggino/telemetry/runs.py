@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cuggino.errors import LoopError
+from cuggino.errors import BudgetExceeded, Interrupted, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
@@ -131,9 +131,12 @@ class RunSpans:
             case LlmTerminalMarkerEvent():
                 if self._stage is not None:
                     self._stage.set_attribute("cuggino.stage.outcome", event.tag)
+                self._end_session(now, None)  # one that lingers has done its work
+                self._end_stage(now)
+            case RunResult() if self._item is not None:  # that of the item's own run
                 self._end_stage(now)
             case RunResult():
-                self._end_item(now)
+                self._end_stage(now)
                 self._outcome = event.outcome
                 self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
             case WatchProcessingItem(filename=name):
@@ -150,14 +153,15 @@ class RunSpans:
         """End what is open; `cut_off` without a result, by the subscriber."""
         now = nanoseconds(at)
         self._end_item(now)
-        outcome = "failed" if error is not None else "interrupted" if cut_off else "ended"
-        outcome = self._outcome or outcome
+        cause = error.cause or error if isinstance(error, LoopError) else error
+        outcome = self._outcome or (
+            _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
+        )
         self._root.set_attribute("cuggino.run.outcome", outcome)
         if self._cost is not None:
             self._root.set_attribute("cuggino.cost_usd", self._cost)
         failure = ""
-        if error is not None or outcome == "failed":
-            cause = error.cause or error if isinstance(error, LoopError) else error
+        if outcome == "failed" or (cause is not None and outcome != "interrupted"):
             failure = type(cause).__name__ if cause is not None else outcome
         self._kit.end(self._root, now, failure)
 
@@ -290,3 +294,16 @@ class RunSpans:
 
     def _parent(self) -> Span:
         return self._stage or self._item or self._root
+
+
+def _outcome_of(error: Exception) -> str:
+    """Return the outcome of a run that ends with the error, as its journal names it."""
+    match error:
+        case Interrupted():
+            return "interrupted"
+        case QuotaExceeded():
+            return "quota"
+        case BudgetExceeded():
+            return "budget"
+        case _:
+            return "failed"

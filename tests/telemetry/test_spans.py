@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from reactivex import from_iterable
 
-from cuggino.errors import AgentFailed, CugginoError, LoopError
+from cuggino.errors import AgentFailed, CugginoError, Interrupted, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -208,6 +208,14 @@ def test_a_session_that_is_retried() -> None:
     assert ("AgentRetry",) == memory.span("implementing").events
 
 
+def test_an_agent_that_lingers() -> None:
+    """An agent that is ended after its verdict has not failed."""
+    agent = exported("-Imu-Dz|", drawn()).span("invoke_agent unknown")
+    assert (1.0, 5.0) == (agent.begin, agent.end)
+    assert 134 == agent.attributes["gen_ai.usage.input_tokens"]
+    assert "error.type" not in agent.attributes
+
+
 def test_a_nudge_and_a_usage_limit() -> None:
     """Each is one event of the stage, however often a wait is reported."""
     wait, lifted = QuotaWaiting(remaining=60), QuotaLifted(waited=120)
@@ -247,15 +255,15 @@ def test_items_of_a_watch() -> None:
         W=WatchItemCompleted(filename="001-login.md"),
         X=WatchItemParked(filename="002-search.md", reason="tuttifrutti-42"),
     )
-    memory = exported("-pIm-ecDWPIm-eX|", events)
+    memory = exported("-pIm-ecDzWPIm-eX|", events)
     assert [
-        ("invoke_workflow cuggino", "", 0, 15),
-        ("item", "invoke_workflow cuggino", 1, 8),
+        ("invoke_workflow cuggino", "", 0, 16),
+        ("item", "invoke_workflow cuggino", 1, 9),
         ("implementing", "item", 2, 7),
         ("invoke_agent unknown", "implementing", 2, 5),
-        ("item", "invoke_workflow cuggino", 9, 14),
-        ("implementing", "item", 10, 14),
-        ("invoke_agent unknown", "implementing", 10, 13),
+        ("item", "invoke_workflow cuggino", 10, 15),
+        ("implementing", "item", 11, 15),
+        ("invoke_agent unknown", "implementing", 11, 14),
     ] == [span.times for span in memory.spans]
     first, second = [span.attributes for span in memory.spans if span.name == "item"]
     assert {"cuggino.item": "001-login.md", "cuggino.item.outcome": "completed"} == first
@@ -264,6 +272,7 @@ def test_items_of_a_watch() -> None:
         "cuggino.item.outcome": "parked",
         "error.type": "failed",
     } == second
+    assert "ended" == memory.spans[0].attributes["cuggino.run.outcome"]
 
 
 def test_a_deliver_run() -> None:
@@ -305,24 +314,28 @@ def test_a_plan_build_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "name"),
+    ("error", "outcome", "name"),
     [
-        (CugginoError("tuttifrutti-42"), "CugginoError"),
+        (CugginoError("tuttifrutti-42"), "failed", "CugginoError"),
         (
             LoopError("reviewing", "x", cause=AgentFailed("tuttifrutti-42", reason="auth")),
+            "failed",
             "AgentFailed",
         ),
+        (QuotaExceeded("x"), "quota", "QuotaExceeded"),
+        (Interrupted("x"), "interrupted", None),
     ],
 )
-def test_a_run_that_fails(error: Exception, name: str) -> None:
+def test_a_run_that_fails(error: Exception, outcome: str, name: str | None) -> None:
     """Everything that is open ends with it, and the run names the error, not its message."""
     memory, marbles = Exported(), Marbles(error=error, **drawn())
     marbles.record(marbles.cold("-Imt--#").pipe(memory.operator()))
     assert [6.0] * 4 == [span.end for span in memory.spans]
     root, stage, agent, tool = [span.attributes for span in memory.spans]
-    assert ("failed", name) == (root["cuggino.run.outcome"], root["error.type"])
+    assert (outcome, name) == (root["cuggino.run.outcome"], root.get("error.type"))
     assert "error.type" not in stage
     assert ("cut_off", "unanswered") == (agent["error.type"], tool["error.type"])
+    assert "tuttifrutti" not in repr([span.attributes for span in memory.spans])
 
 
 def test_a_disposed_run() -> None:
