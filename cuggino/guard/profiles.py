@@ -92,11 +92,11 @@ EXTENDED = words(
     " pg_restore pg_isready createdb redis-cli mysql mongosh tsx ts-node nodemon turbo nx lerna ng"
     " vue cypress storybook serve http-server concurrently wait-on corepack rimraf prisma coverage"
     " isort bandit alembic celery ipython jupyter streamlit pip-compile pip-audit sphinx-build"
-    " mkdocs hypercorn pre-commit pyenv pipenv rye gotestsum air protoc buf sqlc mockgen wire wasm-"
-    " pack trunk cargo-nextest just task hyperfine java javac jar kotlin kotlinc mvn gradle sbt"
-    " scala dotnet swift xcodebuild mix elixir flutter dart zig shellcheck shfmt hadolint yamllint"
-    " markdownlint actionlint openssl ssh-keygen nvm fnm mise rbenv pandoc dot convert ffmpeg"
-    " inotifywait"
+    " mkdocs hypercorn pre-commit pyenv pipenv rye gotestsum air protoc buf sqlc mockgen wire"
+    " wasm-pack trunk cargo-nextest just task hyperfine java javac jar kotlin kotlinc mvn gradle"
+    " sbt scala dotnet swift xcodebuild mix elixir flutter dart zig shellcheck shfmt hadolint"
+    " yamllint markdownlint actionlint openssl ssh-keygen nvm fnm mise rbenv pandoc dot convert"
+    " ffmpeg inotifywait"
 )
 """Everyday tools missing from the seed's list; the user allows them all with `extended`."""
 

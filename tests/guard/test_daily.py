@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.guard.policy import Policy
 from tests.guard.daily import LIST, Count, counts, make_daily_project
-from tests.guard.judging import listed_cases
+from tests.guard.judging import listed_cases, reason_of
 
 CASES = list(listed_cases(LIST))
 
@@ -48,11 +49,28 @@ def test_refusals_are_named_with_their_reasons(found: list[Count]) -> None:
 
 def test_the_same_commands_without_the_profile(tmp_path: Path) -> None:
     """Everyday tools are the user's choice: without `extended` they stay refused."""
-    from cuggino.guard.policy import Policy
-    from tests.guard.judging import reason_of
-
     policy = Policy(str(make_daily_project(tmp_path / "home")))
     commands = ("kill 12345", "mktemp", "./scripts/build.sh", "source .env", "rm -rf dist",
                 "find . -name '*.pyc' -delete", "docker compose ps", "bash scripts/x.sh",
                 "PYTHONPATH=src pytest", 'touch "$f"')  # fmt: skip
     assert [] == [command for command in commands if not reason_of(command, policy)]
+
+
+def test_only_what_builds_make_is_removed_with_the_profile(tmp_path: Path) -> None:
+    """`extended` removes artefacts; sources need `allowDestructive`."""
+    policy = Policy(str(make_daily_project(tmp_path / "home")), extra_commands=("extended",))
+    keeps = (
+        *("find . -delete", "find src -delete", "find . -name '*.py' -delete", "rm -rf src dist"),
+        *("find . -not -name '*.pyc' -delete", "find . ! -name '*.log' -exec rm {} +"),
+        *("find . -name '*.log' -o -delete", "find . \\( -name '*.log' -o -type f \\) -delete"),
+        *("find dist -exec rm -rf {} src \\;", "find .git/build -delete", "rm -rf dist/../src"),
+        *("rm -rf /etc/build", "rm -rf ~/tmp", "rm -rf .git/tmp", "mv dist src", "rm -rf link/tmp"),
+        *("find -L dist -delete", "rm src/a.py", "rm -rf ../dist", "rm -rf /tmp/../etc"),
+    )
+    (tmp_path / "home" / "project" / "link").symlink_to("/etc")
+    assert [] == [command for command in keeps if not reason_of(command, policy)]
+    removes = (
+        *("find . \\( -name '*.pyc' -o -name '*.log' \\) -delete", "find dist -exec rm -rf {} +"),
+        *("find . -path '*/dist/*' -delete", "rm -rf packages/*/dist", 'rm -rf "$TMPDIR/x"'),
+    )
+    assert [] == [command for command in removes if reason_of(command, policy)]

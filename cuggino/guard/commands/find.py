@@ -18,6 +18,7 @@ _WITH_VALUE = frozenset(
         " -regextype -used -context -D -files0-from -Bmin -Bnewer -Btime"
     )
 )
+_OR = ("-o", "-or")
 _NAMING = ("-name", "-iname", "-path", "-ipath", "-wholename")
 _HERE = plain_word(".")
 _WRITES = ("-fprint", "-fprint0", "-fls", "-fprintf")
@@ -63,11 +64,17 @@ def find(call: Call) -> str:
         elif name in _RUNS:
             inner = _inner(args)
             del args[: len(inner) + 1]
-            if inner and inner[0].value == "rm" and call.site.is_open:
+            if call.site.is_open and _removes_found(inner):
                 reasons.append(_delete(call, roots, follows=follows))
             else:
                 reasons.append(first(_run(call, name, inner, [root]) for root in roots or [_HERE]))
     return first(reasons)
+
+
+def _removes_found(inner: list[Word]) -> bool:
+    """Return whether the command removes nothing but what is found."""
+    files = [word.value for word in inner[1:] if not (word.value or "").startswith("-")]
+    return bool(inner) and inner[0].value == "rm" and files == ["{}"]
 
 
 def _is_root(word: Word, in_roots: bool) -> bool:
@@ -77,12 +84,24 @@ def _is_root(word: Word, in_roots: bool) -> bool:
 
 
 def _is_artefacts(args: tuple[Word, ...], roots: list[Word]) -> bool:
-    """Return whether only artefacts are looked for, by place or by every name given."""
+    """Return whether only artefacts are looked for, by place or by name."""
     if roots and all(is_artefact(root.value or "/") for root in roots):
         return True
-    named = [after.value or "/" for word, after in pairwise(args) if word.value in _NAMING]
-    is_below = any(is_artefact(name.strip("*/") + "/x") for name in named if "/" in name)
-    return is_below or (bool(named) and all(map(is_artefact, named)))
+    depth = 0
+    alternatives: list[list[str]] = [[]]
+    for word, after in pairwise((*args, _HERE)):
+        depth += (word.value == "(") - (word.value == ")")
+        if word.value in ("!", "-not", ",") or (word.value in _OR and not depth):
+            return False
+        if word.value in _OR:
+            alternatives.append([])
+        elif word.value in _NAMING:
+            alternatives[-1].append(after.value or "/")
+    return all(any(map(_names_artefact, names)) for names in alternatives)
+
+
+def _names_artefact(pattern: str) -> bool:
+    return is_artefact(pattern.strip("*/") + "/x" if "/" in pattern else pattern)
 
 
 def _delete(call: Call, roots: list[Word], *, follows: bool) -> str:
