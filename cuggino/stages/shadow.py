@@ -133,7 +133,10 @@ class Shadow:
         self._cwd = cwd
         self.folder = folder
         self._max_file = max_file
+        self._folders = [folder / name for name in ("objects", "refs", "info")]
         self._layout: Layout | None = None
+        self._own_rule: bytes | None = None
+        """The line by which git ignores the folder."""
 
     def is_in_repository(self) -> bool:
         """Return whether a folder from `cwd` upward looks like a repository."""
@@ -234,8 +237,9 @@ class Shadow:
 
     def _prepare(self, layout: Layout) -> None:
         """Write the git directory anew; nobody else's settings must be in it."""
-        for name in ("objects", "refs", "info"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for folder in self._folders:
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "index.lock").unlink(missing_ok=True)
         if not (self.folder / ".gitignore").exists():
             (self.folder / ".gitignore").write_text("*\n", encoding="ascii")
@@ -249,10 +253,12 @@ class Shadow:
         own = b""
         with suppress(OSError):
             own = layout.exclude.read_bytes()
-        with suppress(ValueError):  # it is outside
-            place = self.folder.resolve().relative_to(layout.top.resolve())
-            own += b"\n/" + os.fsencode(place.as_posix()) + b"/\n"
-        _write(self.folder / "info" / "exclude", own)
+        if self._own_rule is None:
+            self._own_rule = b""
+            with suppress(ValueError):  # it is outside
+                place = self.folder.resolve().relative_to(layout.top.resolve())
+                self._own_rule = b"\n/" + os.fsencode(place.as_posix()) + b"/\n"
+        _write(self.folder / "info" / "exclude", own + self._own_rule)
 
     def _begin(self, layout: Layout) -> Flow[list[str]]:
         """Copy the repository's index, without the entries that may differ from their files.
