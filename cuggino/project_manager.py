@@ -8,7 +8,9 @@ from pathlib import Path
 
 from cuggino.agents import InteractiveOptions, LlmAgent, RoutedAgent
 from cuggino.config import Config, configured_policy
+from cuggino.errors import ConfigError
 from cuggino.prompts import Prompts
+from cuggino.sandbox import Boundary, RoleView, home_of, probe, role_view
 from cuggino.storage import Workspace
 
 
@@ -34,6 +36,7 @@ def plan_session(project: Path, config: Config, agent: LlmAgent) -> PlanSession:
 
     Raises:
         AgentNotFound: the agent is missing or too old.
+        ConfigError: the sandbox is required, and cannot be enforced.
     """
     if isinstance(agent, RoutedAgent):
         agent = agent.candidates_for(None)[0].agent
@@ -47,8 +50,26 @@ def plan_session(project: Path, config: Config, agent: LlmAgent) -> PlanSession:
             system_prompt=_system_prompt(project, config, workspace),
             dangerously_skip_permissions=True,
             guard=configured_policy(config, "pm", project=project),
+            view=_view(project, config, agent),
         ),
     )
+
+
+def _view(project: Path, config: Config, agent: LlmAgent) -> RoleView | None:
+    if config.sandbox == "off":
+        return None
+    home = home_of(os.environ)
+    boundary = Boundary(reason=f"{agent.name} cannot be started in a sandbox")
+    if agent.capabilities.view:
+        boundary = probe(project, home=home)
+    if config.sandbox == "require" and not boundary.holds("pm"):
+        raise ConfigError(
+            f"the sandbox is required, but nothing confines the project manager: {boundary.reason}",
+            hint='see `cuggino doctor`, or set "sandbox": "auto"',
+        )
+    if not boundary.holds("pm"):
+        return None
+    return role_view("pm", project=project, specs=config.specs_path, hide=config.sandbox_hide)
 
 
 def _system_prompt(project: Path, config: Config, workspace: Workspace) -> str:

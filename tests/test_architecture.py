@@ -87,7 +87,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
-        "project_manager": _room("config prompts storage agents"),
+        "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators sources storage "
             "agents stages loops notify telemetry preflight runs doctor guard_audit "

@@ -48,11 +48,14 @@ def command(agent: str | None) -> int:
     code. Bare `cuggino` starts it too, on a terminal in a configured project.
     """
     from cuggino import Runtime
+    from cuggino.config import load_config
+    from cuggino_cli.options.supervision import with_policies
     from cuggino_cli.options.trusting import check_trust
     from cuggino_cli.screen.console import complain
 
     check_trust(Path.cwd())
-    session = Runtime.live(cwd=Path.cwd(), agent=agent).plan_session()
+    config = with_policies(load_config(Path.cwd()), {})
+    session = Runtime.live(cwd=Path.cwd(), config=config, agent=agent).plan_session()
     code = hand_over(session.run)
     if code < 0:
         complain(f"{session.agent.name} was ended by signal {-code}")

@@ -19,11 +19,12 @@ from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.agents.claude.fake_claude import fake_claude
 from tests.limits import LIMIT
+from tests.sandbox.arena import needs_bubblewrap
 
 _NOTE = """
 *flags, system = sys.argv[1:]
 told = {"flags": flags, "system": open(system, encoding="utf-8").read(), "cwd": os.getcwd()}
-json.dump(told, open("told.json", "w"))
+json.dump(told, open(".cuggino/tbd/told.json", "w"))
 """
 
 
@@ -38,7 +39,7 @@ def test_a_session_is_started(project: Path, name: str) -> None:
     """The program gets its role and all permissions, in a project whose folders exist."""
     set_up(project, _NOTE, specs_path="docs/specs")
     assert 0 == main([name])
-    told = json.loads((project / "told.json").read_text())
+    told = json.loads((project / ".cuggino/tbd/told.json").read_text())
     assert str(project.resolve()) == told["cwd"]
     *flags, settings, last = told["flags"]
     assert ["--dangerously-skip-permissions", "--settings"] == flags
@@ -52,7 +53,49 @@ def test_a_session_is_started(project: Path, name: str) -> None:
         assert f"`{path}`" in prompt
     assert "{{" not in prompt
     made = ["archive", "backlog", "parked", "spec-issues", "tbd", "wip"]
-    assert made == sorted(path.name for path in (project / ".cuggino").glob("[!.]*"))
+    assert made == sorted(path.name for path in (project / ".cuggino").glob("[!.m]*"))
+
+
+_WRITES = """
+names = "src.py .specs/page.md .cuggino/backlog/one.md .cuggino/memory.md .mcp.json"
+for name in names.split():
+    try:
+        open(name, "w").write("text")
+    except OSError:
+        pass
+"""
+_ITS = {".specs/page.md", ".cuggino/backlog/one.md", ".cuggino/memory.md"}
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "require", "off", "by variable"])
+def test_a_session_has_the_view_of_the_project_manager(
+    project: Path, sandbox: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes the specifications and its own places, unless the sandbox is off."""
+    needs_bubblewrap(project)
+    (project / ".specs").mkdir(exist_ok=True)
+    if sandbox == "by variable":
+        monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
+    set_up(project, _WRITES, sandbox="auto" if sandbox == "by variable" else sandbox)
+    assert 0 == main(["pm"])
+    names = {*_ITS, "src.py", ".mcp.json"}
+    written = {name for name in names if (project / name).is_file()}
+    assert written == (_ITS if sandbox in ("auto", "require") else names)
+    assert all("text" == (project / name).read_text() for name in written)
+
+
+def test_a_required_view_without_an_engine(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `require` nothing starts where nothing confines the project manager."""
+    from cuggino.sandbox import Boundary, boundary as found
+
+    none = Boundary(reason="bubblewrap is not installed")
+    monkeypatch.setattr(found, "_probed", lambda *_: none)
+    set_up(project, _WRITES, sandbox="require")
+    assert 2 == main(["pm"])
+    assert "bubblewrap is not installed" in capsys.readouterr().err
+    assert not (project / "src.py").exists()
 
 
 def test_the_template_uses_all_variables() -> None:
@@ -68,7 +111,7 @@ def test_an_own_prompt(project: Path) -> None:
     (project / ".cuggino/prompts").mkdir(parents=True)
     (project / ".cuggino/prompts/pm.md").write_text("Mind {{backlog_path}}.")
     assert 0 == main(["plan"])
-    told = json.loads((project / "told.json").read_text())
+    told = json.loads((project / ".cuggino/tbd/told.json").read_text())
     assert "Mind .cuggino/backlog." == told["system"]
 
 
@@ -116,7 +159,7 @@ def test_a_prompt_with_an_unknown_variable(
     (project / ".cuggino/prompts/pm.md").write_text("{{focus}}")
     assert 2 == main(["pm"])
     assert "pm.md line 1: unknown variable {{focus}}" in capsys.readouterr().err
-    assert not (project / "told.json").exists()
+    assert not (project / ".cuggino/tbd/told.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +180,7 @@ def test_bare_cuggino(
         (project / ".cuggino.json").unlink()
     monkeypatch.setattr(console, "on_terminal", lambda: terminal)
     assert (3 if starts else 0) == main([])
-    assert starts == (project / "told.json").exists()
+    assert starts == (project / ".cuggino/tbd/told.json").exists()
     out = capsys.readouterr().out
     assert starts == ("Usage: cuggino" not in out)
     assert starts == ("First steps:" not in out)
