@@ -14,6 +14,7 @@ from cuggino.agents.base import Capabilities, Role, SpawnOptions
 from cuggino.events import AgentMessage, Approved, Done, LlmMarkerEvent, PlanComplete
 from cuggino.guard.policy import Policy
 from cuggino.operators import marker_tags
+from cuggino.sandbox import Boundary, Engine, boundary
 from cuggino.testing import AgentRun, InMemoryAgent
 
 
@@ -100,3 +101,35 @@ def test_each_role_has_its_sandbox(tmp_path: Path) -> None:
         assert "*.example.com" in options.sandbox.domains
         assert str(tmp_path.resolve() / ".specs") in options.sandbox.deny_write
     assert {None} == {options.sandbox for options in sessions(tmp_path, sandbox=False).values()}
+
+
+@dataclass(slots=True)
+class Viewed(Guarded):
+    """An agent that can be started in a view."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(guard="calls", view=True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "domains", "expected"),
+    [
+        ("bubblewrap", [], []),
+        ("bubblewrap", ["*.example.com"], ["planning", "implementing", "reviewing"]),
+        ("landlock", [], ["implementing"]),
+    ],
+)
+def test_the_agents_own_sandbox_is_for_what_no_view_holds(
+    engine: Engine,
+    domains: list[str],
+    expected: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Around single commands of a confined session, it would keep git from working."""
+    monkeypatch.setattr(boundary, "_probed", lambda *_: Boundary(engine=engine))
+    started = sessions(tmp_path, Viewed, sandbox_domains=domains)
+    assert ["planning", "implementing", "reviewing"] == [*started]
+    assert all(options.view is not None for options in started.values())
+    assert expected == [role for role, one in started.items() if one.sandbox is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cuggino.sandbox import Boundary, ViewRole
+from cuggino.sandbox import ROWS, Boundary, ViewRole
 from tests.limits import LIMIT
 from tests.sandbox.arena import PROTECTED, Arena, enclosed_as_other, needs_bubblewrap
 
@@ -84,6 +85,22 @@ def test_root_writes_files_of_others(arena: Arena, boundary: Boundary) -> None:
     done = arena.run(boundary, "implementing", "echo x > src/app.py && echo y > src/new.py")
     assert 0 == done.returncode, done.stderr
     assert "x\n" == (arena.project / "src/app.py").read_text()
+
+
+@pytest.mark.parametrize("role", ["implementing", "reviewing"])
+def test_sandboxes_within_work(arena: Arena, run: Run, role: ViewRole) -> None:
+    """Agents and browsers bring their own; they begin in the view and cannot widen it."""
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    before = arena.state_of([".specs"])
+    done = run(
+        role,
+        "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev "
+        "sh -c 'cat src/app.py'; "
+        "bwrap --unshare-user --bind / / sh -c 'echo x > .specs/a.md' 2>&1; true",
+    )
+    assert done.stdout.startswith('print("foo 2")\n'), done.stderr
+    assert before == arena.state_of([".specs"])
 
 
 def test_parents_of_the_specifications_cannot_be_renamed(arena: Arena, boundary: Boundary) -> None:
@@ -189,6 +206,13 @@ def test_sockets_of_the_machine_are_out_of_reach(arena: Arena, boundary: Boundar
     assert "2\n" in done.stdout, done.stderr
     if boundary.overlay == "loader":
         assert "CONNECTED" not in done.stdout
+
+
+@pytest.mark.parametrize("role", ROWS)
+def test_sockets_of_services_are_hidden(arena: Arena, role: ViewRole) -> None:
+    """Docker, D-Bus and the user's services would act outside of the view."""
+    hidden = {str(path) for path in arena.view(role).hidden}
+    assert {"/run/docker.sock", "/run/dbus", "/run/systemd", f"/run/user/{os.getuid()}"} <= hidden
 
 
 def test_files_handed_over_are_visible(arena: Arena, boundary: Boundary, tmp_path: Path) -> None:
