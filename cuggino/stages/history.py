@@ -6,6 +6,8 @@ Programs can change both without writing a file of the work tree, with git's own
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +16,19 @@ from pathlib import Path
 from reactivex import operators as ops
 
 from cuggino.operators import Flow, ask
+from cuggino.sandbox import git_folders
 from cuggino.sources import git_output
 
 _PLAIN = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 """Settings that start no program of the project."""
 
-_KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/cuggino/")
+_REPLACED = "refs/replace/"
+"""Objects that git shows in the place of others, such as another specification."""
+
+_KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/notes/", "refs/cuggino/", _REPLACED)
 """References that agents may not move or remove; others follow a remote."""
+
+_HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}|[0-9a-f]{64}")
 
 _FOLDERS = 8
 """Folders whose references are kept in mind."""
@@ -29,7 +37,7 @@ _FOLDERS = 8
 @dataclass(frozen=True, slots=True)
 class _State:
     head: str
-    """What HEAD says: `ref: refs/heads/main`, or a commit."""
+    """What HEAD says: `ref: refs/heads/main`, or a commit; "" if it is gone."""
     refs: Mapping[str, str]
     index: tuple[int, int, int]
 
@@ -55,22 +63,70 @@ class History:
         self._specs = specs
         self._looks = looks
         self._before: _State | None = None
+        self._index: bytes | None = None
+        """What a role that looks finds staged."""
+        self._folder: tuple[int, ...] = ()
+        """Device and inode of the repository's folder, if it is in the project's."""
 
     def take(self) -> None:
         """Remember the state as it is now."""
-        self._before = self._state()
+        before = self._state()
+        self._before = before if before is not None and before.head else None
+        self._index, self._folder = None, ()
+        if self._before is not None and self._folders[0].parent == self._project:
+            state = self._folders[0].stat()
+            self._folder = state.st_dev, state.st_ino
+        if self._looks and self._before is not None:
+            with suppress(OSError):
+                self._index = (self._folders[0] / "index").read_bytes()
+
+    def bring_back(self) -> bool:
+        """Return whether the repository's folder was moved away and is now in its place again.
+
+        Without that, the folder to which an agent has moved it would be removed with all commits.
+
+        Raises:
+            OSError: it cannot be moved back.
+        """
+        if self._before is None or not self._folder:
+            return False
+        place = self._folders[0]
+        if place.is_dir() and not place.is_symlink():
+            return False
+        found = self._find()
+        if found is None:
+            return False
+        if os.path.lexists(place):
+            place.unlink()
+        shutil.move(found, place)
+        return True
+
+    def _find(self) -> Path | None:
+        """Return where the repository's folder is now: where `.git` says, or in the project."""
+        for folder in git_folders(self._project)[:1]:
+            if folder not in self._project.parents and folder != self._folders[0]:
+                return folder
+        for place, folders, _ in os.walk(self._project):
+            for name in folders:
+                state = Path(place, name).lstat()
+                if (state.st_dev, state.st_ino) == self._folder:
+                    return Path(place, name)
+        return None
 
     def changes(self) -> Flow[dict[str, str]]:
         """Return what has changed though it may not, with the commit that it has now, or "".
 
-        A reference is named in full, a specification as `HEAD:PATH`, or `:PATH` in the index.
+        A reference is named in full, a specification as `HEAD:PATH`, or `:PATH` in the index. One
+        change may hide others, so ask again when they have been put back.
         """
         before = self._before
         now = None if before is None else self._state()
         if before is None or now is None or before == now:
             return {}
         changed = dict(self._refs(before, now))
-        if self._looks:
+        if not now.head:
+            changed["HEAD"] = ""
+        elif self._looks:
             if before.head != now.head and (before.branch or now.branch):
                 changed["HEAD"] = now.commit
         elif self._specs is not None:
@@ -89,11 +145,12 @@ class History:
         """Undo these changes; no file of the work tree is written.
 
         Raises:
-            ProcessError: git failed.
+            ProcessError, OSError: git failed, or a file of the repository cannot be written.
         """
         before = self._before
-        if before is None:
+        if before is None or not changed:
             return
+        self._make_readable(before.head)
         commands = "".join(
             f"update {ref} {before.refs[ref]}\n" if ref in before.refs else f"delete {ref}\n"
             for ref in changed
@@ -101,20 +158,36 @@ class History:
         )
         if commands:
             yield from self._git("update-ref", "--stdin", stdin=commands.encode())
-        if "HEAD" in changed:
+        is_moved = any(name.startswith("HEAD:") for name in changed)
+        if "HEAD" in changed or is_moved:  # first, so that the commit is not put on another branch
             words = ("symbolic-ref", "HEAD", before.branch)
             yield from self._git(
                 *(words if before.branch else ("update-ref", "--no-deref", "HEAD", before.head))
             )
-        if any(name.startswith("HEAD:") for name in changed):
+        if is_moved:
             yield from self._git("reset", "--quiet", "--soft", before.commit)
         if any(":" in name for name in changed):
             yield from self._git("reset", "--quiet", before.commit, "--", self._specs or ".")
+        if self._index is not None:
+            (self._folders[0] / "index").write_bytes(self._index)
+
+    def _make_readable(self, head: str) -> None:
+        """Create what git needs in order to take the folder for a repository."""
+        if not (self._folders[-1] / "objects").is_dir():
+            return
+        (self._folders[-1] / "refs").mkdir(exist_ok=True)
+        file = self._folders[0] / "HEAD"
+        with suppress(OSError):
+            if _HEAD.fullmatch(file.read_text("utf-8", "replace").strip()):
+                return
+        file.unlink(missing_ok=True)
+        file.write_text(f"{head}\n", "utf-8")
 
     def _refs(self, before: _State, now: _State) -> Iterator[tuple[str, str]]:
         for ref in sorted({*before.refs, *now.refs}):
             old, new = before.refs.get(ref), now.refs.get(ref)
-            may_change = not self._looks and (old is None or ref in (before.branch, now.branch))
+            is_new = old is None and not ref.startswith(_REPLACED)
+            may_change = not self._looks and (is_new or ref in (before.branch, now.branch))
             if old != new and ref.startswith(_KEPT) and not (may_change and new is not None):
                 yield ref, new or ""
 
@@ -132,10 +205,10 @@ class History:
         """Read the files of the repository; None without one that keeps its references in files."""
         if not self._folders or any((folder / "reftable").exists() for folder in self._folders):
             return None
-        try:
-            head = (self._folders[0] / "HEAD").read_text("utf-8", "replace").strip()
-        except OSError:
-            return None
+        head = ""
+        with suppress(OSError):
+            said = (self._folders[0] / "HEAD").read_text("utf-8", "replace").strip()
+            head = said if _HEAD.fullmatch(said) else ""
         refs: dict[str, str] = {}
         for folder in reversed(self._folders):
             refs.update(_packed(folder / "packed-refs"))

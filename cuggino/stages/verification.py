@@ -145,6 +145,13 @@ class _Verification:
             RoleViolation: the session has changed it.
         """
         protected = self._protected
+        failed: list[str] = []
+        moved: tuple[str, ...] = ()
+        if not protected.held:
+            try:
+                moved = (".git",) if self._history.bring_back() else ()
+            except OSError as error:
+                failed.append(str(error))
         changed, told = self._files.changes(), self._told.changes()
         if protected.held:
             its = set() if protected.looks else self._files.in_no_view(changed)
@@ -156,17 +163,20 @@ class _Verification:
             refs = yield from self._history.changes()
         except ProcessError:  # a repository that git cannot read: the commit will report it
             refs = {}
-        if not changed and not refs:
+        if not changed and not refs and not moved and not failed:
             yield from self._compare_tree()
             return
-        paths = (*self._names(changed), *refs)
         kept = yield from self._keep(changed, refs)
-        failed: list[str] = []
+        hidden: dict[str, str] = {}
         try:
             failed += self._names(self._files.put_back(changed))
             yield from self._history.put_back(refs)
+            hidden = dict((yield from self._history.changes()))
+            hidden.pop(kept or "", None)
+            yield from self._history.put_back(hidden)
         except (OSError, ProcessError) as error:
             failed.append(str(error))
+        paths = tuple(dict.fromkeys((*moved, *self._names(changed), *refs, *hidden)))
         yield from emit(
             RoleViolated(
                 role=protected.role,
@@ -196,6 +206,8 @@ class _Verification:
         role = self._protected.role
         try:
             undone = yield from self._tree.put_back()
+            if undone is not None:  # what a changed .gitignore had hidden
+                yield from self._tree.put_back()
         except (ProcessError, StorageError, OSError) as error:
             yield from emit(RoleViolated(role=role, paths=(), failed=(str(error),)))
             raise RoleViolation(role, ()) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -486,3 +487,111 @@ def test_an_event_is_readable(work: GitProject) -> None:
     told = json.loads(violated.model_dump_json())
     assert [".specs/a.md"] == told["paths"]
     assert "reviewing" == told["role"]
+
+
+def test_a_branch_that_was_checked_out_stays_where_it_is(work: GitProject) -> None:
+    """The specifications come back with the branch; the other branch is not moved to them."""
+    work.write(".specs/a.md", "later\n")
+    work.git("commit", "--quiet", "--all", "--message", "later")
+    before = state(work.root)
+    session = Session(
+        work.root, "implementing", lambda: work.git("symbolic-ref", "HEAD", "refs/heads/other")
+    )
+    assert "HEAD:.specs/a.md" in session.violated.paths
+    assert before == state(work.root)
+
+
+def test_a_staged_specification_of_an_earlier_commit_is_unstaged(work: GitProject) -> None:
+    """It is no longer what the work tree has, once that has been put back."""
+    work.write(".specs/a.md", "later\n")
+    work.git("commit", "--quiet", "--all", "--message", "later")
+
+    def go_back() -> None:
+        work.git("read-tree", "HEAD~1")
+        work.git("checkout-index", "--force", "--all")
+
+    session = Session(work.root, "implementing", go_back)
+    assert (".specs/a.md", ":.specs/a.md") == session.violated.paths
+    assert "" == work.git("diff", "--cached", "--name-only")
+
+
+@pytest.mark.parametrize("role", ["implementing", "reviewing"])
+def test_no_object_is_replaced(work: GitProject, role: ViewRole) -> None:
+    """git would show another specification in the place of the committed one."""
+    other = work.git("hash-object", "-w", "src/app.py").strip()
+    session = Session(
+        work.root,
+        role,
+        lambda: work.git("replace", work.git("rev-parse", "HEAD:.specs/a.md").strip(), other),
+    )
+    assert session.violated.paths[0].startswith("refs/replace/")
+    assert "" == work.git("replace", "--list")
+
+
+@pytest.mark.parametrize("way", ["separate", "renamed", "linked"])
+def test_a_repository_that_was_moved_comes_back(work: GitProject, way: str) -> None:
+    """Its new place is not removed with all commits, even if that is among protected files."""
+    before = state(work.root)
+
+    def move() -> None:
+        if way == "separate":
+            work.git("init", "--quiet", "--separate-git-dir", ".specs/git")
+            return
+        (work.root / ".git").rename(work.root / ".g")
+        if way == "linked":
+            (work.root / ".git").symlink_to(".g")
+
+    session = Session(work.root, "implementing", move)
+    assert ".git" == session.violated.paths[0]
+    assert before == state(work.root)
+    assert not (work.root / ".git").is_symlink()
+
+
+@pytest.mark.parametrize("damage", ["no references", "no HEAD", "a bad HEAD", "a hidden commit"])
+def test_a_damaged_repository_can_be_read_again(work: GitProject, damage: str) -> None:
+    """Without its references or its HEAD, git would take the folder for something else."""
+    before = state(work.root)
+    git_folder = work.root / ".git"
+
+    def break_it() -> None:
+        match damage:
+            case "no references":
+                shutil.rmtree(git_folder / "refs")
+                return
+            case "a bad HEAD":
+                (git_folder / "HEAD").write_text("x\n")
+                return
+            case "a hidden commit":
+                other = work.git("hash-object", "-w", "src/app.py").strip()
+                work.git("update-index", "--cacheinfo", f"100644,{other},.specs/a.md")
+                work.git("commit", "--quiet", "--message", "evil")
+        (git_folder / "HEAD").unlink()
+
+    session = Session(work.root, "implementing", break_it)
+    assert session.violated.failed == ()
+    assert before == state(work.root)
+    assert "" == work.git("diff", "--cached", "--name-only")
+
+
+def test_what_a_role_that_looks_has_staged_is_unstaged(work: GitProject) -> None:
+    """A person's own staged change stays staged."""
+    work.write("src/app.py", "staged by a person\n")
+    work.git("add", "src/app.py")
+    session = Session(
+        work.root, "reviewing", lambda: work.git("checkout", "--quiet", "--force", "other")
+    )
+    assert "HEAD" in session.violated.paths
+    assert "src/app.py\n" == work.git("diff", "--cached", "--name-only")
+
+
+def test_a_file_that_became_ignored_is_removed(work: GitProject) -> None:
+    """What a changed `.gitignore` hides is found once that has been put back."""
+
+    def hide() -> None:
+        work.write(".gitignore", "src/\n")
+        work.write("src/app.py", "changed\n")
+        work.write("src/new.py")
+
+    before = state(work.root)
+    assert Session(work.root, "reviewing", hide).violated.void
+    assert before == state(work.root)
