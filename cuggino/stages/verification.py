@@ -176,7 +176,12 @@ class _Verification:
             yield from self._history.put_back(hidden)
         except (OSError, ProcessError) as error:
             failed.append(str(error))
-        paths = tuple(dict.fromkeys((*moved, *self._names(changed), *refs, *hidden)))
+        others: tuple[str, ...] = ()
+        if self._tree is not None:
+            with suppress(ProcessError, StorageError, OSError):  # the verdict is void anyway
+                undone = yield from self._tree.put_back()
+                others = tuple(change.path for change in undone.plan.changes) if undone else ()
+        paths = tuple(dict.fromkeys((*moved, *self._names(changed), *refs, *hidden, *others)))
         yield from emit(
             RoleViolated(
                 role=protected.role,
@@ -186,9 +191,6 @@ class _Verification:
                 void=self._voids,
             )
         )
-        if self._tree is not None:
-            with suppress(ProcessError, StorageError, OSError):  # the verdict is void anyway
-                yield from self._tree.put_back()
         if self._voids:
             raise RoleViolation(protected.role, paths, kept=kept)
 

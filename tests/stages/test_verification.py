@@ -554,17 +554,16 @@ def test_a_damaged_repository_can_be_read_again(work: GitProject, damage: str) -
     git_folder = work.root / ".git"
 
     def break_it() -> None:
-        match damage:
-            case "no references":
-                shutil.rmtree(git_folder / "refs")
-                return
-            case "a bad HEAD":
-                (git_folder / "HEAD").write_text("x\n")
-                return
-            case "a hidden commit":
-                other = work.git("hash-object", "-w", "src/app.py").strip()
-                work.git("update-index", "--cacheinfo", f"100644,{other},.specs/a.md")
-                work.git("commit", "--quiet", "--message", "evil")
+        if damage == "no references":
+            shutil.rmtree(git_folder / "refs")
+            return
+        if damage == "a bad HEAD":
+            (git_folder / "HEAD").write_text("x\n")
+            return
+        if damage == "a hidden commit":
+            other = work.git("hash-object", "-w", "src/app.py").strip()
+            work.git("update-index", "--cacheinfo", f"100644,{other},.specs/a.md")
+            work.git("commit", "--quiet", "--message", "evil")
         (git_folder / "HEAD").unlink()
 
     session = Session(work.root, "implementing", break_it)
