@@ -1,0 +1,36 @@
+"""Agents of the loop that attack what their role may not write, under each boundary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loops.writing import (
+    QUICK,
+    ROLES,
+    BoundaryName,
+    WritingProject,
+    as_scenario,
+    assert_held,
+    attack,
+    needs,
+    sessions_for,
+)
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "landlock", "none"])
+def test_nothing_protected_is_changed_at_the_end_of_a_stage(
+    tmp_path: Path, name: BoundaryName
+) -> None:
+    """What no kernel holds is put back after the session, whose verdict is void."""
+    needs(name, tmp_path)
+    project = WritingProject(tmp_path / "arena")
+    attacked = attack(project, as_scenario(sessions_for(project, name, QUICK)), name)
+    assert_held(attacked, name)
+    if name == "landlock":
+        assert {"implementing"} == attacked.violated.keys()
+    if name == "none":
+        assert set(ROLES) == attacked.violated.keys()
+    if name != "bubblewrap":
+        assert {".specs/a.md", ".specs/b.md", ".mcp.json"} < attacked.violated["implementing"]
