@@ -35,6 +35,7 @@ from cuggino.stages.fingerprint import prefix_of
 
 SUBJECT_LIMIT = 72
 _SIGNS = ("--type=bool", "commit.gpgSign")
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
@@ -142,8 +143,8 @@ class GitRepository:
     password, a remote that does not answer) is terminated and fails.
 
     Commits run hooks, which agents may have written, so they are made in the enclosure that
-    `enclose` returns. Not if they are signed, which takes keys and agents of the user, and not
-    pushes, which take credentials.
+    `enclose` returns. They are signed outside, where the user's keys and their agents are. Pushes
+    take credentials, so they have no enclosure.
     """
 
     def __init__(
@@ -296,14 +297,40 @@ class GitRepository:
                 reads = [Path(listed.name)]
             stdin = text.encode("utf-8", "replace")
             enclosure = self._enclose(reads)
-            if enclosure is not None and (yield from ask(self._configured(*_SIGNS))) == "true":
-                enclosure = None
+            before: str | None = None
+            signs = False
+            if enclosure is not None:
+                signs = (yield from ask(self._configured(*_SIGNS))) == "true"
+            if signs:
+                command = (*command, "--no-gpg-sign")
+                before = yield from ask(self.head())
             yield from ask(
                 self._text(*command, stdin=stdin, merge_stderr=True, enclosure=enclosure)
             )
+            if signs:
+                yield from self._sign(before)
         short = yield from ask(self._text("rev-parse", "--short", "HEAD", sweep=False))
         subject = text.partition("\n")[0]
         yield from emit(Commit(hash=short or "", message=subject, left=left, mixed=mixed))
+
+    def _sign(self, before: str | None) -> Flow[None]:
+        """Replace the current commit, whose hooks have run, by a signed one.
+
+        It is taken back first: without a signature there is no commit.
+        """
+        made = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
+        text = (yield from ask(self._text("log", "-1", "--format=%B", "HEAD", sweep=False))) or ""
+        back = ("HEAD", before, made) if before else ("-d", "HEAD", made)
+        listed = self._text("rev-list", "--parents", "-n", "1", "HEAD", sweep=False)
+        parents = ((yield from ask(listed)) or "").split()[1:]
+        yield from ask(self._text(*_NO_HOOKS, "update-ref", *back))
+        words = [word for parent in parents for word in ("-p", parent)]
+        commit = ("commit-tree", "-S", f"{made}^{{tree}}", *words, "-F", "-")
+        stdin = text.rstrip("\n").encode("utf-8", "replace") + b"\n"
+        signed = (yield from ask(self._text(*_NO_HOOKS, *commit, stdin=stdin))) or ""
+        new = ("HEAD", signed, before or "0" * len(signed))
+        why = ("-m", f"commit: {text.partition(chr(10))[0]}")
+        yield from ask(self._text(*_NO_HOOKS, "update-ref", *why, *new))
 
     def _sorted_out(
         self, entries: list[tuple[str, str]], dirty: Mapping[str, str]
@@ -347,7 +374,7 @@ class GitRepository:
         enclosure: Enclosure | None = None,
     ) -> Observable[str]:
         """Emit the output of a git command; `sweep` is False for one that only reads."""
-        command = args[1] if args[0].startswith("-") else args[0]
+        command = next(word for word in args if not word.startswith("-") and "=" not in word)
 
         def fail(error: ProcessError, said: str) -> ProcessError:
             if not isinstance(error, ProcessFailed):

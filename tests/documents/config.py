@@ -40,7 +40,7 @@ _LOOPS: Mapping[str, type[BaseModel]] = {
 }
 _GUARD = own_fields(GuardSettings)
 _AGENTS = ("agent", "agent_path", "model", "agents", "fallback")
-_PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox", "sandbox_domains"}
+_PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox_domains"}
 """What `cuggino plan` uses."""
 _USERS = {
     "specs_path": ("run", "watch", "plan"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -76,19 +77,57 @@ def test_a_hook_cannot_write_the_specifications(project: GitProject, staged: boo
     )
 
 
-def test_a_signed_commit_takes_the_users_keys(project: GitProject, tmp_path: Path) -> None:
-    """A commit that is signed is made outside, where keys and their agents can be reached."""
-    sign = tmp_path / "sign"
-    log = tmp_path / "signed"
+def _hook(project: GitProject, text: str) -> None:
+    hook = project.root / ".husky/commit-msg"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\n{text}\nexit 0\n")
+    hook.chmod(0o755)
+    project.git("config", "core.hooksPath", ".husky")
+
+
+def test_a_commit_that_cannot_be_signed(project: GitProject, tmp_path: Path) -> None:
+    """A commit is signed outside, where keys and their agents can be reached; else it fails."""
+    sign, log = tmp_path / "sign", tmp_path / "signed"
     sign.write_text(f"#!/bin/sh\necho signed > {log}\nexit 1\n")
     sign.chmod(0o755)
     project.git("config", "gpg.program", str(sign))
     project.git("config", "commit.gpgSign", "yes")
+    before = project.git("rev-parse", "HEAD")
     (project.root / "a.txt").write_text("a\n")
     repository = GitRepository(project.root, enclose=_enclose(project))
-    with pytest.raises(cuggino.CugginoError):
+    with pytest.raises(cuggino.CugginoError, match="failed to sign"):
         cuggino.run(repository.commit("Add a"))
     assert "signed\n" == log.read_text()
+    assert before == project.git("rev-parse", "HEAD")
+    assert "A  a.txt" in project.git("status", "--porcelain")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_signed_commit(project: GitProject, tmp_path: Path, first: bool) -> None:
+    """Its hooks run in the view, and the commit that they have agreed to is signed."""
+    key, outside = tmp_path / "key", tmp_path / "outside"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    if first:
+        project.git("checkout", "-q", "--orphan", "new")
+    _hook(project, f'echo evil > .specs/a.md; touch {outside}; echo "Checked: yes" >> "$1"')
+    for name, value in {
+        "gpg.format": "ssh",
+        "user.signingKey": str(key),
+        "commit.gpgSign": "true",
+    }.items():
+        project.git("config", name, value)
+    (project.root / "a.txt").write_text("a\n")
+    repository = GitRepository(project.root, enclose=_enclose(project))
+    commit = cuggino.run(repository.commit("Add a"))
+    assert commit is not None
+    assert project.git("rev-parse", "--short", "HEAD").strip() == commit.hash.strip()
+    raw = project.git("cat-file", "commit", "HEAD")
+    assert "BEGIN SSH SIGNATURE" in raw
+    assert raw.rstrip().endswith("Add a\nChecked: yes")
+    assert first == ("parent " not in raw)
+    assert "spec\n" == (project.root / ".specs" / "a.md").read_text()
+    assert not outside.exists()
+    assert "" == project.git("status", "--porcelain").strip()
 
 
 def test_without_an_engine_there_is_no_enclosure(
