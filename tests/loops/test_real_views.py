@@ -38,16 +38,17 @@ from cuggino.events import (
     WatchTbdItemFound,
     parse_event,
 )
+from cuggino.guard import find_shfmt
 from cuggino.testing import Call, Run, Write
 from tests.git_project import GitProject
 from tests.limits import LIMIT
 from tests.model_script import Block, Message, ModelRequest, Reply, Text
-from tests.real_claude import Claude
+from tests.real_claude import Claude, needs_sandbox
 from tests.real_codex import MODEL, Codex
 from tests.real_copilot import Copilot
 from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
 from tests.real_opencode import OpenCode
-from tests.real_program import RealProgram, nothing_leaks
+from tests.real_program import CACHE, RealProgram, nothing_leaks
 from tests.sandbox.arena import OTHER, ROOT, needs_bubblewrap
 from tests.sources.subscribers import eventually
 
@@ -195,7 +196,9 @@ def _role_of(text: str) -> str:
 
 
 @contextmanager
-def site(kind: type[RealProgram], program: Path, user: str, folder: Path) -> Iterator[Site]:
+def site(
+    kind: type[RealProgram], program: Path, user: str, folder: Path, **settings: Any
+) -> Iterator[Site]:
     """Provide a project in which the user may run the program."""
     real = kind(program, folder / "project", folder / "home")
     sessions: dict[str, list[Turn]] = {}
@@ -206,10 +209,13 @@ def site(kind: type[RealProgram], program: Path, user: str, folder: Path) -> Ite
         env = dict(real.agent(server.url).environments[0])
         real.write("../home/cuggino.json", json.dumps({"trust": "off"}))
         env["CUGGINO_CONFIG"] = str(real.home / "cuggino.json")
-        _make_project(real, seconds)
+        _make_project(real, seconds, settings)
         python = sys.executable
         if user != "root":
             python = str(_python_of(folder / "python"))
+            tools = folder / "python" / "bin"
+            shutil.copy(find_shfmt(), tools)
+            env["PATH"] = f"{tools}:/usr/local/bin:/usr/bin:/bin"
             _give([real.project, real.home, *(Path(env[n]) for n in ("TMPDIR",) if n in env)])
         env["CUGGINO_PYTHON"] = python
         made = Site(real, USERS[user], python, sessions, env, seconds)
@@ -227,7 +233,7 @@ def site(kind: type[RealProgram], program: Path, user: str, folder: Path) -> Ite
         assert [] == left
 
 
-def _make_project(real: RealProgram, seconds: int) -> None:
+def _make_project(real: RealProgram, seconds: int, more: Mapping[str, Any]) -> None:
     git = GitProject(real.project)
     settings: dict[str, Any] = {
         "sandbox": "require",
@@ -237,6 +243,7 @@ def _make_project(real: RealProgram, seconds: int) -> None:
         "agent": real.cli.removesuffix("_cli"),
         "agentPath": str(real.program),
         **({"model": GEMINI_MODEL} if isinstance(real, Gemini) else {}),
+        **more,
     }
     files = {
         ".cuggino.json": json.dumps(settings),
@@ -282,9 +289,9 @@ def open_folder() -> Iterator[Path]:
 def make(
     request: pytest.FixtureRequest, tmp_path: Path, open_folder: Path
 ) -> Callable[[type[RealProgram], str], Any]:
-    def make(kind: type[RealProgram], user: str) -> Any:
+    def make(kind: type[RealProgram], user: str, **settings: Any) -> Any:
         needs_bubblewrap(tmp_path)
-        return site(kind, request.getfixturevalue(kind.cli), user, open_folder)
+        return site(kind, request.getfixturevalue(kind.cli), user, open_folder, **settings)
 
     return make
 
@@ -426,3 +433,75 @@ def test_watch(kind: type[RealProgram], user: str, make: Any) -> None:
         assert (project.folder / ".cuggino" / "tbd" / found.filename).exists()
         assert 2 == len(story.of(ToolResult))
         assert set() == project.written
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_sandbox_of_claude_within_the_view(user: str, make: Any) -> None:
+    """With `sandboxDomains` the program sandboxes each command, too, and commits work."""
+    needs_sandbox()
+    with make(Claude, user, guard="roles", sandboxDomains=["example.org"]) as project:
+        commit = "git add --all && git commit --quiet --message 'Add it' && git log -1 --format=%s"
+        project.sessions.update(
+            planning=[
+                project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh planning'),
+                *_delivered(project, "planning/plan.md", "<PLAN_COMPLETE>1</PLAN_COMPLETE>"),
+            ],
+            implementing=[
+                project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh implementing'),
+                project.shell(commit),
+                Text("<DONE>Add it</DONE>"),
+            ],
+            reviewing=[
+                project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh reviewing'),
+                *_delivered(project, "reviewing/review.md", "<APPROVED>1</APPROVED>"),
+            ],
+        )
+        story = project.run("run", "--focus", "the file")
+        told = [result.output for result in story.of(ToolResult)]
+        assert 3 == sum(said.startswith("in 1") for said in told), told
+        assert 1 == sum(said.endswith("Add it") for said in told), told
+        assert isinstance(story.events[-1], LoopApproved)
+        assert [] == story.of(RoleViolated)
+        assert {"implementing"} == project.written
+
+
+_CODEX = """
+import json, os, sys
+from pathlib import Path
+from cuggino import SpawnOptions, run
+from cuggino.agents.codex import CodexAgent
+from cuggino.events import ToolResult
+from cuggino.sandbox import role_view
+project, program = Path.cwd(), sys.argv[1]
+view = role_view("implementing", project=project, folder=project / ".cuggino/wip/x")
+options = SpawnOptions(prompt="# Role: x agent", cwd=project, view=view)
+events = []
+run(CodexAgent(path=program, env=dict(os.environ)).spawn(options), events.append)
+print(json.dumps([event.output for event in events if isinstance(event, ToolResult)]))
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_sandbox_of_codex_within_the_view(user: str, codex_cli: Path) -> None:
+    """Without permission to write, the program's own sandbox confines the commands."""
+    # Not in a folder for temporary files, where the program does without its sandbox.
+    with tempfile.TemporaryDirectory(prefix=".home-", dir=CACHE) as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)
+        needs_bubblewrap(folder)
+        with site(Codex, codex_cli, user, folder) as project:
+            command = "cat src/app.py; touch src/x.txt || echo denied"
+            project.sessions["x"] = [project.shell(command)]
+            said = subprocess.run(
+                [*project.user, project.python, "-c", _CODEX, str(project.real.program)],
+                cwd=project.folder,
+                env=project.env,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+                check=True,
+            ).stdout
+            (output,) = json.loads(said)
+            assert "old = 1" in output
+            assert output.endswith("denied\n")
+            assert set() == project.written

@@ -78,6 +78,9 @@ def with_sandbox(options: SpawnOptions, env: Mapping[str, str]) -> SpawnOptions:
     if options.sandbox is None or sandbox_unavailable(env):
         return options
     block = sandbox_settings(options.sandbox)
+    if options.view is not None:
+        # It could not mount /proc in a view that root has started; that of the view is private.
+        block["enableWeakerNestedSandbox"] = True
     return replace(options, settings={**options.settings, "sandbox": block})
 
 

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -22,6 +24,7 @@ from cuggino.agents.claude.sandbox import (
 from cuggino.errors import GuardNotLive
 from cuggino.guard.policy import Policy
 from cuggino.guard.sandbox import Sandbox
+from cuggino.sandbox import role_view
 from tests.agents.claude.fake_claude import recorded_call, tell_all
 
 
@@ -98,6 +101,16 @@ def test_a_session_with_sandbox_settings(
     settings = json.loads(argv[argv.index("--settings") + 1])
     assert "x" == settings["model"]
     assert (None if why else sandbox_settings(sandbox)) == settings.get("sandbox")
+
+
+def test_the_sandbox_within_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It mounts no /proc of its own, which a view that root has started does not permit."""
+    monkeypatch.setattr(sandboxes, "sandbox_unavailable", lambda _env: "")
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, sandbox=Sandbox())
+    view = role_view("implementing", project=tmp_path)
+    for given, is_weaker in ((options, False), (replace(options, view=view), True)):
+        block = cast("dict[str, object]", sandboxes.with_sandbox(given, {}).settings["sandbox"])
+        assert is_weaker == ("enableWeakerNestedSandbox" in block)
 
 
 def test_git_excludes(tmp_path: Path) -> None:
