@@ -35,7 +35,8 @@ def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
 
 def _environment(view: RoleView, scratch: Path | None) -> dict[str, str]:
     """Return variables with which programs write elsewhere than in the project."""
-    env = {"TMPDIR": str(scratch)} if scratch else {}
+    # Claude Code has a variable of its own, and does not start without a place to write.
+    env = {"TMPDIR": str(scratch), "CLAUDE_CODE_TMPDIR": str(scratch)} if scratch else {}
     if view.project not in view.writable:
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         if scratch:

@@ -183,6 +183,13 @@ class WritingProject(Arena):
         return found
 
 
+_ABSENT = (
+    *(".codex", ".gemini", "opencode.json", ".github/hooks", ".opencode", ".git/config.worktree"),
+)
+_IN_NO_VIEW = ("HEAD", ":", "refs/", *_ABSENT)
+"""What a view cannot protect: the history, and protected names that do not exist yet."""
+
+
 def is_protected(name: str) -> bool:
     """Return whether the implementer may not write this path."""
     places: tuple[str, ...] = (
@@ -194,8 +201,7 @@ def is_protected(name: str) -> bool:
         ".git/config",
         ".git/info",
     )
-    places += (".git/config.worktree",)
-    places += (".codex", ".gemini", "opencode.json", ".github/hooks", ".opencode")
+    places += _ABSENT
     exact = (".mcp.json", ".cuggino.json", ".git", "HEAD:.specs", ":.specs", "refs/heads/other")
     if name.startswith("refs/replace/"):
         return True
@@ -297,8 +303,8 @@ def attack(
 def assert_held(attacked: Attacked, name: BoundaryName) -> None:
     """Assert that nothing protected is changed at the end of any session, and what was told.
 
-    With bubblewrap nothing outside the project is changed either. There, only what the implementer
-    does to the history is a violation; other roles have none.
+    With bubblewrap nothing outside the project is changed either. There, only what no view
+    can protect is a violation of the implementer; other roles have none.
     """
     assert {} == {role: paths for role, paths in attacked.left.items() if paths}
     assert [] == attacked.running
@@ -306,7 +312,7 @@ def assert_held(attacked: Attacked, name: BoundaryName) -> None:
     if name == "bubblewrap":
         assert attacked.project.outside == attacked.project.listing()
         histories = violated.pop("implementing", set())
-        assert [] == [path for path in histories if not path.startswith(("HEAD", ":", "refs/"))]
+        assert [] == [path for path in histories if not path.startswith(_IN_NO_VIEW)]
     assert {role for role in violated if holds(name, role)} == set()
 
 
