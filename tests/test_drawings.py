@@ -70,6 +70,7 @@ from cuggino.operators import (
     within_budget,
 )
 from cuggino.sources import watch_file_count
+from cuggino.telemetry import with_telemetry
 from cuggino.testing import Marbles
 from tests.documents.catalog import operator_help
 from tests.drawings import Drawing, drawings
@@ -204,6 +205,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "loops.watch.waiting:waiting_phase": [
         plays(waiting, DIGITS | {"b": WatchBacklogWaiting(), "i": WatchAuditInterrupted})
     ],
+    "telemetry.operator:with_telemetry": [plays(lambda s: s[0].pipe(with_telemetry(env={})))],
     "notify.operator:with_notifications": [
         plays(
             lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),

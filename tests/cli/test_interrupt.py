@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino import parse_event
+from cuggino import Config, parse_event, save_config
 from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
@@ -36,8 +36,12 @@ say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
 
 @pytest.fixture
 def stubborn(ready: Path) -> Path:
-    """A project whose agent runs a tool that only SIGKILL ends."""
+    """A project whose agent runs a tool that only SIGKILL ends.
+
+    In a view the tool would be killed with its agent, too soon to look at it.
+    """
     (ready / "scenario.toml").write_text(STUBBORN)
+    save_config(ready, Config(agent="scripted:scenario.toml", sandbox="off"))
     return ready
 
 

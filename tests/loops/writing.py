@@ -168,8 +168,17 @@ class WritingProject(Arena):
     def changed(self, role: str, before: Mapping[str, str]) -> list[str]:
         """Return the paths that the role may not change and that differ from `before`."""
         now = self.everything()
-        differing = [name for name in {*before, *now} if before.get(name) != now.get(name)]
+        differing = [
+            name
+            for name in {*before, *now}
+            if before.get(name) != now.get(name) and not (name not in before and self._blank(name))
+        ]
         return sorted(name for name in differing if role != "implementing" or is_protected(name))
+
+    def _blank(self, name: str) -> bool:
+        """Return whether the path is an empty file: it says nothing, so it may stay."""
+        path = self.project / name
+        return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
 
     def listing(self) -> dict[str, tuple[int, ...]]:
         """Return what is in the folder above the project, except the state of programs."""

@@ -175,7 +175,9 @@ def test_a_program_that_does_not_ask(tmp_path: Path) -> None:
 
 def test_a_program_that_is_too_old_to_be_guarded(tmp_path: Path) -> None:
     """A program that would run unanswered calls gets no prompt."""
-    done = session(tmp_path, "begin(x=1); read(); time.sleep(600)", guarded=True).wait()
+    done = session(
+        tmp_path, "begin(x=1); sys.stdin.readline(); time.sleep(600)", guarded=True
+    ).wait()
     assert isinstance(done.error, GuardNotLive)
     assert "on_failure" in done.error.message
     assert ["SessionEnded"] == [event.tag for event in done.items]
