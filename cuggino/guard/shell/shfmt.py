@@ -37,7 +37,8 @@ def find_shfmt() -> str:
     folders += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     for folder in folders:
         path = folder / "shfmt"
-        if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+        # `Path.is_file` raises where a folder cannot be searched.
+        if path.is_absolute() and os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
             return str(path)
     raise ConfigError(
         "The program `shfmt`, with which commands are judged, is not installed.",
