@@ -160,7 +160,10 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
         if isinstance(agent, ReplayAgent):
             return  # a replay runs no tools
     if config.guard == "off":
-        _warn("the guard is off: agents may do whatever you may")
+        only = "agents may do whatever you may"
+        if config.sandbox != "off":
+            only = "only the sandbox limits what agents may do"
+        _warn(f"the guard is off: {only}")
     each = {one.name: one for role in roles for one in agent.agents_for(role)}
     if config.sandbox == "auto" and not any(one.capabilities.view for one in each.values()):
         # Otherwise an event of the run names the roles that are not confined.

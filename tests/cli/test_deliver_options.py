@@ -172,4 +172,7 @@ def test_a_guard_that_is_off(
     """The banner reports a guard that is off."""
     project_of(delivered, "", guard="off")
     main(["deliver"])
-    assert "cuggino: the guard is off: agents may do whatever you may\n" == capsys.readouterr().err
+    assert (
+        "cuggino: the guard is off: only the sandbox limits what agents may do\n"
+        == capsys.readouterr().err
+    )

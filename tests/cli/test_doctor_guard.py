@@ -20,7 +20,7 @@ from cuggino_cli.main import main
 from tests.cli.test_doctor import fake_claude
 
 AGENT = "scripted:scenario.toml"
-WARNING = "cuggino: the guard is off: agents may do whatever you may\n"
+WARNING = "cuggino: the guard is off: only the sandbox limits what agents may do\n"
 
 
 def found(folder: Path, name: str = AGENT, **settings: object) -> CheckResult:
@@ -90,6 +90,15 @@ def test_only_with_an_agent(ready: Path) -> None:
     ]
     assert "agent" in topics
     assert "guard" not in topics
+
+
+def test_a_run_without_guard_and_sandbox_warns(
+    ready: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing limits agents if the sandbox is off, too."""
+    save_config(ready, Config(agent=AGENT, guard="off", sandbox="off"))
+    main(["run", "--focus", "x"])
+    assert "the guard is off: agents may do whatever you may\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

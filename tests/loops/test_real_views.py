@@ -66,7 +66,7 @@ PROTECTED = (
 )
 JOBS = "docs/requirements/jobs-to-be-done.json"
 WRITTEN = {f"src/{role}.txt" for role in ("planning", "implementing", "reviewing")}
-NO_GUARD = "cuggino: the guard is off: agents may do whatever you may\n"
+NO_GUARD = "cuggino: the guard is off: only the sandbox limits what agents may do\n"
 
 PROBE = """
 for path in {paths} ../outside.txt "$HOME/outside.txt"; do
