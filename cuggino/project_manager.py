@@ -69,7 +69,13 @@ def _view(project: Path, config: Config, agent: LlmAgent) -> RoleView | None:
         )
     if not boundary.holds("pm"):
         return None
-    return role_view("pm", project=project, specs=config.specs_path, hide=config.sandbox_hide)
+    return role_view(
+        "pm",
+        project=project,
+        specs=config.specs_path,
+        hide=config.sandbox_hide,
+        show=config.sandbox_show,
+    )
 
 
 def _system_prompt(project: Path, config: Config, workspace: Workspace) -> str:

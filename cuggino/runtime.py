@@ -482,4 +482,6 @@ def _snapshots(folder: Path, config: Config) -> GitSnapshots:
 def _enclose(folder: Path, config: Config) -> Enclose:
     if config.sandbox == "off":
         return no_enclosure
-    return enclose_commands(folder, specs=config.specs_path, hide=config.sandbox_hide)
+    return enclose_commands(
+        folder, specs=config.specs_path, hide=config.sandbox_hide, show=config.sandbox_show
+    )

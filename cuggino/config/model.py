@@ -115,6 +115,9 @@ class GuardSettings(_Settings):
     `require` refuses to start elsewhere; `true` and `false` mean `auto` and `off`."""
     sandbox_hide: list[str] = Field(default=[])
     """Paths that agents and their commands cannot read, such as `~/.ssh`; needs bubblewrap."""
+    sandbox_show: list[str] = Field(default=[])
+    """Paths that agents and their commands reach although the sandbox would hide them, such as
+    `/run/docker.sock`; whoever reaches Docker can write anywhere."""
     sandbox_domains: list[str] = Field(default=[])
     """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
@@ -157,12 +160,18 @@ class GuardSettings(_Settings):
     def _as_of_old(cls, value: object) -> object:
         return {True: "auto", False: "off"}[value] if isinstance(value, bool) else value
 
-    @field_validator("sandbox_hide", mode="after")
+    @field_validator("sandbox_hide", "sandbox_show", mode="after")
     @classmethod
     def _whole_paths(cls, value: list[str]) -> list[str]:
         for path in value:
             if not path.startswith(("/", "~/")) or path != path.strip():
                 raise ValueError('must be whole paths such as "~/.ssh" or "/srv/keys"')
+        return value
+
+    @field_validator("sandbox_hide", mode="after")
+    @classmethod
+    def _not_needed(cls, value: list[str]) -> list[str]:
+        for path in value:
             if os.path.normpath(path).lstrip("/") in _NEEDED:
                 raise ValueError(f"{path} cannot be hidden, as every program reads it")
         return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.doctor.result import CheckResult
-from cuggino.sandbox import NO_BOUNDARY, ROWS, Boundary, ViewRole, hidden_paths, home_of, probe
+from cuggino.sandbox import NO_BOUNDARY, ROWS, Boundary, ViewRole, home_of, named_paths, probe
 
 if TYPE_CHECKING:
     from cuggino.agents import LlmAgent
@@ -77,7 +77,7 @@ def hidden(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[Che
     if config.sandbox_hide and found.engine != "bubblewrap":
         yield CheckResult("note", "sandboxHide: no effect, as it needs bubblewrap")
         return
-    for path in hidden_paths(config.sandbox_hide, home_of(env)):
+    for path in named_paths(config.sandbox_hide, home_of(env)):
         if not path.exists():
             hint = f'correct "sandboxHide" in {CONFIG_FILE}, if you mean another'
             yield CheckResult("note", f"sandboxHide: {path} does not exist", hint)

@@ -12,7 +12,7 @@ NAMES = {
     "home": "home_of",
     "protected": "Protected protected_for",
     "view": (
-        "ROWS RoleView ViewRole git_folders hidden_paths make_granted protected_paths role_view "
+        "ROWS RoleView ViewRole git_folders named_paths make_granted protected_paths role_view "
         "writes_project"
     ),
 }

@@ -118,6 +118,8 @@ class _Mounts:
         self._show_agent_socket()
         for path in view.hidden:
             self._hide(path)
+        for path in view.shown:
+            self._bind(path, "--ro-bind")
 
     def _bind(self, path: Path, option: str = "--bind") -> None:
         real = path.resolve()

@@ -43,6 +43,7 @@ def profile(view: RoleView, *, scratch: Path | None = None) -> str:
         *_rules("deny file-write-unlink", parents, kind="literal"),
         *_rules("allow file-write*", (*_inner(view), *own)),
         *_rules("deny file-read*", view.hidden),
+        *_rules("allow file-read*", view.shown),
     ]
     return "\n".join(lines) + "\n"
 

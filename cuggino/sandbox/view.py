@@ -96,7 +96,10 @@ class RoleView:
     """Files and folders that are read, even if they are in a folder for temporary files."""
     hide: tuple[str, ...] = ()
     """More paths that cannot be read; `~` is the home folder."""
+    show: tuple[str, ...] = ()
+    """Paths that are reached although they would be hidden, such as the socket of a service."""
     hidden: tuple[Path, ...] = ()
+    shown: tuple[Path, ...] = ()
 
     def with_program(
         self,
@@ -121,6 +124,7 @@ class RoleView:
             home_folder=home,
             state=tuple(_caches(home)),
             hidden=tuple(_hidden(self.hide, home)),
+            shown=named_paths(self.show, home),
         )
 
     @property
@@ -141,10 +145,12 @@ def role_view(
     home: Path | None = None,
     folder: Path | None = None,
     hide: Sequence[str] = (),
+    show: Sequence[str] = (),
 ) -> RoleView:
     """Return the view of a role. Reads the disk once, before the session starts.
 
-    `folder` is the session's own folder. `hide` are more paths that cannot be read; `~` is `home`.
+    `folder` is the session's own folder. `hide` are more paths that cannot be read, and
+    `show` those that are reached although they would be hidden; `~` is `home`.
     Protected names that do not exist yet cannot be protected by a view.
     """
     root = project.resolve()
@@ -169,15 +175,17 @@ def role_view(
         folder=folder.resolve() if folder is not None else None,
         state=tuple(_caches(home)),
         hide=tuple(hide),
+        show=tuple(show),
         hidden=tuple(_hidden(hide, home)),
+        shown=named_paths(show, home),
     )
 
 
-def hidden_paths(hide: Iterable[str], home: Path | None) -> tuple[Path, ...]:
-    """Return the paths that `hide` names; `~` is the home folder, and counts only with one."""
+def named_paths(names: Iterable[str], home: Path | None) -> tuple[Path, ...]:
+    """Return the paths of a setting; `~` is the home folder, and counts only with one."""
     return tuple(
         home / path[2:] if home is not None and path.startswith("~") else Path(path)
-        for path in hide
+        for path in names
         if home is not None or not path.startswith("~")
     )
 
@@ -270,4 +278,4 @@ def _caches(home: Path | None) -> Iterator[Path]:
 def _hidden(hide: Iterable[str], home: Path | None) -> Iterator[Path]:
     yield from map(Path, SOCKETS)
     yield Path(f"/run/user/{os.getuid()}")
-    yield from hidden_paths(hide, home)
+    yield from named_paths(hide, home)

@@ -16,7 +16,12 @@ Enclose: TypeAlias = Callable[[Sequence[Path]], Enclosure | None]
 
 
 def commands_enclosure(
-    project: Path, *, specs: str = ".specs", hide: Sequence[str] = (), reads: Sequence[Path] = ()
+    project: Path,
+    *,
+    specs: str = ".specs",
+    hide: Sequence[str] = (),
+    show: Sequence[str] = (),
+    reads: Sequence[Path] = (),
 ) -> Enclosure | None:
     """Return the enclosure of a command in the implementer's view, or None if none can hold it.
 
@@ -28,7 +33,7 @@ def commands_enclosure(
     if not holds_commands(project):
         return None
     home = home_of(os.environ)
-    view = role_view("implementing", project=project, specs=specs, home=home, hide=hide)
+    view = role_view("implementing", project=project, specs=specs, home=home, hide=hide, show=show)
     view = view.with_program(visible=reads)
     with ExitStack() as stack:  # this engine needs no folder of its own
         return enclosure_of(view, env=os.environ, stack=stack)
@@ -39,9 +44,15 @@ def holds_commands(project: Path) -> bool:
     return probe(project, home=home_of(os.environ)).engine == "bubblewrap"
 
 
-def enclose_commands(project: Path, *, specs: str = ".specs", hide: Sequence[str] = ()) -> Enclose:
+def enclose_commands(
+    project: Path,
+    *,
+    specs: str = ".specs",
+    hide: Sequence[str] = (),
+    show: Sequence[str] = (),
+) -> Enclose:
     """Return what makes the enclosure of each command in the project (`commands_enclosure`)."""
-    return lambda reads: commands_enclosure(project, specs=specs, hide=hide, reads=reads)
+    return lambda reads: commands_enclosure(project, specs=specs, hide=hide, show=show, reads=reads)
 
 
 def no_enclosure(_reads: Sequence[Path]) -> None:

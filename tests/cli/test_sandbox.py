@@ -99,7 +99,7 @@ def test_doctor_finds_a_required_sandbox_missing(ready: Path, here: Boundary) ->
     assert "ok" == found(ready, BEST, sandbox="require").status
 
 
-def test_doctor_finds_hidden_paths_that_are_not(ready: Path) -> None:
+def test_doctor_finds_named_paths_that_are_not(ready: Path) -> None:
     """A path that does not exist may be a typing error; without bubblewrap none is hidden."""
     (ready / "keys").mkdir()
     config = Config(sandbox_hide=[str(ready / "keys"), str(ready / "kyes"), "~/.no-such-folder"])

@@ -165,7 +165,7 @@ say = "<APPROVED>Good.</APPROVED>"
 """
 
 
-def test_hidden_paths(
+def test_named_paths(
     project: GitProject,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

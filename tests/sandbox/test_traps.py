@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cuggino.sandbox import ROWS, Boundary, ViewRole
+from cuggino.sandbox import ROWS, Boundary, ViewRole, role_view
 from tests.limits import LIMIT
 from tests.sandbox.arena import PROTECTED, Arena, enclosed_as_other, needs_bubblewrap
 
@@ -215,6 +215,26 @@ def test_sockets_of_services_are_hidden(arena: Arena, role: ViewRole) -> None:
     assert {"/run/docker.sock", "/run/dbus", "/run/systemd", f"/run/user/{os.getuid()}"} <= hidden
 
 
+def test_a_hidden_socket_that_is_shown(
+    arena: Arena, boundary: Boundary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A project whose checks use Docker shows its socket, also one within a hidden folder."""
+    services = tmp_path / "services"
+    services.mkdir()
+    monkeypatch.setattr("cuggino.sandbox.view.SOCKETS", (str(services),))
+    address = str(services / "docker.sock")
+    ask = f"import socket; socket.socket(socket.AF_UNIX).connect({address!r}); print('reached')"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        for show, said in ((), ""), ((address,), "reached\n"):
+            view = role_view("implementing", project=arena.project, home=arena.home, show=show)
+            enclosure = boundary.enclose(view)
+            assert enclosure is not None
+            done = arena.run_in(enclosure, f'python3 -c "{ask}"')
+            assert said == done.stdout, done.stderr
+
+
 def test_files_handed_over_are_visible(arena: Arena, boundary: Boundary, tmp_path: Path) -> None:
     """The private folder for temporary files does not hide what the program must read."""
     prompt = tmp_path / "prompt.md"
@@ -269,7 +289,7 @@ def test_nothing_outside_is_written(arena: Arena, run: Run, tmp_path: Path) -> N
     assert (arena.project / "src/z").exists()
 
 
-def test_hidden_paths_cannot_be_read(arena: Arena, boundary: Boundary) -> None:
+def test_named_paths_cannot_be_read(arena: Arena, boundary: Boundary) -> None:
     """`sandboxHide` keeps keys from every role."""
     (arena.home / ".ssh").mkdir()
     (arena.home / ".ssh/id").write_text("secret")

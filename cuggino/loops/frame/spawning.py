@@ -20,8 +20,8 @@ from cuggino.sandbox import (
     Protected,
     RoleView,
     ViewRole,
-    hidden_paths,
     home_of,
+    named_paths,
     probe,
     protected_for,
     role_view,
@@ -70,6 +70,7 @@ def spawn_options(
             specs=options.specs_path,
             folder=folder,
             hide=options.sandbox_hide,
+            show=options.sandbox_show,
         )
         if boundary.holds(role) and not options.sandbox_domains:
             sandbox = None  # one around single commands would keep git from working
@@ -130,7 +131,12 @@ def commands_shell(shell: Shell, options: RunOptions) -> Shell:
     if shell is not shell_lines or options.sandbox == "off":
         return shell
     return enclosed_shell(
-        enclose_commands(options.cwd, specs=options.specs_path, hide=options.sandbox_hide)
+        enclose_commands(
+            options.cwd,
+            specs=options.specs_path,
+            hide=options.sandbox_hide,
+            show=options.sandbox_show,
+        )
     )
 
 
@@ -147,7 +153,7 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
     supported = any(one.capabilities.view for one in agents)
     if options.sandbox == "off" or not (supported or options.sandbox == "require"):
         return None
-    hidden = hidden_paths(options.sandbox_hide, home_of(os.environ))
+    hidden = named_paths(options.sandbox_hide, home_of(os.environ))
     if options.cwd.resolve() in (path.resolve() for path in hidden):
         raise ConfigError(
             f"sandboxHide names the project itself: {options.cwd}",
