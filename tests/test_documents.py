@@ -16,7 +16,7 @@ from tests.documents.recording import Line, Span, lines_of, record_demo
 from tests.screen.samples import all_event_types
 
 _RUN = re.compile(
-    r"(IterationStart PlanningStart (\w+ )*?PlanComplete "
+    r"(SandboxChosen )?(IterationStart PlanningStart (\w+ )*?PlanComplete "
     r"(SetupCommandStarted SetupCommandOutput )?"
     r"(ImplementingStart (CheckCommandStarted CheckCommandOutput )?"
     r"(\w+ )*?(Progress|Done) (CommitPerformed )?)+"

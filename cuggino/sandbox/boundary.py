@@ -120,7 +120,8 @@ def _version(bwrap: str) -> tuple[int, ...]:
 
 def _failure(boundary: Boundary, project: Path, home: Path | None) -> str:
     """Return why the boundary does not work in the project, or "" if it does."""
-    with tempfile.TemporaryDirectory(prefix="cuggino-trial-") as name:
+    # The prefix of private files: a later process removes it if this one is killed.
+    with tempfile.TemporaryDirectory(prefix="cuggino-session-trial-") as name:
         folder = Path(name).resolve()
         (folder / "x").mkdir()
         if boundary.overlay:

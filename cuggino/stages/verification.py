@@ -243,7 +243,7 @@ class _Verification:
         assert now is not None
         name = f"{now:%Y%m%d-%H%M%S}-{self._protected.role}"
         root = self._protected.project
-        with tempfile.TemporaryDirectory(prefix="cuggino-kept-") as temporary:
+        with tempfile.TemporaryDirectory(prefix="cuggino-session-kept-") as temporary:
             tree = Path(temporary, "tree")
             for path, content, is_link in files:
                 _write(tree / _name_in_tree(path, root), content, is_link=is_link)

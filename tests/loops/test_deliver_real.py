@@ -174,10 +174,11 @@ def test_from_specification_to_passed(make: Callable[..., Project]) -> None:
 
 def test_the_settings_of_a_project(make: Callable[..., Project], tmp_path: Path) -> None:
     """Its rules let more be read, its programs run, its hooks deny more; ours hold all the same."""
-    data = tmp_path / "data"
-    data.mkdir()
+    home = tmp_path / "home"  # folders for temporary files are private in a view
+    data = home / "data"
+    data.mkdir(parents=True)
     (data / "a.txt").write_text("from outside")
-    hook = tmp_path / "hook.sh"
+    hook = home / "hook.sh"
     hook.write_text('#!/bin/sh\ncat > /dev/null\necho "not now" >&2\nexit 2\n')
     hook.chmod(0o755)
     project = make(

@@ -89,7 +89,8 @@ class LoopService:
             setup: SetupCommandStarted SetupCommandOutput
             check: CheckCommandStarted CheckCommandOutput
 
-        In a git repository `SnapshotTaken` precedes the events of each agent.
+        `SandboxChosen` comes first where an agent can be confined. In a git repository
+        `SnapshotTaken` precedes the events of each agent.
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
         `BudgetExceeded`, `WorkspaceLocked`, `StorageError`, `WorkNotCommitted`.
