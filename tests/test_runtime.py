@@ -118,6 +118,7 @@ class TestBuilding:
             "allow_destructive": True,
             "sandbox": "off",
             "sandbox_hide": ["~/.ssh"],
+            "sandbox_show": ["/run/docker.sock"],
             "sandbox_domains": ["*.example.com"],
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())

@@ -87,7 +87,8 @@ class Command:
         status = StatusPipe()
         # A namespace that has not been set up yet outlives its monitor: if this process is killed
         # then, the guardian ends it.
-        env[COOKIE] = GUARDIAN.cookie()
+        if self.sweep:
+            env[COOKIE] = GUARDIAN.cookie()
         options = ["--new-session"]
         if self.cwd is not None:  # without this it silently runs elsewhere if the folder is hidden
             options += ["--chdir", str(Path(self.cwd).absolute())]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
-from cuggino.sandbox import Enclosure
 from cuggino.sources import process_lines
 from cuggino.testing import VirtualClock, no_leaks
 from tests.sources.enclosures import plain_only
@@ -162,17 +161,14 @@ def test_input_that_nobody_reads_blocks_nobody() -> None:
     assert Recorder(process_lines(["true"], stdin=b"x" * 5_000_000)).wait().completed
 
 
-def test_cwd_and_env_are_the_childs(tmp_path: Path, enclosed: Enclosure | None) -> None:
-    """The process runs in `cwd` with `env` as its whole environment, the cookie added.
-
-    Nobody searches for the processes of a namespace, so they need no cookie.
-    """
+def test_cwd_and_env_are_the_childs(tmp_path: Path) -> None:
+    """The process runs in `cwd` with `env` as its whole environment, the cookie added."""
     stream = process_lines(["/bin/sh", "-c", "pwd; env"], cwd=tmp_path, env={"ONLY": "this"})
     folder, *variables = Recorder(stream).wait().items
     names = {line.partition(b"=")[0] for line in variables}
     assert os.fsencode(tmp_path.resolve()) == folder
     assert b"ONLY" in names
-    assert (b"CUGGINO_CHILD" in names) == (enclosed is None)
+    assert b"CUGGINO_CHILD" in names
     assert b"PATH_OF_NOBODY" not in names and b"HOME" not in names
 
 

@@ -144,7 +144,6 @@ def test_a_namespace_ends_as_a_whole(namespace: Enclosure, stays: bool) -> None:
     """Of 200 processes in sessions of their own none is left, and nobody had to look for them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProcessTree, "members", _not_needed)
-        patch.setattr(GUARDIAN, "cookie", _not_needed)
         patch.setattr(GUARDIAN, "add", _not_needed)
         code = MANY.format(stays=stays)
         recorder = Recorder(process_lines(python(code), enclosure=namespace))
@@ -157,7 +156,7 @@ def test_a_namespace_ends_as_a_whole(namespace: Enclosure, stays: bool) -> None:
 
 
 def _not_needed(*_: object) -> NoReturn:
-    raise AssertionError("searched for processes, or for a guardian")
+    raise AssertionError("searched for processes, or told a guardian")
 
 
 def test_a_daemon_ends_with_a_namespace(namespace: Enclosure) -> None:
