@@ -7,7 +7,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -159,6 +159,18 @@ def write_atomic(
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
+
+
+def state_folder(env: Mapping[str, str]) -> Path | None:
+    """Return the folder for what cuggino remembers about a user: trust, keys, live pages.
+
+    As the standard says, a relative one is ignored. None without a home folder.
+    """
+    given = env.get("XDG_STATE_HOME", "")
+    if given and Path(given).is_absolute():
+        return Path(given) / "cuggino"
+    home = env.get("HOME", "")
+    return Path(home) / ".local/state/cuggino" if Path(home).is_absolute() else None
 
 
 def is_linked(folder: Path) -> bool:

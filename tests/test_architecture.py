@@ -123,10 +123,10 @@ PROGRAMS = frozenset(
 READS_HOME = frozenset(
     {
         *("agents/gemini/config.py", "agents/opencode/config.py", "agents/opencode/guard.py"),
-        "sandbox/home.py",
+        *("sandbox/home.py", "files.py"),
     }
 )
-"""Files that prepare a home folder for an agent's program."""
+"""Files that prepare a home folder for an agent's program, or find the state folder of cuggino."""
 
 LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
     {

@@ -53,6 +53,14 @@ class UserMessage(LlmAgentEvent):
     text: str
 
 
+class Steered(LlmAgentEvent):
+    """A person has told the agent something (`SteerAsked`)."""
+
+    text: str
+    to: Literal["session", "prompt"]
+    """Whether the running session was told, or the prompt of a new one holds it."""
+
+
 class Thinking(LlmAgentEvent):
     """Reasoning of the model, if shown."""
 

@@ -33,6 +33,13 @@ class PlanningStart(LoopPhaseEvent):
     """The planning agent is about to start."""
 
 
+class PlanWritten(LoopPhaseEvent):
+    """The planning agent has written a plan."""
+
+    text: str
+    """The plan as Markdown, its end left out if it is very long."""
+
+
 class ImplementingStart(LoopPhaseEvent):
     """An implementing agent is about to start, after its check command."""
 

@@ -8,9 +8,13 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "agent": (
             "AgentMessage GuardDenied LlmAgentEvent McpServerFailed MessageDelta PingEvent "
             "RateLimited SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult "
-            "UsageUpdate UserMessage is_llm_agent_event"
+            "Steered UsageUpdate UserMessage is_llm_agent_event"
         ),
         "base": "Event UnknownEvent",
+        "control": (
+            "ContinueAsked ControlEvent ControlIgnored PauseAsked PauseEnded RunPaused SkipAsked "
+            "SteerAsked StopAsked is_control_event"
+        ),
         "deliver": (
             "DeliverablesListed DeliverableState DeliverableStatusChanged DeliverEnded "
             "DeliverEvent DeliverExit DeliverInstruction DeliverOutcome DeliverSessionEnded "
@@ -25,9 +29,9 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "ApprovalBlocked CheckCommandOutput CheckCommandStarted CommandOutputEvent "
             "CommandStartedEvent CommitFailed CommitPerformed GateChanged "
             "ImplementingStart IterationStart LoopApproved LoopEvent LoopMaxIterations "
-            "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanningStart PushFailed "
-            "PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted SpecsChanged "
-            "TaskLimitReached "
+            "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanWritten PlanningStart "
+            "PushFailed PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted "
+            "SpecsChanged TaskLimitReached "
             "is_command_output_event is_loop_phase_event is_loop_terminal_event"
         ),
         "marker": (

@@ -24,6 +24,12 @@ class WatchProcessingItem(WatchLoopEvent):
     """The coding loop starts on a backlog item."""
 
     filename: str
+    title: str = ""
+    """The heading of the item; empty in journals of older versions."""
+    position: int = 0
+    """Its place among all items since the watch began, from 1; 0 if unknown."""
+    total: int = 0
+    """Items that are done, at work or waiting; 0 if unknown."""
 
 
 class WatchItemCompleted(WatchLoopEvent):

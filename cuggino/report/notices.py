@@ -16,6 +16,7 @@ from cuggino.events import (
     BuildVerified,
     CommitFailed,
     ContradictoryMarkers,
+    ControlIgnored,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionRetry,
@@ -33,6 +34,7 @@ from cuggino.events import (
     McpServerFailed,
     NoProgress,
     NotificationFailed,
+    PauseEnded,
     PlanBuildEnded,
     PlanBuildEvent,
     PlanBuildSessionRetry,
@@ -47,9 +49,12 @@ from cuggino.events import (
     RunEnded,
     RunResumed,
     SandboxChosen,
+    SkipAsked,
     SnapshotFailed,
     SnapshotTaken,
     SpecsChanged,
+    Steered,
+    StopAsked,
     TaskLimitReached,
     WatchAuditFailed,
     WatchItemParked,
@@ -148,6 +153,16 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case ContradictoryMarkers(counted=counts, markers=markers):
             said = "; ".join(f"{tag}: {content}" for tag, content in markers)
             return "Contradictory markers", "warning", f"{counts} counts ({said})"
+        case StopAsked(now=now):
+            return "Stopped", "neutral", "at once" if now else "after the stage"
+        case SkipAsked(item=item):
+            return "Skipped", "neutral", item or "the item at work"
+        case Steered(text=text, to=to):
+            return "Steered", "neutral", f"{text} ({_TOLD[to]})"
+        case PauseEnded(seconds=seconds):
+            return "Paused", "neutral", f"for {duration(seconds)}"
+        case ControlIgnored(source=source, reason=reason):
+            return "Command ignored", "warning", f"{source}: {reason}"
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):
@@ -218,6 +233,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return of_building(event)
         case _:
             return None
+
+
+_TOLD = {"session": "to the running agent", "prompt": "in the next prompt"}
 
 
 def _confined(event: SandboxChosen) -> str:

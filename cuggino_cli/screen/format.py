@@ -21,7 +21,10 @@ from cuggino.events import (
     CommandStartedEvent,
     CommitFailed,
     CommitPerformed,
+    ContinueAsked,
     ContradictoryMarkers,
+    ControlEvent,
+    ControlIgnored,
     DirtyFilesCommitted,
     DirtyFilesKept,
     Done,
@@ -39,9 +42,12 @@ from cuggino.events import (
     McpServerFailed,
     MessageDelta,
     NoProgress,
+    PauseAsked,
+    PauseEnded,
     PingEvent,
     PlanComplete,
     PlanningStart,
+    PlanWritten,
     Progress,
     ProtectedChanged,
     PushFailed,
@@ -51,16 +57,21 @@ from cuggino.events import (
     RateLimited,
     ReviewingStart,
     RoleViolated,
+    RunPaused,
     RunResumed,
     SandboxChosen,
     SessionEnded,
     SetupCommandOutput,
     SetupCommandStarted,
+    SkipAsked,
     SnapshotFailed,
     SnapshotTaken,
     SpecIssue,
     SpecsChanged,
     StageCost,
+    SteerAsked,
+    Steered,
+    StopAsked,
     SupervisionEvent,
     SystemMessage,
     TaskLimitReached,
@@ -192,6 +203,8 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return issue
         case LoopStalled(message=message):
             return always("problem", f"[Loop] Stalled: {message}", above=True)
+        case PlanWritten(text=text):
+            return verbose("prose", text)
         case SupervisionEvent():
             return supervision_shown(event)
         case _:
@@ -222,12 +235,18 @@ def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
 _FREQUENT: dict[type[Event], Callable[[Any], Shown]] = {
     SystemMessage: lambda event: verbose("prose", f"[System] {event.text}"),
     UserMessage: lambda event: verbose("prose", f"[User] {event.text}"),
+    Steered: lambda event: normal("success", _steered(event)),
     Thinking: lambda event: verbose("prose", f"[Thinking] {event.text}"),
     AgentMessage: lambda event: verbose("prose", event.text),
     ToolCall: lambda event: normal("tool", tool_line(event.name, event.input)),
     ToolResult: lambda event: verbose("prose", numbered_lines(event.output)),
 }
 """What an agent emits most, found without trying one class after the other."""
+
+
+def _steered(event: Steered) -> str:
+    who = "the running agent has" if event.to == "session" else "the next agent gets"
+    return f"[Agent] {who} your message: {event.text}"
 
 
 def _marker(event: LlmMarkerEvent) -> list[Fragment]:
@@ -349,6 +368,8 @@ def _parameter(name: str, tool_input: JsonValue) -> str:
 def supervision_shown(event: SupervisionEvent) -> Shown | None:
     """Return the line of the event; None for an unknown one."""
     match event:
+        case ControlEvent():
+            return _control(event)
         case AgentRetry():
             again = f"again in {format_pause(event.retry_in)}"
             of = f"retry {event.attempt} of {event.max_retries}"
@@ -413,6 +434,28 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Loop] {told}")
         case SnapshotFailed(stage=stage, message=message):
             return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
+        case _:
+            return None
+
+
+def _control(event: ControlEvent) -> Shown | None:
+    match event:
+        case PauseAsked():
+            return always("caution", "[Control] Pausing after this stage")
+        case ContinueAsked():
+            return verbose("prose", "[Control] Asked to continue")
+        case StopAsked(now=now):
+            return always("caution", f"[Control] Stopping {'now' if now else 'after this stage'}")
+        case SkipAsked(item=item):
+            return always("caution", f"[Control] Skipping {inert(item or 'the current item')}")
+        case SteerAsked(text=text):
+            return always("success", f"[Control] Message: {text}")
+        case RunPaused():
+            return always("caution", "[Control] Paused; `cuggino continue` goes on")
+        case PauseEnded(seconds=seconds):
+            return always("caution", f"[Control] Continuing after {format_duration(seconds)}")
+        case ControlIgnored(source=source, reason=reason):
+            return always("warning", f"[Control] Ignored {inert(source)}: {inert(reason)}")
         case _:
             return None
 

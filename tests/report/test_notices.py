@@ -11,7 +11,9 @@ from cuggino.events import (
     ApprovalBlocked,
     BudgetWarning,
     CommitFailed,
+    ContinueAsked,
     ContradictoryMarkers,
+    ControlIgnored,
     DirtyFilesCommitted,
     DirtyFilesKept,
     Event,
@@ -20,6 +22,8 @@ from cuggino.events import (
     LoopStalled,
     NoProgress,
     NotificationFailed,
+    PauseAsked,
+    PauseEnded,
     ProtectedChanged,
     PushFailed,
     QuotaLifted,
@@ -27,11 +31,16 @@ from cuggino.events import (
     RateLimited,
     RoleViolated,
     RunContinued,
+    RunPaused,
     RunResumed,
     SandboxChosen,
+    SkipAsked,
     SnapshotFailed,
     SnapshotTaken,
     StageCost,
+    SteerAsked,
+    Steered,
+    StopAsked,
     SupervisionEvent,
     TaskLimitReached,
     WatchAuditFailed,
@@ -77,6 +86,14 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
     (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
     (RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),
+    (StopAsked(), "Stopped", "after the stage"),
+    (StopAsked(now=True), "Stopped", "at once"),
+    (SkipAsked(), "Skipped", "the item at work"),
+    (SkipAsked(item="a.md"), "Skipped", "a.md"),
+    (Steered(text="use flask", to="session"), "Steered", "use flask (to the running agent)"),
+    (Steered(text="use flask", to="prompt"), "Steered", "use flask (in the next prompt)"),
+    (PauseEnded(seconds=60), "Paused", "for 1 m"),
+    (ControlIgnored(source="x.json", reason="why"), "Command ignored", "x.json: why"),
     (
         SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing")),
         "Sandbox",
@@ -140,10 +157,12 @@ def test_words(event: Event, kind: str, words: str) -> None:
 
 
 def test_every_policy_event_is_a_notice() -> None:
-    """Every policy event is a notice, except costs and the waits, which are merged."""
+    """Every policy event is a notice, except costs, merged waits, and what is told by its end."""
     told_of = {type(event) for event, _, _ in SAID}
     policies = {cls for cls in event_types().values() if issubclass(cls, SupervisionEvent)}
-    assert {QuotaWaiting, QuotaLifted, StageCost} == policies - told_of
+    merged = {QuotaWaiting, QuotaLifted, StageCost}
+    begun = {PauseAsked, ContinueAsked, RunPaused, SteerAsked}
+    assert merged | begun == policies - told_of
 
 
 def test_agent_text_is_no_notice() -> None:

@@ -24,6 +24,7 @@ from cuggino.events import (
     JobVerified,
     LoopStalled,
     NoProgress,
+    PauseEnded,
     PlanBuildEnded,
     PlanBuildIterationEnded,
     PlanBuildPhaseStarted,
@@ -36,10 +37,13 @@ from cuggino.events import (
     SandboxChosen,
     SnapshotTaken,
     SpecsChanged,
+    Steered,
+    StopAsked,
     SupervisionEvent,
     UsageUpdate,
     VerificationEnded,
     WatchItemRetry,
+    WatchProcessingItem,
     event_types,
 )
 
@@ -139,9 +143,13 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     RunStarted: {"kind": "run", "options": {}},
     DirtyFilesCommitted: {"paths": ["a.py"]},
     DirtyFilesKept: {"paths": ["a.py"]},
+    PauseEnded: {"seconds": 60.0},
     SnapshotTaken: {"left_out": []},
     SpecsChanged: {"paths": [".specs/a.md"]},
     VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
+    Steered: {"to": "prompt"},
+    StopAsked: {"now": False},
+    WatchProcessingItem: {"position": 2, "total": 5},
     WatchItemRetry: {"counted": True, "login": False, "review": ""},
 }
 

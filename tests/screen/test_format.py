@@ -17,6 +17,7 @@ from cuggino.events import (
     CommandStartedEvent,
     CommitPerformed,
     CommitSeen,
+    ContinueAsked,
     ContradictoryMarkers,
     DeliverablesListed,
     DirtyFilesCommitted,
@@ -32,6 +33,7 @@ from cuggino.events import (
     MessageDelta,
     PingEvent,
     PlanBuildSessionEnded,
+    PlanWritten,
     Progress,
     PushPerformed,
     RateLimited,
@@ -43,6 +45,7 @@ from cuggino.events import (
     SnapshotFailed,
     SnapshotTaken,
     StageCost,
+    Steered,
     SubAgentEnded,
     SubAgentStarted,
     SystemMessage,
@@ -64,7 +67,7 @@ from .samples import all_event_types, sample
 
 VERBOSE_ONLY = (
     *(AgentMessage, SystemMessage, UserMessage, Thinking, ToolResult, SessionEnded),
-    *(DeliverablesListed, SnapshotTaken, VerificationEnded),
+    *(DeliverablesListed, SnapshotTaken, VerificationEnded, ContinueAsked, PlanWritten),
 )
 FROM_NORMAL = (
     ToolCall,
@@ -76,6 +79,7 @@ FROM_NORMAL = (
     PushPerformed,
     StageCost,
     SandboxChosen,
+    Steered,
     *(JobsCounted, PlanBuildSessionEnded, SubAgentStarted, SubAgentEnded, FileTouched, CommitSeen),
 )
 NEVER = (PingEvent, MessageDelta, UsageUpdate, JournalEvent)

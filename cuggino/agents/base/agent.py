@@ -49,6 +49,9 @@ class SpawnOptions:
     """What all processes of the session see and may write, used where the machine supports it."""
     protected: Protected | None = None
     """What the session may not change, compared by the stage after it; None compares nothing."""
+    messages: Observable[str] | None = None
+    """What a person says to the session while it runs, for agents that take messages. The agent
+    gives each text to its program, then emits `Steered`; one without comes with a later prompt."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings of the agent's program; they cannot override guard or sandbox."""
     mcp_servers: Mapping[str, object] = field(default_factory=dict)
@@ -89,6 +92,8 @@ class Capabilities:
     """Starts its program in the view of its role (`SpawnOptions.view`)."""
     deltas: bool = False
     """Streams text while it is written (`MessageDelta`)."""
+    messages: bool = False
+    """Takes messages while a session runs (`SpawnOptions.messages`)."""
     interactive: bool = False
     """Supports interactive sessions in the terminal."""
     note: str = ""
