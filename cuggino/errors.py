@@ -4,6 +4,7 @@ CugginoError
 ├── ConfigError                 an invalid configuration or option
 │   └── CassetteError           an unreadable recording, or a file it would overwrite
 ├── StorageError                a workspace file that cannot be read or written
+│   ├── FileChanged             one that has changed since a person saw it
 │   └── SessionError            ... of the running session
 ├── WorkspaceLocked             another process uses this folder
 ├── ProcessError                a failed child process
@@ -86,6 +87,10 @@ class StorageError(CugginoError):
     def __init__(self, operation: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.operation = operation
+
+
+class FileChanged(StorageError):
+    """A file that has changed since a person saw it, and was not overwritten."""
 
 
 class SessionError(StorageError):

@@ -6,6 +6,9 @@ NAMES = {
     "backlog": "Backlog Survey",
     "branch": "BranchRefused current_branch protected_branch",
     "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
+    "editing": (
+        "LONGEST Written answer_issue move_item read_written rewrite spec_files unix_lines"
+    ),
     "focus": "check_specs check_specs_not_empty holds_specs read_focus read_text_file",
     "jobs": (
         "DONE_FILE JOBS_FILE PLAN_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "

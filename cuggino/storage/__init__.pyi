@@ -16,6 +16,16 @@ from cuggino.storage.deliverables import (
     LoadedDeliverables,
     VerifiedFile,
 )
+from cuggino.storage.editing import (
+    LONGEST,
+    Written,
+    answer_issue,
+    move_item,
+    read_written,
+    rewrite,
+    spec_files,
+    unix_lines,
+)
 from cuggino.storage.focus import (
     check_specs,
     check_specs_not_empty,
@@ -73,6 +83,7 @@ from cuggino.storage.workspace import (
 __all__ = [
     "DONE_FILE",
     "JOBS_FILE",
+    "LONGEST",
     "PLAN_FILE",
     "REQUIREMENTS_FOLDER",
     "SPECIFICATION_FILE",
@@ -97,6 +108,8 @@ __all__ = [
     "UnverifiedJobs",
     "VerifiedFile",
     "Workspace",
+    "Written",
+    "answer_issue",
     "check_requirement",
     "check_specs",
     "check_specs_not_empty",
@@ -110,6 +123,7 @@ __all__ = [
     "is_done",
     "iter_entries",
     "list_journals",
+    "move_item",
     "new_run_id",
     "origin_of",
     "protected_branch",
@@ -117,9 +131,13 @@ __all__ = [
     "read_focus",
     "read_journal",
     "read_text_file",
+    "read_written",
     "remove_done",
     "research_file",
+    "rewrite",
     "run_totals",
     "scan_journal",
+    "spec_files",
+    "unix_lines",
     "write_done",
 ]

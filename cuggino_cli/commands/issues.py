@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     epilog=manual(
         ("cuggino issues list", "Open issues, with numbers."),
         ("cuggino issues show 1", "Read one."),
+        ('cuggino issues answer 1 "Both ways"', "Write the answer to the specs, and continue."),
         ("cuggino issues resolve 1", "The specs are clear now: continue."),
         ('cuggino issues dismiss 2 --reason "meant so"', "Not an issue; do not report it again."),
         exits="0 done, 2 no such issue, or wrong usage.",
@@ -54,6 +55,42 @@ def show(name: str) -> int:
     from cuggino_cli.options.naming import show_file
 
     show_file(_find(name, _workspace()).path, what="issue")
+    return 0
+
+
+@command.command(
+    "answer",
+    epilog=manual(
+        ('cuggino issues answer 1 "Invoices in PDF; the dependency is fine"', "In one sentence."),
+        ("cat answer.md | cuggino issues answer 1 -", "With the text of a file."),
+    ),
+)
+@click.argument("name", shell_complete=issue_names)
+@click.argument("text")
+def answer(name: str, text: str) -> int:
+    """Answer a question; the watch then goes on with its item.
+
+    Question and answer are added to decisions.md in the specifications, which all agents build by,
+    and the issue is moved to .cuggino/archive. TEXT `-` reads standard input.
+    """
+    import sys
+    from datetime import datetime
+
+    from cuggino.config import load_config
+    from cuggino.storage import answer_issue
+
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not text.strip():
+        raise click.UsageError("The answer is empty.")
+    workspace = _workspace()
+    issue = _find(name, workspace)
+    specs = Path(load_config(Path.cwd()).specs_path)
+    archived = answer_issue(
+        workspace, issue, text, specs=Path.cwd() / specs, at=datetime.now().astimezone()
+    )
+    _report("Answered", issue, archived)
+    click.echo(f"The answer is in {specs / 'decisions.md'}")
     return 0
 
 

@@ -66,6 +66,19 @@ def test_resolve(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> No
     assert "" == workspace.read_memory()
 
 
+def test_answer(workspace: Workspace, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Question and answer go into the specifications, and the issue is settled."""
+    issue, *others = names(workspace)
+    assert 0 == main(["issues", "answer", "1", "Both, by mail first"])
+    (archived,) = workspace.archive.iterdir()
+    assert archived.name.endswith(f"-resolved-{issue}")
+    assert "The answer is in .specs/decisions.md\n" in capsys.readouterr().out
+    written = (project / ".specs" / "decisions.md").read_text()
+    assert written.startswith("# Decisions\n")
+    assert written.endswith(": Two ways\n\n> # Two ways\n>\n> to log in\n\nBoth, by mail first\n")
+    assert others == names(workspace)
+
+
 def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """A dismissed finding is removed, and the memory records the reason with today's date."""
     before = datetime.now().astimezone()
@@ -84,6 +97,8 @@ def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> No
         (["show", "4"], "There is no issue '4'."),
         (["resolve", "x"], "There is no issue 'x'."),
         (["resolve", "0"], "'0' may be any of "),
+        (["answer", "1"], "Missing argument 'TEXT'."),
+        (["answer", "1", " "], "The answer is empty."),
         (["dismiss", "1"], "Missing option '--reason'."),
         (["dismiss", "1", "--reason", " "], "The reason is empty."),
     ],
