@@ -11,6 +11,7 @@
 from cuggino._lazy import lazy
 
 NAMES = {
+    "activity": "Activity ActivityState RunningTool Wait plan_titles tool_target",
     "as_json": "run_details_json run_json unreadable_json",
     "listing": "RecordedRun Runs RunStatus UnreadableRun",
     "stages": "RecordedStage recorded_stages",

@@ -6,6 +6,14 @@ from cuggino.domain import (
 from cuggino.events import (
     RunOutcome,
 )
+from cuggino.runs.activity import (
+    Activity,
+    ActivityState,
+    RunningTool,
+    Wait,
+    plan_titles,
+    tool_target,
+)
 from cuggino.runs.as_json import (
     run_details_json,
     run_json,
@@ -32,6 +40,8 @@ from cuggino.storage.journal import (
 )
 
 __all__ = [
+    "Activity",
+    "ActivityState",
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
@@ -40,12 +50,16 @@ __all__ = [
     "RunOutcome",
     "RunStatus",
     "RunSummary",
+    "RunningTool",
     "Runs",
     "UnreadableRun",
+    "Wait",
     "list_runs",
+    "plan_titles",
     "recorded_stages",
     "replay",
     "run_details_json",
     "run_json",
+    "tool_target",
     "unreadable_json",
 ]

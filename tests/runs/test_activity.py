@@ -1,0 +1,459 @@
+"""The current activity of a run, folded from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cuggino.events import (
+    AgentFellBack,
+    AgentMessage,
+    AgentNudged,
+    AgentRetry,
+    Approved,
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommitPerformed,
+    DeliverablesListed,
+    DeliverableState,
+    DeliverEnded,
+    DeliverSessionStarted,
+    Done,
+    Event,
+    ImplementingStart,
+    IterationStart,
+    JobsCounted,
+    LoopApproved,
+    LoopSpecIssue,
+    MessageDelta,
+    PingEvent,
+    PlanBuildPhaseStarted,
+    PlanComplete,
+    PlanningStart,
+    Progress,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    ReviewingStart,
+    RunContinued,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SessionEnded,
+    SetupCommandOutput,
+    SetupCommandStarted,
+    SnapshotTaken,
+    StageCost,
+    StageFinished,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    Usage,
+    UsageUpdate,
+    WatchAuditEnded,
+    WatchAuditStarted,
+    WatchBacklogWaiting,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetry,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
+)
+from cuggino.runs import Activity, RunningTool, plan_titles, tool_target
+
+START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+
+
+def after(*events: Event, start: Activity | None = None) -> Activity:
+    """Return the activity after events that come a second apart, from second 0 on."""
+    activity = start or Activity()
+    for second, event in enumerate(events):
+        activity = activity.add(event, at=at(second))
+    return activity
+
+
+def at(second: float) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def tool(name: str, target: str, since: float, id: str = "") -> RunningTool:
+    return RunningTool(name=name, target=target, since=at(since), id=id)
+
+
+def started(**options: Any) -> RunStarted:
+    kind = options.pop("kind", "run")
+    return RunStarted(run_id="r1", kind=kind, command="cuggino", agent="claude", options=options)
+
+
+DEMO: list[Event] = [
+    started(max_iterations=3, model="opus", budget=5),
+    IterationStart(iteration=1, max_iterations=3),
+    PlanningStart(iteration=1),
+    SnapshotTaken(stage="planning-1", ref="r", commit="c"),
+    SystemMessage(text="Session initialized"),
+    AgentMessage(text="I read the specification.", message_id="m"),
+    ToolCall(name="Bash", input={"command": "cat .specs/temperature.md"}, id="tool_1"),
+    ToolResult(name="tool_1", output="# Temperature"),
+    SessionEnded(outcome="completed", cost_usd=0.021, duration=1.5),
+    StageCost(phase="planning", cost_usd=0.021, duration=1.5, total_cost=0.021),
+    PlanComplete(content="Two tasks"),
+    SetupCommandStarted(iteration=1, command="python3 -m compileall -q ."),
+    SetupCommandOutput(iteration=1, exit_code=0),
+    ImplementingStart(iteration=1),
+    CheckCommandStarted(iteration=1, command="python3 -m unittest -q"),
+    CheckCommandOutput(iteration=1, exit_code=0),
+    ToolCall(name="Write", input={"file_path": "temperature.py", "content": "x"}, id="tool_1"),
+    ToolResult(name="tool_1", output="done"),
+    SessionEnded(outcome="completed", cost_usd=0.034, duration=2.1),
+    Progress(content="Add conversions"),
+    CommitPerformed(iteration=1, commit_hash="3d20474", message="Add conversions"),
+    ImplementingStart(iteration=1),
+    SessionEnded(outcome="completed", cost_usd=0.029, duration=2.3),
+    Done(content="Add a command line"),
+    ReviewingStart(iteration=1),
+    SessionEnded(outcome="completed", cost_usd=0.018, duration=1.5),
+    IterationStart(iteration=2, max_iterations=3),
+    PlanningStart(iteration=2),
+    ImplementingStart(iteration=2),
+    ReviewingStart(iteration=2),
+    AgentMessage(text="Every point is met.", message_id="m"),
+    SessionEnded(outcome="completed", cost_usd=0.012, duration=1.1),
+    Approved(content="It matches."),
+    LoopApproved(iteration=2),
+]
+
+
+def test_a_run_begins_with_its_options() -> None:
+    activity = after(started(max_iterations=3, model="opus", budget=5))
+    assert activity.kind == "run"
+    assert (activity.agent, activity.model, activity.budget) == ("claude", "opus", 5.0)
+    assert (activity.state, activity.max_iterations, activity.began) == ("working", 3, START)
+
+
+@pytest.mark.parametrize(
+    ("count", "role", "iteration", "task", "running", "words"),
+    [
+        (3, "planning", 1, 0, "", ""),
+        (6, "planning", 1, 0, "", "I read the specification."),
+        (7, "planning", 1, 0, "Bash", "I read the specification."),
+        (8, "planning", 1, 0, "", "I read the specification."),
+        (12, "planning", 1, 0, "Setup", "I read the specification."),
+        (13, "planning", 1, 0, "", "I read the specification."),
+        (14, "implementing", 1, 1, "", ""),
+        (15, "implementing", 1, 1, "Check", ""),
+        (17, "implementing", 1, 1, "Write", ""),
+        (21, "implementing", 1, 2, "", ""),
+        (22, "implementing", 1, 2, "", ""),
+        (25, "reviewing", 1, 2, "", ""),
+        (27, "reviewing", 2, 0, "", ""),
+        (29, "implementing", 2, 1, "", ""),
+        (31, "reviewing", 2, 1, "", "Every point is met."),
+    ],
+)
+def test_stages_of_the_demo(
+    count: int, role: str, iteration: int, task: int, running: str, words: str
+) -> None:
+    activity = after(*DEMO[:count])
+    assert activity.state == "working"
+    assert (activity.role, activity.iteration, activity.task) == (role, iteration, task)
+    assert (activity.tool.name if activity.tool else "", activity.words) == (running, words)
+
+
+def test_a_run_ends_with_its_outcome_and_keeps_its_totals() -> None:
+    activity = after(*DEMO)
+    assert (activity.state, activity.outcome) == ("ended", "approved")
+    assert activity.cost_usd == pytest.approx(0.114)
+    assert activity.elapsed(at(9999)) == len(DEMO) - 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        MessageDelta(text="x", message_id="m"),
+        PingEvent(timestamp=1.0),
+        Approved(content=""),
+        SystemMessage(text="Session initialized"),
+        Thinking(text="..."),
+        CommitPerformed(iteration=1, commit_hash="a", message="b"),
+        StageCost(phase="planning"),
+        StageFinished(outcome={"_tag": "Progress", "content": ""}),
+        ToolResult(name="nobody", output=""),
+        AgentMessage(text="by a sub-agent", parent_tool_use_id="tool_1"),
+        AgentMessage(text=" \n "),
+        RateLimited(status="allowed_warning"),
+        UnknownEvent(raw={"_tag": "PlanningStart"}),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_events_without_effect_return_the_same_activity(event: Event) -> None:
+    activity = after(*DEMO[:7])
+    assert activity.add(event, at=at(100)) is activity
+
+
+def test_parallel_tools_end_one_by_one() -> None:
+    calls: list[Event] = [ToolCall(name=name, input={}, id=name) for name in ("A", "B", "C")]
+    activity = after(PlanningStart(iteration=1), *calls, ToolResult(name="C", output=""))
+    assert activity.tools == (tool("A", "", 1, "A"), tool("B", "", 2, "B"))
+    assert activity.tool == tool("B", "", 2, "B")
+    assert after(SessionEnded(outcome="failed"), start=activity).tools == ()
+
+
+def test_tools_without_results_are_bounded() -> None:
+    calls = [ToolCall(name="Read", input={"file_path": str(n)}, id=str(n)) for n in range(100)]
+    activity = after(*calls)
+    assert len(activity.tools) == 32
+    assert activity.tools[-1].target == "99"
+
+
+def test_long_texts_are_cut() -> None:
+    long = "x" * 5_000_000
+    activity = after(
+        AgentMessage(text=f"\n\n{long}"), ToolCall(name="Bash", input={"command": long}, id="1")
+    )
+    assert len(activity.words) == 500
+    assert activity.tool is not None
+    assert len(activity.tool.target) == 500
+
+
+def test_usage_counts_while_the_session_runs() -> None:
+    usage = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=1000)
+    activity = after(PlanningStart(iteration=1), UsageUpdate(usage=usage, cost_usd=0.5))
+    assert (activity.tokens, activity.cost_usd) == (12, 0.5)
+
+
+def test_a_retry_is_waited_for_until_the_agent_reports_again() -> None:
+    retry = AgentRetry(
+        reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0
+    )
+    waiting = after(PlanningStart(iteration=1), retry)
+    assert waiting.state == "waiting"
+    assert waiting.wait is not None
+    assert (waiting.wait.reason, waiting.wait.until) == ("overloaded", at(9))
+    assert (waiting.wait.attempt, waiting.wait.max_attempts) == (1, 5)
+    for event in (SystemMessage(text="started"), AgentMessage(text="hello"), AgentNudged(idle=1)):
+        assert waiting.add(event, at=at(10)).state == "working"
+
+
+def test_a_usage_limit_is_waited_for_with_its_name() -> None:
+    limited = RateLimited(status="rejected", limit="five_hour")
+    waiting = after(ImplementingStart(iteration=1), limited, QuotaWaiting(remaining=3600))
+    assert waiting.wait is not None
+    assert (waiting.wait.reason, waiting.wait.limit) == ("quota", "five_hour")
+    assert (waiting.state, waiting.wait.until) == ("waiting", at(3602))
+    again = waiting.add(QuotaWaiting(remaining=3540), at=at(62))
+    assert again.wait is not None and again.wait.until == at(3602)
+    assert again.add(QuotaLifted(waited=3600), at=at(3602)).state == "working"
+
+
+def test_a_fallback_is_the_agent_at_work() -> None:
+    fell = AgentFellBack(
+        role="planning", from_agent="claude", to_agent="codex", reason="quota", message=""
+    )
+    activity = after(started(model="opus"), PlanningStart(iteration=1), fell)
+    assert (activity.agent, activity.model) == ("codex", None)
+
+
+def test_a_killed_run_continues_with_its_earlier_time() -> None:
+    killed = after(started(), PlanningStart(iteration=1), ToolCall(name="Bash", id="1"))
+    resumed = killed.add(RunContinued(), at=at(1000))
+    assert (resumed.tools, resumed.state) == ((), "working")
+    assert resumed.elapsed(at(1010)) == 12.0
+
+
+def test_a_resumed_run_begins_with_its_totals() -> None:
+    totals = RunResumed(run_id="r1", stages=2, cost_usd=1.5, duration=60.0)
+    activity = after(totals, ImplementingStart(iteration=2))
+    assert (activity.cost_usd, activity.elapsed(at(5))) == (1.5, 65.0)
+
+
+def test_an_ended_journal_has_its_state() -> None:
+    activity = after(started(), RunEnded(state="failed", message="no luck"))
+    assert (activity.state, activity.outcome, activity.message) == ("ended", "failed", "no luck")
+    assert activity.add(RunContinued(), at=at(9)).state == "working"
+
+
+# Watches
+
+
+def processing(filename: str, **fields: Any) -> Event:
+    """Return the event, with the fields that its class has."""
+    event = WatchProcessingItem(filename=filename)
+    known = {name: value for name, value in fields.items() if name in type(event).model_fields}
+    return WatchProcessingItem(filename=filename, **known)
+
+
+WATCH: list[Event] = [
+    started(kind="watch", budget=20),
+    processing("001-login.md"),
+    *DEMO[1:],
+    WatchItemCompleted(filename="001-login.md"),
+    processing("002-search.md"),
+    IterationStart(iteration=1, max_iterations=3),
+    PlanningStart(iteration=1),
+    SessionEnded(outcome="failed", cost_usd=0.1),
+]
+
+
+def test_a_watch_knows_its_items() -> None:
+    begun = after(*WATCH[:2])
+    assert (begun.kind, begun.item, begun.title, begun.state) == (
+        "watch",
+        "001-login.md",
+        "001-login.md",
+        "working",
+    )
+    second = after(*WATCH)
+    assert (second.item, second.done, second.parked, second.role) == (
+        "002-search.md",
+        1,
+        0,
+        "planning",
+    )
+    assert (second.iteration, second.task, second.outcome) == (1, 0, "")
+    assert second.cost_usd == pytest.approx(0.214)
+
+
+def test_the_result_of_an_item_does_not_end_its_watch() -> None:
+    activity = after(*WATCH[: 1 + len(DEMO)])
+    assert activity.outcome == ""
+    assert activity.state == "working"
+
+
+def test_the_error_of_one_item_keeps_the_totals() -> None:
+    failed = WatchItemRetry(
+        filename="002-search.md", message="boom", attempt=1, max_attempts=3, retry_in=60.0
+    )
+    waiting = after(*WATCH, failed)
+    assert (waiting.item, waiting.role, waiting.state, waiting.done) == ("", "", "waiting", 1)
+    assert waiting.wait is not None
+    assert (waiting.wait.attempt, waiting.wait.max_attempts) == (2, 3)
+    parked = waiting.add(WatchItemParked(filename="002-search.md", reason="boom"), at=at(99))
+    assert (parked.parked, parked.done, parked.wait) == (1, 1, None)
+    assert parked.cost_usd == pytest.approx(0.214)
+
+
+def test_an_item_that_resumes_keeps_the_totals_of_the_watch() -> None:
+    resumed = RunResumed(run_id="r2", stages=3, cost_usd=7.0, duration=500.0)
+    activity = after(*WATCH, processing("003.md"), resumed)
+    assert activity.cost_usd == pytest.approx(0.214)
+    assert activity.run_id == "r1"
+    assert activity.earlier == 0.0
+
+
+def test_a_watch_is_idle_between_items() -> None:
+    activity = after(*WATCH, WatchItemCompleted(filename="002-search.md"), WatchBacklogWaiting())
+    assert (activity.state, activity.item, activity.role, activity.done) == ("idle", "", "", 2)
+    audited = activity.add(WatchAuditStarted(), at=at(90))
+    assert (audited.state, audited.role) == ("working", "audit")
+    assert audited.add(WatchAuditEnded(), at=at(91)).state == "idle"
+
+
+def test_a_spec_issue_waits_for_a_person() -> None:
+    issue = LoopSpecIssue(iteration=1, content="Which port?", filename="x.md")
+    found = after(*WATCH, issue)
+    assert found.calls == ("Resolve spec issue x.md",)
+    waiting = found.add(WatchSpecIssueWaiting(), at=at(90))
+    assert (waiting.state, waiting.is_blocked) == ("waiting", True)
+    resolved = waiting.add(processing("002-search.md"), at=at(91))
+    assert (resolved.state, resolved.calls) == ("working", ())
+
+
+def test_a_login_waits_for_a_person_until_an_agent_has_worked() -> None:
+    login = WatchItemRetry(
+        filename="a.md",
+        message="run `claude` once",
+        attempt=1,
+        max_attempts=3,
+        retry_in=300.0,
+        counted=False,
+        login=True,
+    )
+    waiting = after(*WATCH, login)
+    assert waiting.calls == ("Log in: run `claude` once",)
+    assert waiting.wait is not None and waiting.wait.reason == "login"
+    again = waiting.add(processing("a.md"), at=at(400))
+    assert again.calls == ("Log in: run `claude` once",)
+    assert again.add(SessionEnded(outcome="completed"), at=at(401)).calls == ()
+
+
+def test_the_activity_of_an_item_completes_that_of_its_watch() -> None:
+    watch = after(started(kind="watch"), processing("a.md"), SessionEnded(outcome="completed"))
+    item = after(*DEMO[:7])
+    joined = watch.with_item(item)
+    assert (joined.kind, joined.item, joined.role) == ("watch", "a.md", "planning")
+    assert (joined.iteration, joined.tool, joined.agent) == (1, item.tool, "claude")
+    assert joined.spent == watch.spent
+
+
+# The loops of sessions
+
+
+def test_a_delivery_counts_its_deliverables() -> None:
+    states = [("1", "passed"), ("2", "blocked"), ("3", "pending")]
+    listed = DeliverablesListed(
+        deliverables=tuple(
+            DeliverableState.model_validate({"id": id, "description": id, "status": status})
+            for id, status in states
+        )
+    )
+    activity = after(listed, DeliverSessionStarted(session=2, instruction="coding", model="opus"))
+    assert (activity.goals_met, activity.goals, activity.iteration) == (1, 3, 2)
+    assert (activity.kind, activity.role, activity.model) == ("deliver", "coding", "opus")
+    ended = activity.add(DeliverEnded(reason="all_passed"), at=at(5))
+    assert (ended.state, ended.outcome) == ("ended", "approved")
+
+
+def test_a_plan_build_loop_counts_its_jobs() -> None:
+    activity = after(JobsCounted(open=2, done=3), PlanBuildPhaseStarted(phase="build", iteration=4))
+    assert (activity.goals_met, activity.goals) == (3, 5)
+    assert (activity.kind, activity.role, activity.iteration) == ("loop", "build", 4)
+
+
+# Plans and tools
+
+
+def test_titles_of_a_plan() -> None:
+    plan = "# Plan\n\n## Task 1: the two\n\n- [ ] x\n## Task 2 : b: c\n## Tasks\n### Task 3: d\n"
+    assert plan_titles(plan) == ("the two", "b: c")
+    assert plan_titles("") == ()
+
+
+def test_the_task_at_work_has_its_title() -> None:
+    activity = replace(after(*DEMO[:22]), tasks=("one", "two"))
+    assert activity.task_title == "two"
+    assert replace(activity, tasks=("one",)).task_title == ""
+    assert replace(activity, task=0).task_title == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "tool_input", "target"),
+    [
+        ("Bash", {"description": "d", "command": "ls"}, "ls"),
+        ("Task", {"prompt": "p"}, "p"),
+        ("Bash", {"command": 3}, ""),
+        ("Other", {"n": 1, "path": "a"}, "a"),
+        ("Other", None, ""),
+        ("Other", ["a"], ""),
+    ],
+)
+def test_the_target_of_a_tool(name: str, tool_input: object, target: str) -> None:
+    assert tool_target(name, tool_input) == target
+
+
+def control(*names: str) -> Iterable[Event]:
+    """Return events of the control stream, as classes with these names and free fields."""
+    for name in names:
+        yield _event(name)
+
+
+def _event(name: str, **fields: Any) -> Event:
+    import cuggino.events
+
+    event: Event = getattr(cuggino.events, name)(**fields)
+    return event
