@@ -27,12 +27,18 @@ from cuggino.events import (
 
 if TYPE_CHECKING:
     from cuggino.events import (
+        AgentFellBack,
+        CheckCommandStarted,
         DeliverablesListed,
         DeliverSessionStarted,
         JobsCounted,
         LoopSpecIssue,
         PlanBuildPhaseStarted,
+        PlanWritten,
         RunResult,
+        SetupCommandStarted,
+        SteerAsked,
+        Steered,
         WatchItemParked,
         WatchItemRetry,
         WatchProcessingItem,
@@ -387,7 +393,7 @@ def _progress(self: Activity, _event: Progress, _at: datetime) -> Activity:
     return replace(self, task=self.task + 1)
 
 
-def _plan(self: Activity, event: Any, _at: datetime) -> Activity:
+def _plan(self: Activity, event: PlanWritten, _at: datetime) -> Activity:
     return replace(self, tasks=plan_titles(event.text))
 
 
@@ -402,11 +408,11 @@ def plan_titles(plan: str) -> tuple[str, ...]:
     return tuple(titles)
 
 
-def _setup(self: Activity, event: Any, at: datetime) -> Activity:
+def _setup(self: Activity, event: SetupCommandStarted, at: datetime) -> Activity:
     return self._called(RunningTool(name="Setup", target=event.command[:_TARGET], since=at))
 
 
-def _check(self: Activity, event: Any, at: datetime) -> Activity:
+def _check(self: Activity, event: CheckCommandStarted, at: datetime) -> Activity:
     return self._called(RunningTool(name="Check", target=event.command[:_TARGET], since=at))
 
 
@@ -474,7 +480,7 @@ def _quota(self: Activity, event: QuotaWaiting, at: datetime) -> Activity:
     return replace(self, tools=(), wait=Wait(reason="quota", until=until, limit=self.limit))
 
 
-def _fell_back(self: Activity, event: Any, _at: datetime) -> Activity:
+def _fell_back(self: Activity, event: AgentFellBack, _at: datetime) -> Activity:
     return self._at_work(tools=(), agent=event.to_agent, model=None)
 
 
@@ -482,13 +488,12 @@ def _fell_back(self: Activity, event: Any, _at: datetime) -> Activity:
 
 
 def _item(self: Activity, event: WatchProcessingItem, _at: datetime) -> Activity:
-    title = getattr(event, "title", "") or event.filename
     return self._between(
         kind="watch",
         item=event.filename,
-        title=title,
-        position=getattr(event, "position", 0),
-        total=getattr(event, "total", 0),
+        title=event.title or event.filename,
+        position=event.position,
+        total=event.total,
         is_idle=False,
         is_blocked=False,
         spec_issue="",
@@ -573,11 +578,11 @@ def _stop_asked(self: Activity, _event: object, _at: datetime) -> Activity:
     return replace(self, is_stopping=True)
 
 
-def _steer_asked(self: Activity, event: Any, _at: datetime) -> Activity:
+def _steer_asked(self: Activity, event: SteerAsked, _at: datetime) -> Activity:
     return replace(self, steering=(*self.steering, event.text))
 
 
-def _steered(self: Activity, event: Any, _at: datetime) -> Activity:
+def _steered(self: Activity, event: Steered, _at: datetime) -> Activity:
     if event.text not in self.steering:
         return replace(self, steering=()) if self.steering and event.to == "prompt" else self
     place = self.steering.index(event.text)

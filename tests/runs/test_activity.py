@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +17,7 @@ from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
     CommitPerformed,
+    ContinueAsked,
     DeliverablesListed,
     DeliverableState,
     DeliverEnded,
@@ -30,10 +30,13 @@ from cuggino.events import (
     LoopApproved,
     LoopSpecIssue,
     MessageDelta,
+    PauseAsked,
+    PauseEnded,
     PingEvent,
     PlanBuildPhaseStarted,
     PlanComplete,
     PlanningStart,
+    PlanWritten,
     Progress,
     QuotaLifted,
     QuotaWaiting,
@@ -41,6 +44,7 @@ from cuggino.events import (
     ReviewingStart,
     RunContinued,
     RunEnded,
+    RunPaused,
     RunResumed,
     RunStarted,
     SessionEnded,
@@ -49,6 +53,9 @@ from cuggino.events import (
     SnapshotTaken,
     StageCost,
     StageFinished,
+    SteerAsked,
+    Steered,
+    StopAsked,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -228,9 +235,7 @@ def test_usage_counts_while_the_session_runs() -> None:
 
 
 def test_a_retry_is_waited_for_until_the_agent_reports_again() -> None:
-    retry = AgentRetry(
-        reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0
-    )
+    retry = AgentRetry(reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0)
     waiting = after(PlanningStart(iteration=1), retry)
     assert waiting.state == "waiting"
     assert waiting.wait is not None
@@ -281,19 +286,12 @@ def test_an_ended_journal_has_its_state() -> None:
 # Watches
 
 
-def processing(filename: str, **fields: Any) -> Event:
-    """Return the event, with the fields that its class has."""
-    event = WatchProcessingItem(filename=filename)
-    known = {name: value for name, value in fields.items() if name in type(event).model_fields}
-    return WatchProcessingItem(filename=filename, **known)
-
-
 WATCH: list[Event] = [
     started(kind="watch", budget=20),
-    processing("001-login.md"),
+    WatchProcessingItem(filename="001-login.md"),
     *DEMO[1:],
     WatchItemCompleted(filename="001-login.md"),
-    processing("002-search.md"),
+    WatchProcessingItem(filename="002-search.md"),
     IterationStart(iteration=1, max_iterations=3),
     PlanningStart(iteration=1),
     SessionEnded(outcome="failed", cost_usd=0.1),
@@ -340,7 +338,7 @@ def test_the_error_of_one_item_keeps_the_totals() -> None:
 
 def test_an_item_that_resumes_keeps_the_totals_of_the_watch() -> None:
     resumed = RunResumed(run_id="r2", stages=3, cost_usd=7.0, duration=500.0)
-    activity = after(*WATCH, processing("003.md"), resumed)
+    activity = after(*WATCH, WatchProcessingItem(filename="003.md"), resumed)
     assert activity.cost_usd == pytest.approx(0.214)
     assert activity.run_id == "r1"
     assert activity.earlier == 0.0
@@ -360,7 +358,7 @@ def test_a_spec_issue_waits_for_a_person() -> None:
     assert found.calls == ("Resolve spec issue x.md",)
     waiting = found.add(WatchSpecIssueWaiting(), at=at(90))
     assert (waiting.state, waiting.is_blocked) == ("waiting", True)
-    resolved = waiting.add(processing("002-search.md"), at=at(91))
+    resolved = waiting.add(WatchProcessingItem(filename="002-search.md"), at=at(91))
     assert (resolved.state, resolved.calls) == ("working", ())
 
 
@@ -377,13 +375,17 @@ def test_a_login_waits_for_a_person_until_an_agent_has_worked() -> None:
     waiting = after(*WATCH, login)
     assert waiting.calls == ("Log in: run `claude` once",)
     assert waiting.wait is not None and waiting.wait.reason == "login"
-    again = waiting.add(processing("a.md"), at=at(400))
+    again = waiting.add(WatchProcessingItem(filename="a.md"), at=at(400))
     assert again.calls == ("Log in: run `claude` once",)
     assert again.add(SessionEnded(outcome="completed"), at=at(401)).calls == ()
 
 
 def test_the_activity_of_an_item_completes_that_of_its_watch() -> None:
-    watch = after(started(kind="watch"), processing("a.md"), SessionEnded(outcome="completed"))
+    watch = after(
+        started(kind="watch"),
+        WatchProcessingItem(filename="a.md"),
+        SessionEnded(outcome="completed"),
+    )
     item = after(*DEMO[:7])
     joined = watch.with_item(item)
     assert (joined.kind, joined.item, joined.role) == ("watch", "a.md", "planning")
@@ -446,14 +448,47 @@ def test_the_target_of_a_tool(name: str, tool_input: object, target: str) -> Non
     assert tool_target(name, tool_input) == target
 
 
-def control(*names: str) -> Iterable[Event]:
-    """Return events of the control stream, as classes with these names and free fields."""
-    for name in names:
-        yield _event(name)
+# Commands of a person
 
 
-def _event(name: str, **fields: Any) -> Event:
-    import cuggino.events
+def test_a_pause_begins_at_the_next_boundary() -> None:
+    asked = after(started(), PlanningStart(iteration=1), PauseAsked())
+    assert (asked.state, asked.role) == ("pausing", "planning")
+    assert asked.add(ContinueAsked(), at=at(9)).state == "working"
+    paused = asked.add(RunPaused(), at=at(10))
+    assert (paused.state, paused.paused_since) == ("paused", at(10))
+    assert paused.add(PauseAsked(), at=at(11)) is paused
+    assert paused.add(RunPaused(), at=at(12)).paused_since == at(10)
+    assert paused.add(ContinueAsked(), at=at(13)).state == "working"
+    assert paused.add(PauseEnded(seconds=3), at=at(13)).paused_since is None
 
-    event: Event = getattr(cuggino.events, name)(**fields)
-    return event
+
+def test_a_run_that_is_told_to_stop_is_stopping_until_it_ends() -> None:
+    stopping = after(started(), PlanningStart(iteration=1), StopAsked())
+    assert stopping.state == "stopping"
+    ended = stopping.add(RunEnded(state="interrupted"), at=at(9))
+    assert (ended.state, ended.outcome) == ("ended", "interrupted")
+    assert ended.add(RunContinued(), at=at(20)).state == "working"
+
+
+def test_messages_wait_until_an_agent_has_them() -> None:
+    asked = after(SteerAsked(text="use ASCII"), SteerAsked(text="add tests"))
+    assert asked.steering == ("use ASCII", "add tests")
+    told = asked.add(Steered(text="use ASCII", to="session"), at=at(9))
+    assert told.steering == ("add tests",)
+    assert told.add(Steered(text="unknown", to="session"), at=at(9)).steering == ("add tests",)
+    assert asked.add(Steered(text="use ASCII\nadd tests", to="prompt"), at=at(9)).steering == ()
+
+
+def test_the_plan_names_the_tasks() -> None:
+    plan = PlanWritten(iteration=1, text="## Task 1: one\n## Task 2: two\n")
+    activity = after(PlanningStart(iteration=1), plan, ImplementingStart(iteration=1))
+    assert (activity.tasks, activity.task_title) == (("one", "two"), "one")
+    assert after(IterationStart(iteration=2, max_iterations=3), start=activity).tasks == ()
+
+
+def test_an_item_has_a_title_and_a_position() -> None:
+    item = WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
+    activity = after(started(kind="watch"), item)
+    assert (activity.title, activity.position, activity.total) == ("Login page", 2, 5)
+    assert activity.queued == 3
