@@ -300,6 +300,22 @@ class Interrupted(CugginoError):
     exit_code = 130
 
 
+class ItemSkipped(CugginoError):
+    """A backlog item that a person has skipped while it was worked on."""
+
+    def __init__(self) -> None:
+        super().__init__("skipped by a person")
+
+
+class NothingRuns(CugginoError):
+    """A command to a run where none works."""
+
+    exit_code = 3
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"nothing runs in {folder}", hint="see `cuggino status`")
+
+
 class RunNotResumable(CugginoError):
     """A run that is missing, has ended, or was recorded by an incompatible version."""
 

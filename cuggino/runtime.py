@@ -18,6 +18,7 @@ from cuggino import doctor, events, guard_audit, loops, notify, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.events import Event, LoopEvent
+from cuggino.files import state_folder
 from cuggino.guard import Level
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
@@ -25,6 +26,7 @@ from cuggino.preflight import (
     after,
     check_agents,
     check_project,
+    check_receiver,
     check_writable,
     configured,
     git_answers,
@@ -38,13 +40,22 @@ from cuggino.stages import (
     Undone,
     UndoPlan,
     act,
+    control_commands,
     enclose_commands,
     find_snapshot,
     no_enclosure,
     undo_plan,
     undo_stage,
 )
-from cuggino.storage import WORKSPACE_FOLDER, JournalFile, Workspace, find_run, read_focus
+from cuggino.storage import (
+    KEY_FILE,
+    WORKSPACE_FOLDER,
+    ControlFolder,
+    JournalFile,
+    Workspace,
+    find_run,
+    read_focus,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,6 +121,8 @@ class Runtime:
             # What is checked is the agent itself, what works is the one that is recorded.
             worker = record_to(folder / record, chosen)
         workspace, timeout = Workspace(folder), config.commit_timeout
+        state = state_folder(os.environ)
+        control = ControlFolder(workspace.control, key=state / KEY_FILE if state else None)
         apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
         services = Services(
             agent=worker,
@@ -119,6 +132,9 @@ class Runtime:
             ),
             prompts=Prompts(workspace.prompts),
             snapshots=_snapshots(folder, config),
+            control=control_commands(control),
+            control_folder=control,
+            shows_plans=True,
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
 
@@ -141,6 +157,31 @@ class Runtime:
     def workspace(self) -> Workspace:
         """The `.cuggino` folder of the project."""
         return self.services.workspace
+
+    @property
+    def control(self) -> Observable[events.ControlEvent]:
+        """What a person asks of a run while it works: the commands in `.cuggino/control/`.
+
+        A program can feed a run with its own commands::
+
+            commands = Subject()
+            runtime = Runtime.live(cwd=cwd).replace(control=commands)
+            commands.on_next(cuggino.events.PauseAsked())  # on any thread, while a run works
+        """
+        return self.services.control
+
+    def send(self, command: events.ControlEvent) -> None:
+        """Send a command to the run that holds the project, in this process or another.
+
+        Raises:
+            NothingRuns: no run works in the project.
+            ConfigError: the run has no items to skip, the message is empty or too long, or an
+                agent or a command of a run calls this.
+            StorageError: the command could not be written.
+        """
+        check_receiver(self.workspace, command)
+        assert self.services.control_folder is not None
+        self.services.control_folder.send(command)
 
     @property
     def loop(self) -> LoopService:

@@ -46,7 +46,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "errors": _room(),
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
-        "sandbox": _room("_lazy errors guard"),
+        "sandbox": _room("_lazy errors files guard"),
         "config": _room("_lazy events errors files guard", "pydantic"),
         "domain": _room("_lazy events errors"),
         "prompts": _room("_lazy errors files"),
@@ -79,7 +79,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex opentelemetry",
         ),
         "preflight": _room(
-            "errors sandbox config operators sources storage agents stages", "pydantic reactivex"
+            "errors events sandbox config operators sources storage agents stages",
+            "pydantic reactivex",
         ),
         "doctor": _room(
             "_lazy errors guard sandbox config sources storage agents notify runs",

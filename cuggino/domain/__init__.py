@@ -32,6 +32,7 @@ NAMES = {
     "schedule": "Duration Schedule parse_duration",
     "spending": "Budget BudgetLevel SESSION_BEGINS Spending begins_session budget_exceeded",
     "termination": "DeliverProgress Terminate decide_delivery",
+    "titles": "title_of",
 }
 """Public names by module."""
 

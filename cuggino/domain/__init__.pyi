@@ -105,6 +105,9 @@ from cuggino.domain.termination import (
     Terminate,
     decide_delivery,
 )
+from cuggino.domain.titles import (
+    title_of,
+)
 
 __all__ = [
     "BLOCKED",
@@ -176,6 +179,7 @@ __all__ = [
     "perform_tool",
     "recorded_cooldowns",
     "skips_tests",
+    "title_of",
     "tool_named",
     "when_to_fall_back",
     "with_facts",

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
+from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role
 
 ViewRole: TypeAlias = Role | Literal["pm"]
@@ -278,4 +279,6 @@ def _caches(home: Path | None) -> Iterator[Path]:
 def _hidden(hide: Iterable[str], home: Path | None) -> Iterator[Path]:
     yield from map(Path, SOCKETS)
     yield Path(f"/run/user/{os.getuid()}")
+    if (own := state_folder(os.environ)) is not None:
+        yield own
     yield from named_paths(hide, home)

@@ -9,6 +9,7 @@ NAMES = {
     "acts": "act clock lane",
     "agent": "LINGER agent_stage",
     "command": "Shell command_stage enclosed_shell keeping_shell must_succeed shell_lines",
+    "control": "control_commands",
     "enclosing": "Enclose commands_enclosure enclose_commands holds_commands no_enclosure",
     "fingerprint": "fingerprint_stage",
     "repository": (

@@ -26,6 +26,9 @@ from cuggino.stages.command import (
     must_succeed,
     shell_lines,
 )
+from cuggino.stages.control import (
+    control_commands,
+)
 from cuggino.stages.enclosing import (
     Enclose,
     commands_enclosure,
@@ -116,6 +119,7 @@ __all__ = [
     "commit_message",
     "commit_stage",
     "commits_since",
+    "control_commands",
     "count_files",
     "enclose_commands",
     "enclosed_shell",

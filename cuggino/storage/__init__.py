@@ -5,6 +5,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "backlog": "Backlog Survey",
     "branch": "BranchRefused current_branch protected_branch",
+    "control": "KEY_FILE LONGEST_MESSAGE Command ControlFolder",
     "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
     "editing": (
         "LONGEST Written answer_issue move_item read_written rewrite spec_files unix_lines"

@@ -9,6 +9,12 @@ from cuggino.storage.branch import (
     current_branch,
     protected_branch,
 )
+from cuggino.storage.control import (
+    KEY_FILE,
+    LONGEST_MESSAGE,
+    Command,
+    ControlFolder,
+)
 from cuggino.storage.deliverables import (
     SPEC_FILE,
     STATUS_FILE,
@@ -83,7 +89,9 @@ from cuggino.storage.workspace import (
 __all__ = [
     "DONE_FILE",
     "JOBS_FILE",
+    "KEY_FILE",
     "LONGEST",
+    "LONGEST_MESSAGE",
     "PLAN_FILE",
     "REQUIREMENTS_FOLDER",
     "SPECIFICATION_FILE",
@@ -92,6 +100,8 @@ __all__ = [
     "WORKSPACE_FOLDER",
     "Backlog",
     "BranchRefused",
+    "Command",
+    "ControlFolder",
     "DeliverableStore",
     "Entry",
     "FinishedStage",

@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.domain import title_of
 from cuggino.errors import ConfigError, StorageError
-from cuggino.files import storing, write_atomic
+from cuggino.files import BIGGEST, read_regular, storing, write_atomic
 from cuggino.storage.moving import (
     digest_of,
     move_into,
@@ -98,6 +99,14 @@ class Backlog:
         path = self.path(name)
         with storing("read backlog item", path):
             return digest_of(path)
+
+    def title(self, name: str) -> str:
+        """Return the heading of the item, or its first line; its name if it cannot be read."""
+        try:
+            text = read_regular(self.path(name), biggest=BIGGEST).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return name
+        return title_of(text) or name
 
     def archive(self, name: str, outcome: str, digest: str) -> bool:
         """Move the item to `archive/<uuid7>-<outcome>-<name>` if it still has this digest.

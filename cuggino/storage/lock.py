@@ -116,11 +116,35 @@ class WorkspaceLock:
             else (),
         )
 
+    def holder(self) -> LockOwner | None:
+        """Return the process that holds the workspace now, or None."""
+        owner = self.owner()
+        if owner is None or owner.pid is None or not _is_alive(owner.pid):
+            return None
+        try:
+            lock = FileLock(self._folder / "lock", thread_local=False)
+            with lock.acquire(timeout=0):
+                return None  # another process has the number of one that was killed
+        except Timeout:
+            return owner
+        except OSError:
+            return None
+
     def _refusal(self) -> WorkspaceLocked:
         owner = self.owner() or LockOwner()
         return WorkspaceLocked(
             str(self._folder), owner.pid, since=owner.since, command=owner.command
         )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # of another user
+    return True
 
 
 def _is_pid(said: object) -> bool:

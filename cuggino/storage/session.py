@@ -100,6 +100,14 @@ class Session:
             write_atomic(self.session_file, f"{plan}\n\n{PROGRESS_LOG}\n")
             self.plan_file.unlink()
 
+    def plan_text(self) -> str:
+        """Return the plan that the agents work by, without the log; "" if there is none."""
+        try:
+            text = _text(self.session_file)
+        except (OSError, ValueError):
+            return ""
+        return text.partition(f"\n{PROGRESS_LOG}\n")[0].strip()
+
     def clear_plan(self) -> None:
         """Make the folder for the plan, and remove what an earlier planning agent has left."""
         with storing("clear plan", self.plan_file):

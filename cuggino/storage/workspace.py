@@ -24,6 +24,7 @@ WORKSPACE_FOLDER = ".cuggino"
 _IGNORED = """# What belongs to runs of cuggino on this machine.
 /agent.sha256
 /browser/
+/control/
 /digests/
 /journal/
 /lock
@@ -54,6 +55,8 @@ class Workspace:
         """Finished items and resolved issues; never read again."""
         self.parked = self.folder / "parked"
         """Items that failed too often, until a person retries them."""
+        self.control = self.folder / "control"
+        """What a person asks of the run that holds the workspace."""
         self.journal = self.folder / "journal"
         """The journals, one file per run."""
         self.snapshots = self.folder / "snapshots"
@@ -126,6 +129,10 @@ class Workspace:
     def owner(self) -> LockOwner | None:
         """Return the process that holds the workspace, or held it and was killed, or None."""
         return self._lock.owner()
+
+    def holder(self) -> LockOwner | None:
+        """Return the process that holds the workspace now, or None."""
+        return self._lock.holder()
 
     @contextmanager
     def session(

@@ -39,6 +39,7 @@ def loop_of(item: str, *, approved: bool) -> list[str]:
         *begun,
         "StageCost",
         "PlanComplete",
+        "PlanWritten",
         "ImplementingStart",
         "StageCost",
         "Done",

@@ -98,15 +98,20 @@ class Watching:
         self.watched: list[Path] = []
         self._changes: dict[Path, Subject[object]] = {}
         self._polled: set[Path] = set()
+        self.options = WatchRunOptions(cwd=folder, audit=bool(audits), **options)
+        self.obey(never())
+
+    def obey(self, commands: Observable[Any]) -> None:
+        """Obey what a person asks in the timeline."""
         service = WatchService(
             Services(
                 agent=self.agent,
                 workspace=self.workspace,
                 changes=self.changes,
+                control=commands,
             ),
             loop=self.loop,  # type: ignore[arg-type]  # a double of the one method that is used
         )
-        self.options = WatchRunOptions(cwd=folder, audit=bool(audits), **options)
         self.stream = service.run(self.options)
 
     def changes(self, folder: Path) -> Observable[object]:

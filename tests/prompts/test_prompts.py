@@ -13,6 +13,7 @@ from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
 from cuggino.loops import LoopRunOptions, Services
 from cuggino.loops.coding.roles import ROLE_MARKERS, ROLE_VARIABLES, Roles
+from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
@@ -50,11 +51,13 @@ def render_prompt(
     options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
     workspace, lane = Workspace(folder), VirtualClock()
     workspace.wip.mkdir(parents=True, exist_ok=True)
+    interruption = Interruption()
     run = Run(
         services=Services(agent=agent, workspace=workspace, prompts=prompts),
         session=Session("the-id", workspace.wip),
         supervision=Supervision(),
-        interruption=Interruption(),
+        interruption=interruption,
+        control=Control(interruption, lane),
         lane=lane,
         began=lane.now,
         resumed=None,

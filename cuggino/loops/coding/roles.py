@@ -72,7 +72,7 @@ class Roles:
         self._session = session
         self._options = options
         self._supervision = run.supervision
-        self._snapshot = run.snapshot
+        self._begin_session = run.begin_session
         self._turns: Counter[Role] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
@@ -179,7 +179,7 @@ class Roles:
             yield from ask(act(session.clear_plan))
         if role == "reviewing":
             yield from ask(act(session.clear_review))
-        yield from self._snapshot(role, options.turn)
+        options = yield from self._begin_session(options)
         marker: Any = yield from forward(
             agent_stage(
                 self._agent,

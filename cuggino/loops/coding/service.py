@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from reactivex import Observable
@@ -28,6 +29,7 @@ from cuggino.events import (
     NoMoreWork,
     NoProgress,
     PlanningStart,
+    PlanWritten,
     Progress,
     PushPerformed,
     RequestChanges,
@@ -40,6 +42,7 @@ from cuggino.loops.coding.convergence import REPLAN, Convergence
 from cuggino.loops.coding.gate import Gate, gate_changed_review, gate_section
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles, check_prompts
+from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.history import dirty_files, history_kept
 from cuggino.loops.frame.run import Run, framed
 from cuggino.loops.frame.services import Services
@@ -57,6 +60,9 @@ from cuggino.stages import (
     verified_commit,
 )
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
+
+_LONGEST_PLAN = 50_000
+"""The most characters of a plan in an event."""
 
 
 class LoopService:
@@ -76,6 +82,7 @@ class LoopService:
         interrupt: Observable[object] | None = None,
         resume: JournalFile | None = None,
         ledger: Ledger | None = None,
+        control: Control | None = None,
     ) -> Observable[LoopEvent]:
         """Run the loop. Cold; each subscription is a run, with its own session and lock.
 
@@ -101,7 +108,8 @@ class LoopService:
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
         options it was started with: the run is resumed at its first unfinished stage, after
         `RunResumed`. The session files are kept for that; those of a finished run are removed.
-        `ledger` counts what is spent, if it is shared with other runs.
+        `ledger` counts what is spent, if it is shared with other runs; so is `control`, which
+        otherwise hears the commands of the services.
         """
         return framed(
             self.services,
@@ -110,6 +118,7 @@ class LoopService:
             interrupt=interrupt,
             resume=resume,
             ledger=ledger,
+            control=control,
         )
 
 
@@ -167,6 +176,8 @@ class CodingRun:
             plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
             if isinstance(plan, SpecIssue):
                 return (yield from self._blocked(n, plan))
+            if self._services.shows_plans:
+                yield from forward(act(partial(self._plan_written, n)), name="plan-written")
             yield from self._commands.setup(n)
             verdict = yield from self._work_off_the_plan(n)
             match verdict:
@@ -199,6 +210,9 @@ class CodingRun:
                 iteration=options.max_iterations, max_iterations=options.max_iterations
             )
         )
+
+    def _plan_written(self, n: int) -> PlanWritten:
+        return PlanWritten(iteration=n, text=self._session.plan_text()[:_LONGEST_PLAN])
 
     def _work_off_the_plan(
         self, n: int

@@ -39,9 +39,9 @@ class Interruption:
 
         def hear(_item: object) -> None:
             if threading.get_ident() == thread:
-                self._ask()
+                self.ask()
             else:
-                lane.schedule(lambda *_: self._ask())
+                lane.schedule(lambda *_: self.ask())
 
         source: Observable[object] = never() if interrupt is None else interrupt
         listening = source.subscribe(hear, hear, lambda: None, scheduler=lane)
@@ -58,7 +58,8 @@ class Interruption:
 
         return source.pipe(interrupt_when(self.asked.pipe(ops.map(stop))))
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Interrupt the run; must be called on its lane."""
         if not self._is_asked:
             self._is_asked = True
             self._running.on_next(True)

@@ -20,6 +20,7 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
+    ControlEvent,
     Event,
     LoopTerminalEvent,
     MessageDelta,
@@ -60,6 +61,7 @@ ADDED_STAGES = frozenset(
         "gate-specs",
         "head-start",
         "history",
+        "plan-written",
         "verify-start",
     }
 )
@@ -74,7 +76,7 @@ def _ends_process(event: Event) -> bool:
 
 def _is_of_process(event: Event) -> bool:
     """Return whether each process of a run emits the event anew."""
-    return isinstance(event, SandboxChosen) or _ends_process(event)
+    return isinstance(event, SandboxChosen | ControlEvent) or _ends_process(event)
 
 
 class RunRecorder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
@@ -12,12 +12,13 @@ from typing import Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
-from cuggino.agents.base import Role
+from cuggino.agents.base import Role, SpawnOptions
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import AgentFellBack, Event, RunResumed
+from cuggino.loops.frame.control import Control, announcing
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import (
     JournalRecorder,
@@ -33,6 +34,7 @@ from cuggino.loops.frame.supervision import earlier_counts, ledger_of, supervisi
 from cuggino.operators import (
     Flow,
     Ledger,
+    alongside,
     ask,
     emit,
     flow,
@@ -65,6 +67,7 @@ class Run:
     """The files of the run; those of a watch are never created."""
     supervision: Supervision
     interruption: Interruption
+    control: Control
     lane: abc.SchedulerBase
     began: datetime
     resumed: JournalFile | None
@@ -100,6 +103,19 @@ class Run:
         nothing: Observable[Event] = empty()
         budget = within_budget(self.supervision.budget, ledger=self.supervision.ledger)
         yield from forward(nothing.pipe(budget), name="budget")
+
+    def begin_session(self, options: SpawnOptions) -> Flow[SpawnOptions]:
+        """Stand still if a person wants that, keep the project, and tell the agent what is new.
+
+        Gives the options of the session.
+
+        Raises:
+            Interrupted: a person has stopped the run.
+        """
+        yield from self.control.stand_still()
+        if options.role is not None:
+            yield from self.snapshot(options.role, options.turn)
+        return (yield from self.control.told(options))
 
     def snapshot(self, role: Role, turn: int | None = None) -> Flow[None]:
         """Keep the project as it is before a session whose role may change it.
@@ -158,6 +174,7 @@ def framed(
     interrupt: Observable[object] | None = None,
     resume: JournalFile | Callable[[datetime], JournalFile | None] | None = None,
     ledger: Ledger | None = None,
+    control: Control | None = None,
     transient: Callable[[Exception], bool] = is_transient,
     recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = RunRecorder,
 ) -> Flow[None]:
@@ -166,8 +183,8 @@ def framed(
     A run that resumes another one emits `RunResumed` first. Its session files are kept as long as
     it can be resumed. `resume` may look for the run to resume, once the workspace is held.
     `ledger` counts what is spent, if it is shared with other runs: then one of them has told which
-    sandbox is in force; `transient` selects the failures
-    that are retried within a session.
+    sandbox is in force. `control` is shared with them, too, and otherwise hears the commands of
+    the services. `transient` selects the failures that are retried within a session.
     """
     here = yield from ask(lane())
     assert here is not None
@@ -179,6 +196,7 @@ def framed(
     with (
         _held(workspace, options, here.now, known) as session,
         interruption.heard(interrupt, here),
+        ExitStack() as hearing,
     ):
         yield from wait_for_orphans(workspace, before)
         yield from forget_old_snapshots(services, options, keep=session.id, at=here.now)
@@ -192,6 +210,12 @@ def framed(
                 ((entry.at, entry.event) for entry in fallbacks), here.now
             )
             services.agent.restore_cooldowns(cooldowns)
+        is_own = control is None
+        if control is None:
+            control = Control(interruption, here, services.control_folder)
+            hearing.enter_context(_obeyed(services, control, resumed))
+        if resumed is not None:
+            control.remember(resumed)
         run = Run(
             services=services,
             session=session,
@@ -203,6 +227,7 @@ def framed(
                 transient=transient,
             ),
             interruption=interruption,
+            control=control,
             lane=here,
             began=here.now,
             resumed=resumed,
@@ -211,26 +236,53 @@ def framed(
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
         said = [chosen] if chosen is not None and ledger is None else []
+
+        def told(recorder: JournalRecorder | None, news: Observable[Any]) -> Observable[Any]:
+            telling = _interruptible(story, interruption, flow(story.tell, recorder=recorder))
+            telling = telling.pipe(alongside(news))
+            return control.watched(telling) if is_own else telling
+
         if not options.journal:
-            yield from emit(*said)
-            yield from story.opening()
-            yield from forward(_interruptible(story, interruption, flow(story.tell)))
+            news, announce = announcing(None, here)
+            with control.announced(announce) as unsaid:
+                yield from emit(*said, *unsaid)
+                yield from story.opening()
+                yield from forward(told(None, news))
             return
         session.keep = resumed is not None and resumed.resumable
         run_id = resumed.run_id if resumed is not None else session.id
         journal = open_journal(workspace, options, run_id, resumed, at=here.now, known=counted)
         session.keep = True
         kept = recorder(journal, resumed)
-        with concluded(journal, kept, here, resumed):
+        news, announce = announcing(journal, here)
+        with concluded(journal, kept, here, resumed), control.announced(announce) as unsaid:
             if known is not None and earlier is not None:
                 yield from emit(earlier)
             if chosen is not None:
                 journal.append(chosen, at=here.now)
-            yield from emit(*said)
+            for event in unsaid:
+                journal.append(event, at=here.now)
+            yield from emit(*said, *unsaid)
             yield from story.opening()
-            told = flow(story.tell, recorder=kept)
-            yield from forward(_interruptible(story, interruption, told))
+            yield from forward(told(kept, news))
         session.keep = story.is_resumable
+
+
+@contextmanager
+def _obeyed(services: Services, control: Control, resumed: JournalFile | None) -> Iterator[None]:
+    """Obey the commands to the workspace within the block.
+
+    A new run obeys none that were for an earlier one; messages wait for a run that is resumed.
+    """
+    folder = services.control_folder
+    if folder is not None and resumed is None:
+        folder.clear()
+    try:
+        with control.heard(services.control):
+            yield
+    finally:
+        if folder is not None:
+            folder.clear(messages=False)
 
 
 def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:

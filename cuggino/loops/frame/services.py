@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from reactivex import Observable, empty, just
+from reactivex import Observable, empty, just, never
 
 from cuggino.agents.base import LlmAgent
+from cuggino.events import ControlEvent
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import (
@@ -26,7 +27,7 @@ from cuggino.stages import (
     folder_changes,
     shell_lines,
 )
-from cuggino.storage import Workspace
+from cuggino.storage import ControlFolder, Workspace
 
 Changes: TypeAlias = Callable[[Path], Observable[object]]
 """Emits an item whenever a folder has changed."""
@@ -70,6 +71,12 @@ class Services:
     fingerprint: Fingerprint = fingerprint_stage
     changes: Changes = folder_changes
     commits: Commits = commits_since
+    control: Observable[ControlEvent] = field(default_factory=never)
+    """What a person asks of a run while it works; on any thread."""
+    control_folder: ControlFolder | None = None
+    """Where commands lie until they have taken effect."""
+    shows_plans: bool = False
+    """Whether runs also emit what only screens need: plans, titles and places of items."""
     changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests
 
     def project_state(

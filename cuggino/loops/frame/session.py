@@ -166,11 +166,10 @@ def run_session(
     Emits the events of the agent and its supervision, as `accompanied` passes them on.
     """
     fold = SessionFold(run.supervision.budget)
-    events = run.supervision.session(run.services.agent, options, read=fold.read)
     failure: Exception | None = None
     try:
-        if options.role is not None:
-            yield from run.snapshot(options.role, options.turn)
+        options = yield from run.begin_session(options)
+        events = run.supervision.session(run.services.agent, options, read=fold.read)
         work = accompanied(events.pipe(each(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:

@@ -16,6 +16,8 @@ from cuggino.errors import (
     BudgetExceeded,
     ConfigError,
     CugginoError,
+    Interrupted,
+    ItemSkipped,
     LoopError,
     QuotaExceeded,
     ReplayDiverged,
@@ -59,7 +61,7 @@ from cuggino.stages import (
     count_files,
     watch_file_count,
 )
-from cuggino.storage import Backlog, Survey, read_focus
+from cuggino.storage import Backlog, JournalFile, Survey, read_focus
 
 _FEW = 1000
 """Entries of a backlog that are listed before each item."""
@@ -98,6 +100,8 @@ class Watch:
         self._ledger = run.supervision.ledger
         self._told_to_log_in = False
         self._edited: Counter[str] = Counter()
+        self._places: dict[str, int] = {}
+        """The items in the order in which the watch came to them, from 1."""
         self._skipped: dict[str, str] = {}
         self._polling: dict[Path, WatchPolling] = {}
         self._polling_told: set[Path] = set()
@@ -113,14 +117,18 @@ class Watch:
         if options.commit and options.dirty == "refuse" and self._run.resumed is None:
             specs = (Path(options.specs_path),)
             yield from dirty_files(self._services.repository, options, exclude=specs)
+        control = self._run.control
         while True:
+            yield from control.stand_still()
             now = yield from self._now()
             name = yield from ask(act(partial(self._next, now)))
             if name is None:
-                yield from forward(self._waiting())
+                with control.idle():
+                    yield from forward(self._waiting())
                 continue  # and look again: ending an audit takes its time
             yield from emit(*self._notices())
-            yield from self._process(name)
+            with control.at_work(name):
+                yield from self._process(name)
 
     def _waiting(self) -> Observable[WatchEvent]:
         services, options = self._services, self._options
@@ -172,7 +180,7 @@ class Watch:
         return next(filter(self._backlog.is_item, due), None)
 
     def _process(self, name: str) -> Flow[None]:
-        yield from emit(WatchProcessingItem(filename=name))
+        yield from forward(act(lambda: self._begins(name)))
         try:
             digest = yield from ask(act(lambda: self._backlog.digest(name)))
             if digest is None:
@@ -184,6 +192,9 @@ class Watch:
         assert options is not None
         try:
             last = yield from self._run_of(name, options)
+        except ItemSkipped as skipped:
+            yield from self._park(name, skipped.message)
+            return
         except CugginoError as error:
             if _ends_the_watch(error):
                 raise
@@ -196,7 +207,7 @@ class Watch:
 
     def _run_of(self, name: str, options: LoopRunOptions) -> Flow[object]:
         """Run the coding loop on the item, resuming its last run if that is unfinished."""
-        loop, resume = self._loop, None
+        resume = None
         if options.journal and options.item is not None:
             find = partial(latest_run_of, self._services.workspace, options.item)
             resume = yield from ask(act(find))
@@ -206,12 +217,28 @@ class Watch:
         if resume is not None and resume.resumable:
             going_on = resumed_options(options, resume.started)
             try:
-                run = loop.run(going_on, resume=resume, ledger=self._ledger)
-                return (yield from forward(within_loop(run), name=ITEM))
+                return (yield from self._work(going_on, resume))
             except RunNotResumable:
                 pass  # written by another version: begin anew
-        run = loop.run(options, ledger=self._ledger)
-        return (yield from forward(within_loop(run), name=ITEM))
+        return (yield from self._work(options))
+
+    def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
+        """Run the coding loop until it ends or a person skips the item."""
+        control = self._run.control
+        run = self._loop.run(options, resume=resume, ledger=self._ledger, control=control)
+        return (yield from forward(control.unless_skipped(within_loop(run)), name=ITEM))
+
+    def _begins(self, name: str) -> WatchProcessingItem:
+        """Return the beginning of work on the item, with its place among all of them."""
+        self._places.setdefault(name, len(self._places) + 1)
+        if not self._services.shows_plans:
+            return WatchProcessingItem(filename=name)
+        return WatchProcessingItem(
+            filename=name,
+            title=self._backlog.title(name),
+            position=self._places[name],
+            total=len(self._places.keys() | set(self._survey.items)),
+        )
 
     def _finished(self, name: str, digest: str, last: LoopTerminalEvent) -> Flow[None]:
         """Put away an item whose run ended without an error (CUG-107)."""
@@ -349,11 +376,11 @@ def _review_of(stalled: LoopStalled) -> str:
 def _ends_the_watch(error: CugginoError) -> bool:
     """Return whether no other item can be worked on either.
 
-    A budget is spent, a replay diverges, or the workspace cannot be written; a missing plan is the
-    agent's failure.
+    A person has stopped it, a budget is spent, a replay diverges, or the workspace cannot be
+    written; a missing plan is the agent's failure.
     """
     cause = error.cause if isinstance(error, LoopError) else error
-    if isinstance(cause, BudgetExceeded | ReplayDiverged):
+    if isinstance(cause, BudgetExceeded | Interrupted | ReplayDiverged):
         return True
     return isinstance(error, StorageError) and not isinstance(error, SessionError)
 

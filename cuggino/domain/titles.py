@@ -1,0 +1,25 @@
+"""Titles of backlog items, by their text."""
+
+from __future__ import annotations
+
+import re
+
+_HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_LONGEST = 120
+
+
+def title_of(text: str) -> str:
+    """Return the first heading of a Markdown text, or its first line with any text; "" if blank.
+
+    It has no line break and at most 120 characters.
+    """
+    body = _without_front_matter(text)
+    heading = _HEADING.search(body)
+    found = heading[1] if heading else next((x for x in body.splitlines() if x.strip()), "")
+    title = " ".join(found.split())
+    return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
+
+
+def _without_front_matter(text: str) -> str:
+    head, end, rest = text.partition("\n---")
+    return rest if end and head.startswith("---") else text
