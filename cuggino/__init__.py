@@ -32,6 +32,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.telemetry`: export of runs by OpenTelemetry
 - `cuggino.testing`: doubles for your own tests
 - `cuggino.trust`: the commands that a project brings, and those that a user has accepted
+- `cuggino.web`: the live page
 """
 
 from cuggino._lazy import lazy

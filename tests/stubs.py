@@ -34,6 +34,7 @@ PACKAGES = (
     "cuggino.telemetry",
     "cuggino.testing",
     "cuggino.trust",
+    "cuggino.web",
 )
 
 

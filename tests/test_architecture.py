@@ -78,6 +78,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "_lazy _version events errors storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
+        "web": _room(
+            "_lazy events errors files domain sources storage edges runs report",
+            "anyio jinja2 markdown_it pydantic starlette uvicorn",
+        ),
         "preflight": _room(
             "errors events sandbox config operators sources storage agents stages",
             "pydantic reactivex",

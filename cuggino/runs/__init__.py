@@ -13,7 +13,7 @@ from cuggino._lazy import lazy
 NAMES = {
     "activity": "Activity ActivityState RunningTool Wait plan_titles tool_target",
     "as_json": "run_details_json run_json unreadable_json",
-    "listing": "RecordedRun Runs RunStatus UnreadableRun",
+    "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
     "stages": "RecordedStage recorded_stages",
     "streaming": "list_runs replay",
     "cuggino.domain": "RunSummary",

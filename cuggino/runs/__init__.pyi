@@ -24,6 +24,7 @@ from cuggino.runs.listing import (
     Runs,
     RunStatus,
     UnreadableRun,
+    working_process,
 )
 from cuggino.runs.stages import (
     RecordedStage,
@@ -62,4 +63,5 @@ __all__ = [
     "run_json",
     "tool_target",
     "unreadable_json",
+    "working_process",
 ]

@@ -123,7 +123,7 @@ class Runs:
         workspace = Workspace(Path(project))
         self._folder = workspace.journal
         self._paths = list_journals(workspace.journal)
-        self._worker = _worker(workspace)
+        self._worker = working_process(workspace)
         self._short = _short_ids([path.stem for path in self._paths])
 
     def all(self) -> Iterator[RecordedRun | UnreadableRun]:
@@ -206,7 +206,7 @@ def _common(one: str, other: str) -> int:
     return sum(1 for _ in same)
 
 
-def _worker(workspace: Workspace) -> LockOwner | None:
+def working_process(workspace: Workspace) -> LockOwner | None:
     """Return the live process that holds the workspace; the owner file of a killed one is stale."""
     owner = workspace.owner()
     if owner is None:

@@ -22,6 +22,7 @@ NAMES = {
         "run_totals scan_journal"
     ),
     "lock": "LockOwner",
+    "served": "announce_page served_page",
     "session": "Session",
     "workspace": "WORKSPACE_FOLDER Issue Workspace new_run_id",
 }

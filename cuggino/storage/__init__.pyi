@@ -76,6 +76,10 @@ from cuggino.storage.journal import (
 from cuggino.storage.lock import (
     LockOwner,
 )
+from cuggino.storage.served import (
+    announce_page,
+    served_page,
+)
 from cuggino.storage.session import (
     Session,
 )
@@ -119,6 +123,7 @@ __all__ = [
     "VerifiedFile",
     "Workspace",
     "Written",
+    "announce_page",
     "answer_issue",
     "check_requirement",
     "check_specs",
@@ -147,6 +152,7 @@ __all__ = [
     "rewrite",
     "run_totals",
     "scan_journal",
+    "served_page",
     "spec_files",
     "unix_lines",
     "write_done",

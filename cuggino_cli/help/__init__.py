@@ -16,6 +16,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "providers": "the agents that do the work, fallbacks, and agents of your own",
         "safety": "the guard, trust, snapshots and containers",
         "sandbox": "what each role may write, where that holds, what it costs",
+        "page": "the live page: starting it, who can use it, other machines",
         "events": "what a run emits, with `--json` and in the library",
         "markers": "how agents report progress with tags in their text",
         "exit-codes": "the exit codes of the loops",

@@ -43,6 +43,9 @@ from cuggino.storage.journal.reader import (
     read_journal,
     scan_journal,
 )
+from cuggino.storage.journal.tail import (
+    JournalTail,
+)
 from cuggino.storage.journal.totals import (
     COUNTED,
     DELIVERED,
@@ -71,6 +74,7 @@ __all__ = [
     "Journal",
     "JournalDigest",
     "JournalFile",
+    "JournalTail",
     "RunOrigin",
     "StatusChange",
     "Totals",

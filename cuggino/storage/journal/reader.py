@@ -230,6 +230,24 @@ def last_entry(path: Path) -> Entry | None:
             tail *= 4
 
 
+def parse_entry(line: bytes, path: Path) -> Entry:
+    """Return the entry of one whole line of the journal at `path`.
+
+    Raises:
+        StorageError: the line is broken, or has an unknown version.
+    """
+    raw = _json(line)
+    try:
+        if raw is _TORN:
+            raise ValueError("not JSON")
+        return _entry(raw)
+    except _UnknownVersion as error:
+        raise _unsupported(path, "a line", error) from error
+    except (ValueError, RecursionError) as error:
+        why = " ".join(str(error).splitlines()[:3])
+        raise StorageError("read journal", f"{path}: a line is broken: {why}") from error
+
+
 class Scan:
     """One pass over a journal; `length` and `torn` describe the part read so far.
 
@@ -324,12 +342,7 @@ class Scan:
         try:
             entry = _entry(raw)
         except _UnknownVersion as error:
-            raise StorageError(
-                "read journal",
-                f"{self.path}: line {number} has version {error} of the journal format; "
-                f"this cuggino supports version {VERSION}",
-                hint="use the cuggino that wrote it, or a newer one",
-            ) from error
+            raise _unsupported(self.path, f"line {number}", error) from error
         except (ValueError, RecursionError) as error:
             why = " ".join(str(error).splitlines()[:3])
             raise self._broken(number, why) from error
@@ -362,6 +375,15 @@ def _json(line: bytes) -> object:
 
 class _UnknownVersion(ValueError):
     pass
+
+
+def _unsupported(path: Path, place: str, version: _UnknownVersion) -> StorageError:
+    return StorageError(
+        "read journal",
+        f"{path}: {place} has version {version} of the journal format; "
+        f"this cuggino supports version {VERSION}",
+        hint="use the cuggino that wrote it, or a newer one",
+    )
 
 
 def _entry(raw: object) -> Entry:

@@ -1,0 +1,82 @@
+"""The pages that are served now, for other programs of the user: their links are secret."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cuggino.files import parse_json, storing
+
+_FOLDER = "pages"
+_LONGEST = 64 * 1024
+
+
+@contextmanager
+def announce_page(url: str, folders: Iterable[Path], *, state: Path) -> Iterator[None]:
+    """Let other programs of the user find the page, within the block.
+
+    The link is in a file of the user's state folder that only the user can read. It is locked, so
+    that the file of a killed server counts for nothing.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    folder = state / _FOLDER
+    path = folder / f"{os.getpid()}.json"
+    with storing("announce page", path):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.unlink(missing_ok=True)
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with storing("announce page", path):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            content = {"url": url, "folders": [str(folder.resolve()) for folder in folders]}
+            os.write(file, json.dumps(content).encode())
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(file)
+
+
+def served_page(folder: Path, *, state: Path) -> str | None:
+    """Return the link of a running page that shows the project in `folder`, or None."""
+    wanted = str(folder.resolve())
+    try:
+        found = sorted((state / _FOLDER).glob("*.json"))
+    except OSError:
+        return None
+    for path in found:
+        url = _read(path, wanted)
+        if url is not None:
+            return url
+    return None
+
+
+def _read(path: Path, wanted: str) -> str | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:  # its server lives
+            pass
+        else:
+            with suppress(OSError):
+                path.unlink()
+            return None
+        match parse_json(os.read(file, _LONGEST)):
+            case {"url": str(url), "folders": list(folders)} if wanted in folders:
+                return url
+            case _:
+                return None
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(file)

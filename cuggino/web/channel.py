@@ -1,0 +1,297 @@
+"""Channels: the sources of the changes that open pages show, each polled once for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from cuggino.errors import CugginoError
+from cuggino.events import RunContinued, RunEnded, RunStarted, is_resumable
+from cuggino.runs import working_process
+from cuggino.storage.journal import Entry, JournalTail
+from cuggino.web import pages
+from cuggino.web.fragment import Fragment, as_message, as_templates
+from cuggino.web.site import OVERVIEW, Place, Site
+
+MOST_MESSAGES = 2000
+"""Messages that a channel keeps for pages that are behind; also the entries of one message."""
+MOST_BYTES = 8 * 1024 * 1024
+_INLINE = 64 * 1024
+"""Bytes of a journal that are read in the loop; more are read in a thread."""
+_SLOW = 1.0
+"""Seconds between two drawings of charts, and between two looks at folders."""
+_LIVENESS = 2.0
+"""Seconds between two looks for the process of a run."""
+
+Notice = Literal["reload", "gone", "bye"]
+"""`reload` the page as too much has happened, the journal is `gone`, or nothing more will come."""
+
+
+@dataclass(slots=True)
+class Change:
+    """What a poll has found."""
+
+    fragments: list[Fragment] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+
+
+class Channel(ABC):
+    """The messages of one kind of page: the last ones are kept, encoded once for all pages."""
+
+    def __init__(self, key: str, site: Site) -> None:
+        self.key = key
+        self.site = site
+        self.lock = asyncio.Lock()
+        """Held while the state is changed or drawn, perhaps in a thread."""
+        self.viewers = 0
+        self.used = time.monotonic()
+        self.error: CugginoError | None = None
+        """Why it cannot be shown."""
+        self.dropped = 0
+        """The position of the last message that is not kept."""
+        self._log: deque[tuple[int, bytes]] = deque()
+        self._size = 0
+        self._sent: dict[str, int] = {}
+
+    @abstractmethod
+    async def poll(self, *, now: bool = False) -> Change | None:
+        """Return what has changed, under the lock; `now` ignores the pause between two looks."""
+
+    @abstractmethod
+    def draw(self, seq: int) -> str:
+        """Return the whole page, under the lock; may be called in a thread."""
+
+    def publish(self, position: int, change: Change) -> bool:
+        """Keep the messages of a change; return whether there are any."""
+        fragments = [part for part in change.fragments if self._is_new(part)]
+        messages = []
+        if "reload" in change.notices:
+            self._forget(position)
+        elif fragments:
+            messages.append(as_message(f"{self.key}\n{as_templates(fragments)}", id=position))
+        messages += [
+            as_message(self.key, event=notice, id=position)
+            for notice in change.notices
+            if notice != "reload"
+        ]
+        for message in messages:
+            self._log.append((position, message))
+            self._size += len(message)
+        while len(self._log) > MOST_MESSAGES or self._size > MOST_BYTES:
+            self.dropped, message = self._log.popleft()
+            self._size -= len(message)
+        return bool(fragments or change.notices)
+
+    def since(self, position: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the messages after a position; a `reload` if some of them are not kept."""
+        if position < self.dropped:
+            yield self.dropped, as_message(self.key, event="reload", id=self.dropped)
+            position = self.dropped
+        count = len(self._log)
+        while count and self._log[count - 1][0] > position:
+            count -= 1
+        for index in range(count, len(self._log)):
+            yield self._log[index]
+
+    def _forget(self, position: int) -> None:
+        """Drop all messages: pages that have not got them are reloaded."""
+        self.dropped = position
+        self._log.clear()
+        self._sent.clear()
+        self._size = 0
+
+    def _is_new(self, part: Fragment) -> bool:
+        if part.how != "replace":
+            return True
+        digest = hash(part.html)
+        if self._sent.get(part.to) == digest:
+            return False
+        self._sent[part.to] = digest
+        return True
+
+
+class RunChannel(Channel):
+    """A run: its journal, folded entry by entry."""
+
+    def __init__(self, site: Site, place: Place, run_id: str) -> None:
+        super().__init__(site.channel(place, run_id), site)
+        self.place = place
+        self.run_id = run_id
+        self.path = journal_of(place, run_id)
+        self._tail = JournalTail(self.path, spared=pages.BULK)
+        self._fold = pages.run_fold(site, place, run_id)
+        self._began: datetime | None = None
+        self._ended: RunEnded | None = None
+        self._looked = self._drawn = 0.0
+        self._is_stale = False
+        self._is_gone = False
+        self._is_over = False
+
+    async def poll(self, *, now: bool = False) -> Change | None:
+        moment = time.monotonic()
+        is_slow = now or moment - self._drawn >= _SLOW
+        is_alive = now or moment - self._looked >= _LIVENESS
+        if not (self._tail.has_changed() or is_alive or (is_slow and self._is_stale)):
+            return self._went() if self._tail.missing else None
+        if is_alive:
+            self._looked = moment
+        if self._tail.pending() > _INLINE:
+            return await asyncio.to_thread(self._advance, is_slow, is_alive, moment)
+        return self._advance(is_slow, is_alive, moment)
+
+    def draw(self, seq: int) -> str:
+        return pages.run_page(self.site, self._fold, seq=seq)
+
+    def draw_stage(self, stage: str) -> str:
+        """Return the transcript of a stage, read from the journal again."""
+        return pages.stage_fragment(self.site, self._fold, stage, self._tail.stage(stage))
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether there is no journal."""
+        return self._tail.missing
+
+    def _went(self) -> Change | None:
+        if self._is_gone:
+            return None
+        self._is_gone = True
+        return Change(notices=["gone"])
+
+    def _advance(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
+        since, count, change = self._tail.seq, 0, Change()
+        began = self._began
+        try:
+            while True:
+                restarts = self._tail.restarts
+                entries = self._tail.read()
+                if self._tail.restarts != restarts:
+                    self._fold = pages.run_fold(self.site, self.place, self.run_id)
+                    self._began = self._ended = self.error = None
+                    count = MOST_MESSAGES + 1
+                if not entries:
+                    break
+                for entry in entries:
+                    self._fold.add(entry)
+                    self._note(entry)
+                count += len(entries)
+        except CugginoError as error:
+            self.error = error
+            return Change(notices=["reload"])
+        if self._tail.missing:
+            return self._went()
+        if self._is_gone:
+            self._is_gone, count = False, MOST_MESSAGES + 1
+        has_changed = bool(count)
+        if is_alive or self._began != began:
+            running = self._is_running()
+            has_changed = has_changed or running != self._fold.running
+            self._fold.running = running
+        if count > MOST_MESSAGES:
+            change.notices.append("reload")
+        elif since and (has_changed or (is_slow and self._is_stale)):
+            change.fragments = pages.run_fragments(self.site, self._fold, since, slow=is_slow)
+            self._is_stale = has_changed and not is_slow
+            if is_slow:
+                self._drawn = moment
+        is_over = self._ended is not None and not is_resumable(self._ended.state)
+        if is_over and not self._is_over and not self._is_stale:
+            change.notices.append("bye")
+            self._is_over = True
+        elif not is_over:
+            self._is_over = False
+        return change if change.fragments or change.notices else None
+
+    def _note(self, entry: Entry) -> None:
+        match entry.event:
+            case RunStarted() | RunContinued():
+                self._began, self._ended = entry.at, None
+            case RunEnded() as ended:
+                self._ended = ended
+            case _:
+                pass
+
+    def _is_running(self) -> bool:
+        if self._ended is not None or self._began is None:
+            return False
+        worker = working_process(self.place.workspace)
+        return worker is not None and (worker.since is None or self._began >= worker.since)
+
+
+class OverviewChannel(Channel):
+    """The overview of all workspaces: their folders, looked at once a second."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(OVERVIEW, site)
+        self._stamp: object = None
+        self._overview: pages.Overview | None = None
+        self._looked = 0.0
+
+    async def poll(self, *, now: bool = False) -> Change | None:
+        moment = time.monotonic()
+        if not now and moment - self._looked < _SLOW:
+            return None
+        self._looked = moment
+        return await asyncio.to_thread(self._look)
+
+    def draw(self, seq: int) -> str:
+        overview = self._overview or pages.load_overview(self.site)
+        return pages.overview_page(self.site, overview, seq=seq)
+
+    def _look(self) -> Change | None:
+        stamp = [stamp_of(place) for place in self.site.places]
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        self._overview = pages.load_overview(self.site)
+        return Change(pages.overview_fragments(self.site, self._overview))
+
+
+def journal_of(place: Place, run_id: str) -> Path:
+    """Return the path of the journal of a run."""
+    return place.workspace.journal / f"{run_id}.jsonl"
+
+
+_COUNTED = 64
+"""Journals whose sizes are looked at: the newest."""
+
+
+def stamp_of(place: Place) -> tuple[object, ...]:
+    """Return a value that changes when something that the overview shows has changed."""
+    workspace = place.workspace
+    followed = (workspace.backlog, workspace.spec_issues, workspace.tbd, workspace.parked)
+    folders = (place.folder, workspace.archive, workspace.folder / "control")
+    return (
+        *(_stamp(str(folder)) for folder in folders),
+        *(_stamp(str(workspace.folder / name)) for name in ("lock.json", "memory.md")),
+        *(tuple(_entries(str(folder))) for folder in followed),
+        tuple(_entries(str(workspace.journal), most=_COUNTED)),
+        working_process(workspace) is not None,
+    )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 (polled)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _entries(folder: str, *, most: int = 1000) -> list[tuple[str, int, int]]:
+    found: list[tuple[str, int, int]] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = sorted(entries, key=lambda entry: entry.name, reverse=True)[:most]
+        for entry in names:
+            with suppress(OSError):
+                status = entry.stat()
+                found.append((entry.name, status.st_mtime_ns, status.st_size))
+    return found

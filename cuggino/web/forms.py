@@ -1,0 +1,35 @@
+"""Reading forms, and the answer to one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+
+if TYPE_CHECKING:
+    from cuggino.web.site import Site
+
+MOST_FIELDS = 200
+
+
+async def read(request: Request) -> dict[str, str]:
+    """Return the fields of a form that was sent by POST; of equal names, the last.
+
+    Line ends are `\\n`. A body that is no form has no fields.
+    """
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        fields = parse_qsl(
+            body, keep_blank_values=True, errors="replace", max_num_fields=MOST_FIELDS
+        )
+    except ValueError:
+        return {}
+    return {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in fields}
+
+
+def back(request: Request, *parts: str, anchor: str = "") -> RedirectResponse:
+    """Return the redirect to a page of this site, so that reloading it sends no form again."""
+    site: Site = request.app.state.site
+    return RedirectResponse(site.url(*parts) + (f"#{anchor}" if anchor else ""), status_code=303)

@@ -1,0 +1,236 @@
+"""The stream of server-sent events: one poller for all pages, and messages encoded once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from cuggino._lazy import pattern
+from cuggino.errors import CugginoError
+from cuggino.web.channel import Change, Channel, OverviewChannel, RunChannel, journal_of
+from cuggino.web.fragment import as_message
+from cuggino.web.site import OVERVIEW, Site
+
+_LOG = logging.getLogger("cuggino.web")
+
+MOST_STREAMS = 200
+MOST_CHANNELS = 64
+"""Channels that are kept; those without open pages make room for others."""
+BUSY, QUIET = 0.25, 1.0
+"""Seconds between two polls: while events come, and when none has come for a while."""
+_LINGER = 5.0
+"""Seconds after the last event until polling slows down."""
+COMMENT = 15.0
+"""Seconds between two signs of life of a stream without events."""
+_PART = 50
+_RUN_ID = pattern("[0-9a-f-]{1,64}")
+
+
+class Hub:
+    """The channels of a server, and the position of the last message of any of them."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.position = 0
+        self.streams = 0
+        self.polls = 0
+        """Polls so far, of all channels together."""
+        self.closing = False
+        self._channels: dict[str, Channel] = {}
+        self._wake = asyncio.Event()
+        self._attended = asyncio.Event()
+        self._poked = asyncio.Event()
+        self._changed = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def channel(self, key: str) -> Channel | None:
+        """Return the channel with this key; None if there is no such workspace or journal."""
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._make(key)
+            if channel is None:
+                return None
+            self._make_room()
+            self.position += 1  # what a page has seen of an earlier channel of this key is unknown
+            channel.dropped = self.position
+            self._channels[key] = channel
+        channel.used = time.monotonic()
+        return channel
+
+    def run(self, place: str, run_id: str) -> RunChannel | None:
+        """Return the channel of a run."""
+        channel = self.channel(f"r.{place}.{run_id}")
+        return channel if isinstance(channel, RunChannel) else None
+
+    async def page(self, channel: Channel) -> str:
+        """Return the page of a channel as it is now.
+
+        Raises:
+            CugginoError: it cannot be shown.
+        """
+        async with channel.lock:
+            await self._poll(channel, now=True)
+            if channel.error is not None:
+                raise channel.error
+            return await asyncio.to_thread(channel.draw, self.position)
+
+    def poke(self) -> None:
+        """Poll now; may be called on any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._poked.set)
+
+    def close(self) -> None:
+        """End all streams; may be called on any thread."""
+        self.closing = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._awake)
+
+    async def work(self) -> None:
+        """Poll the channels of open pages, until cancelled; nothing without any."""
+        self._loop = asyncio.get_running_loop()
+        self.site.poke = self.poke
+        while True:
+            if not any(channel.viewers for channel in self._channels.values()):
+                self._attended.clear()
+                await self._attended.wait()
+            is_poked = self._poked.is_set()
+            self._poked.clear()
+            for channel in list(self._channels.values()):
+                if channel.viewers and not channel.lock.locked() and channel.error is None:
+                    async with channel.lock:
+                        await self._poll(channel, now=is_poked)
+            is_busy = time.monotonic() - self._changed < _LINGER
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BUSY if is_busy else QUIET):
+                    await self._poked.wait()
+
+    async def listen(self, keys: Sequence[str], after: int) -> AsyncGenerator[bytes, None]:
+        """Yield the messages of these channels after a position, and those to come.
+
+        A client is a position and not a queue: one that does not read costs no memory, and reloads
+        its page when it has fallen too far behind.
+        """
+        yield b"retry: 1000\n\n"
+        channels = [known for key in keys if (known := self.channel(key)) is not None]
+        for key in sorted({*keys} - {channel.key for channel in channels}):
+            yield as_message(key, event="gone")
+        with self._viewing(channels):
+            while not self.closing:
+                wake, position = self._wake, self.position
+                found = sorted(
+                    (message for channel in channels for message in channel.since(after)),
+                    key=lambda message: message[0],
+                )
+                if found:
+                    part = _cut(found)
+                    after = part[-1][0] if len(part) < len(found) else max(position, part[-1][0])
+                    yield b"".join(message for _, message in part)
+                    continue
+                try:
+                    async with asyncio.timeout(COMMENT):
+                        await wake.wait()
+                except TimeoutError:
+                    yield b": still here\n\n"
+            yield as_message("", event="end")
+
+    async def _poll(self, channel: Channel, *, now: bool = False) -> None:
+        self.polls += 1
+        try:
+            change = await channel.poll(now=now)
+        except CugginoError as error:
+            channel.error, change = error, Change(notices=["reload"])
+        except Exception as error:
+            _LOG.error("cuggino: %s cannot be shown: %r", channel.key, error)
+            _LOG.debug("polling", exc_info=True)
+            channel.error = CugginoError(f"this page cannot be shown: {type(error).__name__}")
+            change = Change(notices=["reload"])
+        if change is not None and channel.publish(self.position + 1, change):
+            self.position += 1
+            self._changed = time.monotonic()
+            self._awake()
+
+    def _awake(self) -> None:
+        self._wake, woken = asyncio.Event(), self._wake
+        woken.set()
+
+    @contextmanager
+    def _viewing(self, channels: Sequence[Channel]) -> Iterator[None]:
+        self.streams += 1
+        for channel in channels:
+            channel.viewers += 1
+        self._attended.set()
+        self._poked.set()
+        try:
+            yield
+        finally:
+            self.streams -= 1
+            for channel in channels:
+                channel.viewers -= 1
+                channel.used = time.monotonic()
+
+    def _make(self, key: str) -> Channel | None:
+        if key == OVERVIEW:
+            return OverviewChannel(self.site)
+        _, name, run_id = [*key.split(".", 2), "", ""][:3]
+        place = self.site.place(name)
+        if place is None or _RUN_ID.fullmatch(run_id) is None:
+            return None
+        path = journal_of(place, run_id)
+        if not path.is_file() or path.is_symlink():
+            return None
+        return RunChannel(self.site, place, run_id)
+
+    def _make_room(self) -> None:
+        if len(self._channels) < MOST_CHANNELS:
+            return
+        idle = [found for found in self._channels.values() if not found.viewers]
+        for channel in sorted(idle, key=lambda found: found.used)[: MOST_CHANNELS // 4]:
+            del self._channels[channel.key]
+
+
+class EventStream(Response):
+    """A response that ends as soon as its client has gone, even while there is nothing to send."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, messages: AsyncGenerator[bytes, None]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._messages = messages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        async with anyio.create_task_group() as tasks, aclosing(self._messages) as messages:
+
+            async def leave() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(leave)
+            async for message in messages:
+                await send({"type": "http.response.body", "body": message, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+            tasks.cancel_scope.cancel()
+
+
+def position_of(text: str | None) -> int | None:
+    """Return a position that a client has sent; None for anything else."""
+    return int(text) if text and re.fullmatch("[0-9]{1,15}", text, re.ASCII) else None
+
+
+def _cut(messages: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Return the first messages, with all of the last one's position."""
+    if len(messages) <= _PART:
+        return messages
+    last = messages[_PART - 1][0]
+    return [message for message in messages if message[0] <= last]

@@ -1,0 +1,54 @@
+"""The live page of a command: `cuggino serve`, and the option `--serve` of the loops."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cuggino.web import ServeOptions, Server
+
+PACKAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
+"""What the extra `web` installs."""
+
+
+def check_installed() -> None:
+    """Check that the extra `web` is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    from cuggino.errors import ConfigError
+
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"the live page needs packages that are not installed: {', '.join(missing)}",
+            hint="pip install 'cuggino[web]'",
+        )
+
+
+@contextmanager
+def served(folders: Sequence[Path], options: ServeOptions | None = None) -> Iterator[Server]:
+    """Serve the page within the block, and let other programs of the user find it.
+
+    Raises:
+        ConfigError: the extra is missing, a folder is missing, the port is in use, or the options
+            are refused.
+    """
+    check_installed()
+    from cuggino.errors import StorageError
+    from cuggino.storage import announce_page
+    from cuggino.web import serving
+    from cuggino_cli.options.trusting import state_folder
+
+    with serving(folders, options) as server, contextlib.ExitStack() as stack:
+        state = state_folder()
+        if state is not None:
+            with contextlib.suppress(StorageError):  # the link that is printed is enough
+                stack.enter_context(announce_page(server.url, folders, state=state))
+        yield server

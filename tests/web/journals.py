@@ -1,0 +1,41 @@
+"""Journals that tests write as a run would."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cuggino.events import Event, Note, RunEnded, RunStarted
+from cuggino.storage import Workspace, new_run_id
+from cuggino.storage.journal import Journal
+
+AT = datetime(2026, 11, 23, 5, tzinfo=UTC)
+
+
+class Writer:
+    """A run that writes its journal."""
+
+    def __init__(self, project: Path, *, run_id: str | None = None) -> None:
+        started = RunStarted(run_id=run_id or new_run_id(), kind="run", command="cuggino run")
+        self.journal = Journal.create(Workspace(project).journal, started, at=AT, sync=False)
+
+    @property
+    def run_id(self) -> str:
+        return self.journal.run_id
+
+    @property
+    def path(self) -> Path:
+        return self.journal.path
+
+    def write(self, *texts: str) -> None:
+        """Append a note for each text."""
+        self.journal.append_all([Note(content=text) for text in texts], at=AT, stage="a#1")
+
+    def add(self, event: Event) -> None:
+        """Append an event."""
+        self.journal.append(event, at=AT)
+
+    def end(self) -> None:
+        """End the run as approved."""
+        self.add(RunEnded(state="approved"))
+        self.journal.close()
