@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 from starlette.responses import PlainTextResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cuggino.errors import ConfigError
 from cuggino.web import Origins, Secrets, ServeOptions, make_app
@@ -19,6 +19,8 @@ from tests.web.server import Page, page
 PORT = 8470
 HOST = f"127.0.0.1:{PORT}"
 ORIGIN = f"http://{HOST}"
+MISSING = "(missing)"
+"""Stands for no `Host` header."""
 SECRETS = Secrets(path="secret", token="token", cookie="cookie")
 ENTERED = {"cookie": f"{COOKIE}=cookie"}
 
@@ -43,23 +45,23 @@ def _guard(host: str = "127.0.0.1") -> Guard:
 
 
 def _ask(
-    guard: Guard,
+    guard: ASGIApp,
     path: str = "/secret/",
     *,
     method: str = "GET",
-    host: str | None = HOST,
-    body: bytes = b"",
+    host: str = HOST,
+    body: str = "",
     **headers: str,
 ) -> httpx.Response:
     """Send a request exactly as given, without what a client adds."""
     url, _, query = path.partition("?")
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    pairs = [(b"host", host.encode())] if host is not None else []
+    pairs = [] if host == MISSING else [(b"host", host.encode())]
     pairs += [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": body.encode(), "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -119,7 +121,7 @@ def test_link_on_another_site_is_followed_by_a_step_of_our_own() -> None:
         (f"localhost:{PORT}", 200),
         (f"LOCALHOST:{PORT}", 200),
         (f"[::1]:{PORT}", 200),
-        (None, 403),
+        (MISSING, 403),
         ("", 403),
         ("127.0.0.1", 403),
         ("127.0.0.1:8471", 403),
@@ -129,7 +131,7 @@ def test_link_on_another_site_is_followed_by_a_step_of_our_own() -> None:
         (f"192.168.1.2:{PORT}", 403),
     ],
 )
-def test_host_must_be_ours(host: str | None, status: int) -> None:
+def test_host_must_be_ours(host: str, status: int) -> None:
     """A name that an attacker has rebound to 127.0.0.1 is refused, even with the cookie."""
     assert status == _ask(_guard(), host=host, **ENTERED).status_code
 
@@ -170,7 +172,7 @@ def test_form_must_come_from_our_page(headers: dict[str, str], status: int) -> N
     answer = _ask(
         _guard(),
         method="POST",
-        body=b"a=b",
+        body="a=b",
         content_type="application/x-www-form-urlencoded",
         **ENTERED,
         **headers,
@@ -190,7 +192,7 @@ def test_bodies_are_limited() -> None:
     form = {"method": "POST", "origin": ORIGIN, "content_type": "application/x-www-form-urlencoded"}
 
     def post(size: int, **headers: str) -> int:
-        return _ask(_guard(), body=b"a" * size, **form, **ENTERED, **headers).status_code  # type: ignore[arg-type]
+        return _ask(_guard(), body="a" * size, **form, **ENTERED, **headers).status_code
 
     assert 200 == post(MOST_BODY)
     assert 413 == post(MOST_BODY + 1)
@@ -329,4 +331,4 @@ def test_application_for_a_server_of_ones_own(project: Path) -> None:
     """`make_app` needs no socket."""
     app = make_app([project], Origins(scheme="http", port=80, host="127.0.0.1"), SECRETS)
     assert app.site.base == "/secret"
-    assert 401 == _ask(app.asgi, host="127.0.0.1").status_code  # type: ignore[arg-type]
+    assert 401 == _ask(app.asgi, host="127.0.0.1").status_code
