@@ -18,6 +18,8 @@ _HEAD = re.compile(
 _CHUNK = 1024 * 1024
 _RECENT = 256 * 1024
 """Bytes at the end of a long journal whose entries are never left out."""
+_REMOVED = (-1, -1)
+"""The file that was there: one of its name that comes is another, even with its inode."""
 
 
 @dataclass(slots=True)
@@ -118,6 +120,7 @@ class JournalTail:
         stamp = self._stamp()
         if stamp is None:
             self._seen = None
+            self._file = _REMOVED if self._file else None
             return
         try:
             file = self.path.open("rb")
