@@ -297,6 +297,9 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(until_terminal(str.isupper, linger=5, settle=lambda e: e == "s"))
         ),
         plays(lambda s: s[0].pipe(until_terminal(str.isupper, linger=5))),
+        plays(
+            lambda s: s[0].pipe(until_terminal(str.isupper, linger=5, reopen=lambda e: e == "r"))
+        ),
     ],
     "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, SerialDisposable
+from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
 from cuggino.operators.batches import EventBatch, unopened
 from cuggino.operators.managed import Subscription, attach, managed
@@ -22,6 +22,7 @@ def until_terminal(
     settle: Callable[[T], bool] = lambda _event: False,
     choose: Callable[[Sequence[T]], T] = lambda terminals: terminals[0],
     on_terminal: Callable[[T], object] = lambda _event: None,
+    reopen: Callable[[T], bool] = lambda _event: False,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Pass events on up to the first terminal one, which comes last.
 
@@ -33,13 +34,17 @@ def until_terminal(
         source:             a--T---------           linger=5
         until_terminal:     a-------(T|)            the source is released first
 
+        source:             a--T-r-b-T-|            r: accepted by `reopen`
+        until_terminal:     a----r-b---(T|)
+
     `on_terminal` is called with each terminal event when it arrives. After the first the source has
     `linger` seconds to end by itself, in which only events that `settle` accepts are passed on (an
     agent's `SessionEnded`, with its cost). Then it is released, and the terminal event is emitted
     last: it is the outcome of the stage. `choose` decides between several terminal events that came
-    by then, the first by default. Errors after the terminal event are ignored (CUG-018). A source
-    without a terminal event ends the stream as it ends. (RxPY's `take_while` cannot wait for what
-    follows the terminal event.)
+    by then, the first by default. An event that `reopen` accepts voids all terminal ones before it:
+    the source goes on as if there had been none. Errors after the terminal event are ignored
+    (CUG-018). A source without a terminal event ends the stream as it ends. (RxPY's `take_while`
+    cannot wait for what follows the terminal event.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -62,6 +67,10 @@ def until_terminal(
                         on_terminal(event)
                         terminal.append(event)
                     elif settle(event):
+                        observer.on_next(event)
+                    elif reopen(event):
+                        terminal.clear()
+                        lingering.disposable = Disposable()
                         observer.on_next(event)
                 elif is_terminal(event):
                     on_terminal(event)

@@ -30,7 +30,7 @@ NAMES = {
     "path_state": "state_of_paths",
     "protection": "PathVersion Protection files_of",
     "process_tree": "is_started_by_run",
-    "process": "InputPipe process_batches process_duplex process_lines process_output",
+    "process": "InputPipe OpenInput process_batches process_duplex process_lines process_output",
     "terminal": "run_in_terminal",
 }
 """The public names by module."""

@@ -55,6 +55,7 @@ from cuggino.sources.path_state import (
 )
 from cuggino.sources.process import (
     InputPipe,
+    OpenInput,
     process_batches,
     process_duplex,
     process_lines,
@@ -78,6 +79,7 @@ __all__ = [
     "GitSetting",
     "InputPipe",
     "KeptProcesses",
+    "OpenInput",
     "PathVersion",
     "PollingStarted",
     "Protection",

@@ -27,6 +27,16 @@ REAP_LIMIT = 1.0
 """Seconds to wait for the exit status of a child that SIGKILL could not end."""
 
 
+class Waiting(Protocol):
+    """Input that waits for room in the pipe of the process."""
+
+    def waiting_fd(self) -> int:
+        """Return the descriptor to poll for room; -1 when nothing is left to write."""
+
+    def write(self) -> None:
+        """Write as much as there is room for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """The arguments of `process_lines`."""
@@ -44,6 +54,8 @@ class Command:
     stderr_tail: int = 64 * 1024
     grace: float = 2.0
     enclosure: Enclosure | None = None
+    waiting: Waiting | None = None
+    """Input that is written while the process runs."""
 
     @property
     def argv0(self) -> str:

@@ -127,26 +127,33 @@ def process_batches(
     *,
     cwd: str | os.PathLike[str],
     env: Mapping[str, str],
-    stdin: bytes,
+    stdin: bytes | OpenInput,
     enclosure: Enclosure | None = None,
 ) -> Observable[list[bytes]]:
-    """Run `argv` like `process_lines`, but emit lines that arrive together as one list."""
-    command = Command(
-        argv=tuple(os.fspath(word) for word in argv),
-        cwd=os.fspath(cwd),
-        env=dict(env),
-        stdin=stdin,
-        enclosure=enclosure,
+    """Run `argv` like `process_lines`, but emit lines that arrive together as one list.
+
+    With an `OpenInput` it is for one subscription, as the pipe belongs to one process. The caller
+    closes the pipe, even if the process was never started.
+    """
+    words, cwd, env = tuple(os.fspath(word) for word in argv), os.fspath(cwd), dict(env)
+    if isinstance(stdin, bytes):
+        command = Command(argv=words, cwd=cwd, env=env, stdin=stdin, enclosure=enclosure)
+        return _stream(command, batches=True)
+    spoken_to = _Duplex(
+        argv=words, cwd=cwd, env=env, stdin=None, pipe=stdin, waiting=stdin, enclosure=enclosure
     )
+    return _stream(spoken_to, batches=True, stdin=stdin)
 
-    return _stream(command, batches=True)
 
-
-def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
+def _stream(
+    command: Command, *, batches: bool = False, stdin: OpenInput | None = None
+) -> Observable[Any]:
     def subscribe(
         observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         subscription = _Subscription(command, observer, scheduler, batches=batches)
+        if stdin is not None:
+            stdin.on_more = subscription.wake
         subscription.start()
         return Disposable(subscription.dispose)
 
@@ -169,7 +176,7 @@ class InputPipe:
         """Return the descriptor to poll for writing; -1 when it is closed."""
         return self._write_end
 
-    def send(self, data: bytes | memoryview) -> int:
+    def send(self, data: bytes | bytearray | memoryview) -> int:
         """Write as much as there is room for; return the number of bytes, perhaps 0.
 
         Raises:
@@ -201,6 +208,61 @@ class InputPipe:
         with self._lock:
             end, self._read_end = self._read_end, -1
         return end
+
+
+class OpenInput(InputPipe):
+    """The standard input of one process, which stays open for more until `end`.
+
+    Whatever does not fit into the pipe is written by the thread that reads the process. Usable from
+    any thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writing = threading.RLock()
+        self._left = bytearray()
+        self._has_ended = False
+        self.on_more: Callable[[], object] = lambda: None
+        """Called when there is something left to write."""
+
+    def add(self, data: bytes) -> None:
+        """Write the data after everything before it; nothing after the end."""
+        with self._writing:
+            if self._has_ended or self._write_end < 0:
+                return
+            self._left += data
+            self.write()
+            is_left = bool(self._left)
+        if is_left:
+            self.on_more()
+
+    def end(self) -> None:
+        """End the input after everything that was added."""
+        with self._writing:
+            self._has_ended = True
+            if not self._left:
+                self.close()
+
+    def close(self) -> None:
+        """End the input now; any number of times."""
+        with self._writing:
+            self._left.clear()
+            super().close()
+
+    def waiting_fd(self) -> int:
+        """Return the descriptor to poll for room; -1 when nothing is left to write."""
+        return self._write_end if self._left else -1
+
+    def write(self) -> None:
+        """Write as much as there is room for."""
+        with self._writing:
+            try:
+                while self._left and (sent := self.send(self._left)):
+                    del self._left[:sent]
+            except BrokenPipeError:  # the process listens no longer
+                self.close()
+            if self._has_ended and not self._left:
+                self.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +339,11 @@ class _Subscription:
     def cancel(self) -> None:
         with self._lock:
             self._cancelled = True
+            self._wake()
+
+    def wake(self) -> None:
+        """Let the reader look at its input again."""
+        with self._lock:
             self._wake()
 
     def join(self) -> None:

@@ -141,6 +141,8 @@ class _Reading:
             ready = self._poll(self._timeout(), stdout=has_room)
             if self._port.wake_fd in ready:
                 os.read(self._port.wake_fd, CHUNK)
+            if self._command.waiting is not None and self._input_fd() in ready:
+                self._command.waiting.write()
             if self._exited_at is None and self._ended(ready):
                 self._exited_at = time.monotonic()
                 self._owed = {fd: _pending(fd) for fd in self._open}
@@ -188,7 +190,14 @@ class _Reading:
             poll.register(self._port.wake_fd, select.POLLIN)
         if self._child.pidfd is not None and self._exited_at is None:
             poll.register(self._child.pidfd, select.POLLIN)
+        if wake and (fd := self._input_fd()) >= 0:
+            poll.register(fd, select.POLLOUT)
         return {fd for fd, _ in poll.poll(None if timeout is None else timeout * 1000)}
+
+    def _input_fd(self) -> int:
+        """Return the descriptor to write the rest of the input to; -1 when there is none."""
+        waiting = self._command.waiting
+        return -1 if waiting is None or self._exited_at is not None else waiting.waiting_fd()
 
     def _take(self, fd: int) -> bytes:
         """Read what is available; nothing means the end of the pipe."""

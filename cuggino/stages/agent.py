@@ -17,6 +17,7 @@ from cuggino.events import (
     PingEvent,
     SessionEnded,
     StageCost,
+    Steered,
     SupervisionEvent,
     UsageUpdate,
     is_llm_marker_event,
@@ -61,7 +62,8 @@ def agent_stage(
     of `extract_markers`), and none does after a result that is an error. After the terminal marker
     the agent has `linger` seconds to end by itself (its cost comes with its result), then its
     processes are terminated. Of different terminal markers the most cautious one counts, and
-    `ContradictoryMarkers` is emitted. An agent that ends without a terminal marker is asked once
+    `ContradictoryMarkers` is emitted. What a person tells the session then (`Steered`) voids its
+    terminal markers, and it goes on. An agent that ends without a terminal marker is asked once
     more for one, if it can resume its session. `StageCost` is emitted before the terminal marker or
     the error if the cost is known.
 
@@ -127,6 +129,7 @@ class _AgentStage:
             settle=lambda event: isinstance(event, SessionEnded),
             choose=lambda _endings: most_cautious(self._sessions.endings),
             on_terminal=self._note,
+            reopen=self._is_told,
         )
         # A terminal marker counts when its message is complete, as a message may be discarded and
         # written again.
@@ -139,6 +142,13 @@ class _AgentStage:
 
     def _note(self, event: Event) -> None:
         self._sessions.endings += endings_of(event, self._tags)
+
+    def _is_told(self, event: Event) -> bool:
+        """Return whether a person tells the session something: it goes on after its end."""
+        is_told = isinstance(event, Steered) and event.to == "session"
+        if is_told:
+            self._sessions.endings = []
+        return is_told
 
     def _seen(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
         """Keep account of the events, and emit the cost before the terminal marker."""

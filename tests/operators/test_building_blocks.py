@@ -169,6 +169,18 @@ class TestUntilTerminal:
         assert order == ["a", "released", "T"]
         t.check_subscriptions(source, "^------!")
 
+    def test_a_reopened_source_goes_on(self) -> None:
+        """What `reopen` accepts voids the terminal events before it, and the time to linger."""
+        t = Marbles(a="a", T="T", U="U", r="r", x="x")
+        operator = until_terminal(
+            str.isupper, linger=5, choose=lambda told: told[-1], reopen=lambda event: event == "r"
+        )
+        source = t.cold("a-T-U-r-x----x-U-------")
+        t.check(source.pipe(operator), "a-----r-x----x------(U|)")
+        t.check_subscriptions(source, "^-------------------!")
+        t = Marbles(T="T", r="r")
+        t.check(t.cold("r-T-r|").pipe(operator), "r---r|")
+
     def test_what_comes_after_the_terminal_event_is_not_seen(self) -> None:
         """A second terminal event and an error after the first one do not count."""
         t = Marbles(T="T", U="U")

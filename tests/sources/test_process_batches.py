@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sources.process import process_batches
+from cuggino.sources.process import OpenInput, process_batches
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
 
 pytestmark = pytest.mark.usefixtures("enclosed")
@@ -35,5 +35,69 @@ def test_disposal_between_two_batches_ends_the_process(tmp_path: Path) -> None:
     (child,) = children()
     recorder.subscription.dispose()
     assert [[b"a", b"b"]] == recorder.items
+    assert not alive(child)
+    assert eventually(lambda: before == descriptors())
+
+
+LISTENS = "import sys\nfor line in sys.stdin: print(line.rstrip()[-9:], len(line), flush=True)"
+
+
+def spoken_to(code: str, stdin: OpenInput, folder: Path) -> Recorder:
+    return Recorder(process_batches(python(code), cwd=folder, env=dict(os.environ), stdin=stdin))
+
+
+def test_input_that_stays_open(tmp_path: Path) -> None:
+    """What is added before and while the process runs reaches it in order, until the end."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"first\n")
+    recorder = spoken_to(LISTENS, stdin, tmp_path)
+    assert recorder.wait_first() == [b"first 6"]
+    stdin.add(b"second\n")
+    stdin.end()
+    stdin.add(b"too late\n")
+    recorder.wait()
+    assert [b"first 6", b"second 7"] == [line for batch in recorder.items for line in batch]
+    assert recorder.completed
+    assert eventually(lambda: before == descriptors())
+
+
+def test_more_input_than_a_pipe_holds(tmp_path: Path) -> None:
+    """Megabytes are written as the process reads; the end comes after all of it."""
+    stdin = OpenInput()
+    stdin.add(b"x" * 5_000_000 + b" one\n")
+    recorder = spoken_to(LISTENS, stdin, tmp_path)
+    recorder.wait_first()
+    stdin.add(b"y" * 3_000_000 + b" two\n")
+    stdin.end()
+    recorder.wait()
+    expected = [b"xxxxx one 5000005", b"yyyyy two 3000005"]
+    assert expected == [line for batch in recorder.items for line in batch]
+
+
+@pytest.mark.parametrize("code", ["", "import os; os.close(0); os.write(1, b'closed\\n')"])
+def test_a_process_that_reads_no_input(tmp_path: Path, code: str) -> None:
+    """Input that nobody reads is dropped, and nothing waits for it."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"x" * 1_000_000)
+    recorder = spoken_to(code, stdin, tmp_path)
+    recorder.wait()
+    assert recorder.completed
+    stdin.add(b"more")
+    stdin.close()
+    assert eventually(lambda: before == descriptors())
+
+
+def test_disposal_with_input_left(tmp_path: Path) -> None:
+    """A process that is ended leaves no descriptor, however much input is left."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"x" * 1_000_000)
+    recorder = spoken_to("import time; print(flush=True); time.sleep(600)", stdin, tmp_path)
+    recorder.wait_first()
+    (child,) = children()
+    recorder.subscription.dispose()
+    stdin.close()
     assert not alive(child)
     assert eventually(lambda: before == descriptors())

@@ -29,6 +29,7 @@ from cuggino.events import (
     Progress,
     SessionEnded,
     StageCost,
+    Steered,
     ToolCall,
 )
 from cuggino.operators import marker_tags
@@ -129,6 +130,19 @@ class TestEnding:
         session = Session(t.cold("d-z|"))
         t.check(session.stream, "---(D|)")
         assert [DONE] == session.markers
+
+    def test_a_session_that_is_told_something_after_the_marker_goes_on(self) -> None:
+        """A person's message voids the marker: the session ends with the one after it."""
+        t = drawn(w=Steered(text="also B", to="session"), z=AgentMessage(text="<DONE>B</DONE>"))
+        later = Done(content="B")
+        session = Session(t.cold("-d-w-t-------z-s|"))
+        t.events["Z"] = later
+        t.check(session.stream, "---w-t---------s($Z|)")
+        assert [later] == session.markers
+        t = drawn(w=Steered(text="also B", to="session"))
+        session = Session(t.cold("-e-d-w-a-s|"))
+        error = session.error(t)
+        assert "ended without emitting a marker" in error.message
 
     def test_a_failure_after_the_marker_is_not_seen(self) -> None:
         """An agent that fails after its terminal marker has done its work."""

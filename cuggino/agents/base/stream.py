@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from reactivex import Observable, abc
-from reactivex.disposable import SingleAssignmentDisposable
+from reactivex import Observable, abc, operators as ops
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
 from cuggino.agents.base.failure import local_zone
 from cuggino.errors import (
@@ -25,7 +25,7 @@ from cuggino.errors import (
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
 from cuggino.operators import Batched, Managed, attach, batched, serial
 from cuggino.sandbox import Enclosure
-from cuggino.sources import process_batches
+from cuggino.sources import OpenInput, process_batches
 
 
 def conclude(
@@ -159,6 +159,49 @@ class BatchReader(Protocol):
         """Yield the same events as `feed_each`."""
 
 
+@runtime_checkable
+class Listener(Protocol):
+    """A `SessionReader` of a program that takes messages while it runs."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the program has reported its end, and waits for that of its input."""
+
+    def say(self, text: str) -> bytes:
+        """Return the input for a person's message; `feed` emits `Steered` when the agent has it."""
+
+
+class _Talk:
+    """What a person says to a running program, from its prompt to its end; used on the lane."""
+
+    def __init__(self, messages: Observable[str], reader: SessionReader, prompt: bytes) -> None:
+        if not isinstance(reader, Listener):
+            raise TypeError(f"{type(reader).__name__} takes no messages")
+        self._messages, self._reader = messages, reader
+        self._heard = SingleAssignmentDisposable()
+        self.input = OpenInput()
+        self.input.add(prompt)
+
+    def start(self, lane: abc.SchedulerBase) -> None:
+        """Pass messages on, whichever thread sends them; their error only ends them."""
+        heard = self._messages.pipe(ops.observe_on(lane))
+        self._heard.disposable = heard.subscribe(self._say, lambda _error: None, scheduler=lane)
+
+    def _say(self, text: str) -> None:
+        if not self._reader.is_over:
+            self.input.add(self._reader.say(text))
+
+    def look(self) -> None:
+        """End the input if the program waits for that; what is said later is not taken."""
+        if self._reader.is_over:
+            self._heard.dispose()
+            self.input.end()
+
+    def close(self) -> None:
+        self._heard.dispose()
+        self.input.close()
+
+
 def stream_json(
     argv: Sequence[str],
     *,
@@ -167,6 +210,7 @@ def stream_json(
     env: Mapping[str, str],
     stdin: str,
     session: Callable[..., SessionReader],
+    messages: Observable[str] | None = None,
     enclosure: Enclosure | None = None,
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit the events of its lines, `SessionEnded` last.
@@ -175,6 +219,9 @@ def stream_json(
     `zone`, which returns the time zone for times without one. A usage limit that appears only in
     the program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines
     the program.
+
+    With `messages` the reader is a `Listener`, and the program's input stays open behind `stdin`
+    for what it makes of each message, until the program has reported its end.
 
     Of lines that come at once, deltas of a message in a row are one, and there is a ping only when
     nothing else was said.
@@ -202,11 +249,15 @@ def stream_json(
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)
+            if talk is not None:
+                talk.look()
             if breach := reader.breach:
                 subscription.dispose()
                 end(-9, "", breach)
 
         def end(exit_code: int, stderr_tail: str, failure: LlmSessionError | None = None) -> None:
+            if talk is not None:
+                talk.close()
             now = lane.now
             conclude(
                 observer,
@@ -221,6 +272,8 @@ def stream_json(
             )
 
         def on_error(error: Exception) -> None:
+            if talk is not None:
+                talk.close()
             match error:
                 case ProcessFailed():
                     end(error.child_exit_code, error.stderr_tail)
@@ -233,15 +286,20 @@ def stream_json(
 
         # Lone surrogates (from a command line that is not UTF-8) cannot be encoded.
         words = stdin.encode("utf-8", "replace")
+        talk = None if messages is None else _Talk(messages, reader, words)
+        source = words if talk is None else talk.input
         subscription = SingleAssignmentDisposable()
         subscription.disposable = attach(
-            process_batches(argv, cwd=cwd, env=env, stdin=words, enclosure=enclosure),
+            process_batches(argv, cwd=cwd, env=env, stdin=source, enclosure=enclosure),
             on_next,
             on_error,
             lambda: end(0, ""),
             scheduler=lane,
         )
-        return subscription
+        if talk is None:
+            return subscription
+        talk.start(lane)
+        return CompositeDisposable(subscription, Disposable(talk.close))
 
     return Batched(Managed(subscribe))
 

@@ -19,13 +19,16 @@ from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
-from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.agents.claude.wire import ClaudeSession, input_line
 from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""
+
+_MESSAGES_VERSION = (2, 1, 329)
+"""Oldest version that was seen to report what becomes of a message."""
 
 _LEAST_BUDGET = 0.01
 """US dollars; the program rejects zero, and a smaller budget ends the session at once."""
@@ -72,6 +75,7 @@ class ClaudeAgent(ProgramAgent):
         sandbox=True,
         view=True,
         deltas=True,
+        messages=True,
         interactive=True,
     )
 
@@ -101,16 +105,25 @@ class ClaudeAgent(ProgramAgent):
             guard,
             servers=servers_file(options.mcp_servers, stack),
         )
+        messages = options.messages if self._takes_messages() else None
+        if messages is not None:
+            words += ["--input-format", "stream-json"]
+            prompt = input_line(options.prompt)
+        else:  # the program would take a prompt that begins with a slash for a command
+            prompt = " " + options.prompt if options.prompt.startswith("/") else options.prompt
         return stream_json(
             words,
             program=self.name,
             cwd=options.cwd,
             env=env,
             session=session,
+            messages=messages,
             enclosure=self.enclosure(options, env, stack),
-            # The program would take a prompt that begins with a slash for a command.
-            stdin=" " + options.prompt if options.prompt.startswith("/") else options.prompt,
+            stdin=prompt,
         )
+
+    def _takes_messages(self) -> bool:
+        return version_numbers(self.check()) >= _MESSAGES_VERSION
 
     def _session_env(self, options: SpawnOptions, stack: ExitStack) -> dict[str, str]:
         env = {**self.environment, **self.variables, **options.env}

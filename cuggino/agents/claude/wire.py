@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from cuggino.agents.base.failure import local_zone, outcome_of
+from cuggino.agents.base.program import encodable
 from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
@@ -39,6 +41,7 @@ from cuggino.events import (
     PingEvent,
     RateLimited,
     SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -68,6 +71,15 @@ def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
             return [_rate_limited(raw)]
         case _:
             return []
+
+
+def input_line(text: str, **fields: str) -> str:
+    """Return a person's text as a line of the program's input.
+
+    The program delivers it as it is written, also if it begins with the slash of a command.
+    """
+    said = {"role": "user", "content": encodable(text)}
+    return json.dumps({"type": "user", "message": said, "client_composed": True, **fields}) + "\n"
 
 
 def is_api_error(raw: Json) -> bool:
@@ -428,6 +440,58 @@ class _Writing:
         return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=agent)]
 
 
+class _Messages:
+    """What a person says while the session runs.
+
+    The program holds a message until the model has made its next tool calls, or else until it has
+    answered, which begins another turn with a result of its own.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[str, str] = {}
+        """Texts that are on their way to the program, by their ids."""
+        self._held: dict[str, str] = {}
+        """Texts that the program holds."""
+        self._asked: dict[str, str] = {}
+        """Texts of the next request to the model."""
+
+    def add(self, text: str) -> bytes:
+        """Return the line for a message."""
+        number = str(uuid.uuid4())
+        self._sent[number] = text
+        return input_line(text, uuid=number).encode()
+
+    def follow(self, raw: Json) -> None:
+        """Note what the program does with a message."""
+        number = text_or_none(raw.get("command_uuid")) or ""
+        state = raw.get("state")
+        if state == "queued" and number in self._sent:
+            self._held[number] = self._sent.pop(number)
+        elif state == "started" and number in self._held:
+            self._asked[number] = self._held.pop(number)
+        elif state in ("cancelled", "completed"):
+            self._held.pop(number, None)
+            self._asked.pop(number, None)
+
+    def told(self, raw: Json) -> list[LlmAgentEvent]:
+        """Return the messages that the model has been told if it begins to answer here."""
+        is_answer = dict_or_empty(raw.get("event")).get("type") == "message_start"
+        if not is_answer or raw.get("parent_tool_use_id") is not None:
+            return []
+        asked, self._asked = self._asked, {}
+        return [Steered(text=text, to="session") for text in asked.values()]
+
+    @property
+    def are_asked(self) -> bool:
+        """Whether the next answer of the model is to a message."""
+        return bool(self._asked)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether the program will still tell the model something."""
+        return bool(self._held or self._asked)
+
+
 _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
@@ -436,9 +500,10 @@ class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     The run ends with its process, not with its first result: background tasks may continue and add
-    results of their own. The first result is the main answer, and decides. `program` is its name in
-    messages. `zone` returns the time zone for times without one, and is called only when needed.
-    `guard` watches a guarded session.
+    results of their own. The first result is the main answer, and decides, unless a person tells
+    the model something after it: then the next one does. `program` is its name in messages. `zone`
+    returns the time zone for times without one, and is called only when needed. `guard` watches a
+    guarded session.
     """
 
     def __init__(
@@ -464,6 +529,7 @@ class ClaudeSession:
         self._meter = UsageMeter()
         self._num_turns: int | None = None
         self._writing = _Writing()
+        self._messages = _Messages()
         self._ping = PingEvent(timestamp=0.0)
         """The last ping, reused for lines of the same batch."""
 
@@ -471,6 +537,15 @@ class ClaudeSession:
     def has_result(self) -> bool:
         """True once the main answer is complete; background tasks may keep the process running."""
         return self._result is not None
+
+    @property
+    def is_over(self) -> bool:
+        """True once no further turn follows, unless a task in the background begins one."""
+        return self._result is not None and not self._messages.are_waiting
+
+    def say(self, text: str) -> bytes:
+        """Return the program's input for a message; `Steered` is emitted when the model has it."""
+        return self._messages.add(text)
 
     @property
     def _has_failed(self) -> bool:
@@ -512,6 +587,9 @@ class ClaudeSession:
             # Even an incomplete line is a sign of life.
             return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
         if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
+            if self._messages.are_asked and (told := self._messages.told(raw)):
+                self._result = None
+                return [*told, *self.feed(line, now=now)]
             said = [] if self._has_failed else self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
         events = to_events(raw, now=now)
@@ -533,10 +611,12 @@ class ClaudeSession:
             case "user":
                 self._interrupted = self._interrupted or any(map(_is_interruption, events))
             case "rate_limit_event":
-                told = (event for event in events if isinstance(event, RateLimited))
-                self._limit = next(told, self._limit)
+                limits = (event for event in events if isinstance(event, RateLimited))
+                self._limit = next(limits, self._limit)
             case "result":
                 self._add_result(raw)
+            case "command_lifecycle":
+                self._messages.follow(raw)
             case _:
                 pass
         return [*events, *self._counted(raw)]

@@ -1,0 +1,296 @@
+"""Messages of a person to a running session of Claude Code."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import Observable, just, never, operators as ops, throw
+from reactivex.subject import Subject
+
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.errors import LlmSessionError
+from cuggino.events import AgentMessage, LlmAgentEvent, SessionEnded, Steered, ToolCall
+from cuggino.sources import process_lines
+from cuggino.testing import no_leaks
+from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
+
+START = {"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Check that the test leaves no process, thread or file behind."""
+    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
+    with no_leaks():
+        yield
+
+
+LISTENING = """
+heard = [json.loads(sys.stdin.readline())]
+json.dump([sys.argv[1:], heard], open("told.json", "w"))
+
+def hear(*states):
+    message = json.loads(sys.stdin.readline())
+    heard.append(message)
+    json.dump([sys.argv[1:], heard], open("told.json", "w"))
+    for state in states:
+        line(type="command_lifecycle", command_uuid=message["uuid"], state=state)
+    return message["uuid"]
+
+def start():
+    line(type="stream_event", event={"type": "message_start", "message": {"id": "m"}})
+
+def tool():
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    line(type="assistant", message={"id": "m", "content": [call]})
+
+def result(text, cost=0.5, **more):
+    used = {"model": {"inputTokens": 10, "outputTokens": 1, "costUSD": cost}}
+    line(**{**RESULT, "result": text, "model_usage_since_last_result": used, **more})
+
+def end():
+    if sys.stdin.read():
+        say("more input")
+"""
+
+
+def session(
+    folder: Path,
+    body: str,
+    messages: Observable[str],
+    on_event: Callable[[LlmAgentEvent], object] = lambda _event: None,
+    **options: Any,
+) -> list[LlmAgentEvent]:
+    """Return the events of a session of a program that listens; `body` is what it does."""
+    events: list[LlmAgentEvent] = []
+
+    def note(event: LlmAgentEvent) -> None:
+        events.append(event)
+        on_event(event)
+
+    agent = ClaudeAgent(path=fake_claude(folder, LISTENING + textwrap.dedent(body)))
+    given = {"prompt": "Go.", "cwd": folder, "messages": messages, **options}
+    cuggino.run(agent.spawn(SpawnOptions(**given)), note)
+    return events
+
+
+def said_at(tag: str, text: str = "use tabs") -> tuple[Subject[str], Callable[[Any], None]]:
+    """Return messages, and what says one at each event of this kind."""
+    messages: Subject[str] = Subject()
+
+    def on_event(event: LlmAgentEvent) -> None:
+        if event.tag == tag:
+            messages.on_next(text)
+
+    return messages, on_event
+
+
+def texts(events: list[LlmAgentEvent]) -> list[str]:
+    """Return what was said, and that a person's was with a `>`."""
+    return [
+        f">{event.text}" if isinstance(event, Steered) else event.text
+        for event in events
+        if isinstance(event, Steered | AgentMessage)
+    ]
+
+
+IN_MID_TURN = """
+start()
+tool()
+hear("queued", "started")
+start()
+say("with tabs")
+result("with tabs")
+end()
+"""
+
+
+def test_a_message_in_mid_turn(tmp_path: Path) -> None:
+    """The program gets the text as it was said, and it is announced before the model's answer."""
+    messages, on_event = said_at("ToolCall", "/clear \u2028 è\nline")
+    events = session(tmp_path, IN_MID_TURN, messages, on_event, prompt="/x è")
+    assert [">/clear \u2028 è\nline", "with tabs"] == texts(events)
+    argv, (prompt, message) = json.loads((tmp_path / "told.json").read_text())
+    assert ["--input-format", "stream-json"] == argv[-2:]
+    assert "/x è" == prompt["message"]["content"]
+    assert "/clear \u2028 è\nline" == message["message"]["content"]
+    assert [True, True] == [prompt["client_composed"], message["client_composed"]]
+    assert isinstance(ended := events[-1], SessionEnded)
+    assert ("completed", 0.5, 1) == (ended.outcome, ended.cost_usd, ended.num_turns)
+
+
+def test_a_message_after_the_answer(tmp_path: Path) -> None:
+    """It begins another turn: both cost, the second result decides, and then the input ends."""
+    body = """
+    start()
+    say("one")
+    message = hear("queued")
+    result("one")
+    line(type="command_lifecycle", command_uuid=message, state="started")
+    start()
+    say("two")
+    result("two", cost=0.25)
+    end()
+    """
+    messages, on_event = said_at("AgentMessage")
+    events = session(tmp_path, body, messages, lambda e: texts([e]) == ["one"] and on_event(e))
+    assert ["one", ">use tabs", "two"] == texts(events)
+    assert isinstance(ended := events[-1], SessionEnded)
+    assert ("completed", 0.75, 2) == (ended.outcome, ended.cost_usd, ended.num_turns)
+    assert ended.usage is not None
+    assert (20, 2) == (ended.usage.input_tokens, ended.usage.output_tokens)
+
+
+def test_the_answer_to_a_message_decides(tmp_path: Path) -> None:
+    """A session whose last turn fails has failed, whatever was achieved before."""
+    body = """
+    start()
+    say("one")
+    message = hear("queued")
+    result("one")
+    line(type="command_lifecycle", command_uuid=message, state="started")
+    start()
+    result("bad", is_error=True, api_error_status=400, terminal_reason="api_error")
+    end()
+    """
+    messages, on_event = said_at("AgentMessage")
+    with pytest.raises(LlmSessionError, match="bad"):
+        session(tmp_path, body, messages, on_event)
+
+
+def test_a_message_that_the_model_never_saw(tmp_path: Path) -> None:
+    """One that the program drops is not announced; the input ends all the same."""
+    body = """
+    start()
+    say("one")
+    message = hear("queued")
+    result("one")
+    line(type="command_lifecycle", command_uuid=message, state="started")
+    result("over budget", cost=0, is_error=True, subtype="error_max_budget_usd")
+    line(type="command_lifecycle", command_uuid=message, state="cancelled")
+    end()
+    """
+    messages, on_event = said_at("AgentMessage")
+    events = session(tmp_path, body, messages, on_event)
+    assert ["one"] == texts(events)
+    assert isinstance(ended := events[-1], SessionEnded)
+    assert ("completed", 0.5) == (ended.outcome, ended.cost_usd)
+
+
+def test_a_message_that_comes_too_late(tmp_path: Path) -> None:
+    """After its result the program is given nothing any more."""
+    body = """
+    start()
+    say("one")
+    result("one")
+    tool()
+    end()
+    """
+    messages, on_event = said_at("ToolCall")
+    events = session(tmp_path, body, messages, on_event)
+    assert ["one"] == texts(events)
+    assert any(isinstance(event, ToolCall) for event in events)
+
+
+def test_a_program_that_never_says_what_becomes_of_messages(tmp_path: Path) -> None:
+    """Its input ends with its result: nothing is waited for that it has not announced."""
+    body = 'start()\ntool()\nhear()\nstart()\nsay("one")\nresult("one")\nend()'
+    messages, on_event = said_at("ToolCall")
+    assert ["one"] == texts(session(tmp_path, body, messages, on_event))
+
+
+@pytest.mark.parametrize("messages", [never(), throw(ValueError("broken"))])
+def test_a_session_that_is_told_nothing(tmp_path: Path, messages: Observable[str]) -> None:
+    """It ends as usual; a failure of the source of messages is not the session's."""
+    events = session(tmp_path, 'start()\nsay("one")\nresult("one")\nend()', messages)
+    assert ["one"] == texts(events)
+    assert "SessionEnded" == events[-1].tag
+
+
+def test_a_message_before_the_first_answer(tmp_path: Path) -> None:
+    """What is said at once comes after the prompt."""
+    body = 'hear("queued", "started")\nstart()\nsay("one")\nresult("one")\nend()'
+    assert [">early", "one"] == texts(session(tmp_path, body, just("early")))
+
+
+def test_a_long_prompt(tmp_path: Path) -> None:
+    """Megabytes reach a program that reads them slowly."""
+    body = 'say(str(len(heard[0]["message"]["content"])))\nresult("one")\nend()'
+    events = session(tmp_path, body, never(), prompt="è" * 3_000_000)
+    assert ["3000000"] == texts(events)
+
+
+def test_a_program_that_ends_before_it_listens(tmp_path: Path) -> None:
+    """Its failure is reported as ever, however much of its input is left."""
+    agent = ClaudeAgent(path=fake_claude(tmp_path, "sys.exit('no such flag')"))
+    options = SpawnOptions(prompt="x" * 1_000_000, cwd=tmp_path, messages=just("hello"))
+    with pytest.raises(LlmSessionError, match="no such flag"):
+        cuggino.run(agent.spawn(options))
+
+
+def test_disposal_with_an_open_input(tmp_path: Path) -> None:
+    """A session that is ended while it listens leaves nothing behind."""
+    agent = ClaudeAgent(path=fake_claude(tmp_path, LISTENING + "tool()\ntime.sleep(600)"))
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, messages=never())
+    seen = cuggino.run(agent.spawn(options).pipe(ops.take_while(_is_no_tool, inclusive=True)))
+    assert isinstance(seen, ToolCall)
+
+
+def _is_no_tool(event: LlmAgentEvent) -> bool:
+    return not isinstance(event, ToolCall)
+
+
+def test_an_older_program(tmp_path: Path) -> None:
+    """A version that reports nothing about messages gets its prompt as ever, and none of them."""
+    old = tell_all(tmp_path)
+    old.write_text(old.read_text().replace("2.1.329", "2.1.328"))
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, messages=just("hello"))
+    cuggino.run(ClaudeAgent(path=old).spawn(options))
+    told = recorded_call(tmp_path)
+    assert "Go." == told["stdin"]
+    assert "--input-format" not in told["argv"]
+
+
+def fed(session: ClaudeSession, *lines: dict[str, Any]) -> list[LlmAgentEvent]:
+    return [
+        event
+        for line in lines
+        for event in session.feed(json.dumps(line).encode(), now=0.0)
+        if isinstance(event, Steered)
+    ]
+
+
+def test_several_messages_at_once() -> None:
+    """They are announced together, in order, and each once."""
+    reader = ClaudeSession()
+    ids = [json.loads(reader.say(text))["uuid"] for text in ("a", "b", "a")]
+    states = [
+        {"type": "command_lifecycle", "command_uuid": id_, "state": state}
+        for state in ("queued", "started")
+        for id_ in ids
+    ]
+    sub_agent = {**START, "parent_tool_use_id": "t"}
+    assert [] == fed(reader, *states, *states, sub_agent)
+    told = fed(reader, START, START)
+    assert [Steered(text=text, to="session") for text in ("a", "b", "a")] == told
+
+
+def test_ids_that_are_nobodys() -> None:
+    """Lines about messages that were never sent, or malformed ones, mean nothing."""
+    reader = ClaudeSession()
+    reader.say("a")
+    lines: list[dict[str, Any]] = [
+        {"type": "command_lifecycle", "command_uuid": number, "state": state}
+        for number in ("x", None, 3, {})
+        for state in ("queued", "started", "cancelled", None, [])
+    ]
+    assert [] == fed(reader, *lines, START, {"type": "result"})
+    assert reader.is_over

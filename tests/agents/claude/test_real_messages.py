@@ -1,0 +1,171 @@
+"""Messages of a person to the real Claude Code CLI and a scripted model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import never
+from reactivex.subject import Subject
+
+from cuggino.errors import AgentFailed
+from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
+from tests.limits import LIMIT
+from tests.model_script import Block, Text, always
+from tests.real_claude import (
+    Claude,
+    ClaudeSdk,
+    bash,
+    delegate,
+    install_claude,
+    needs_sdk,
+)
+from tests.real_program import in_a_project, required
+
+pytestmark = pytest.mark.real_agent
+
+WAITS = bash("until test -e said; do sleep 0.05; done; sleep 0.3; echo out")
+"""A command that runs until the person has spoken, and a moment longer."""
+
+
+@pytest.fixture(params=[Claude, ClaudeSdk])
+def claude(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Claude]:
+    if request.param is ClaudeSdk:
+        needs_sdk()
+    with in_a_project(request.param, required(install_claude), tmp_path) as claude:
+        yield claude
+
+
+class Person:
+    """Says something once, when the first event of a kind comes."""
+
+    def __init__(self, claude: Claude, kind: type[LlmAgentEvent], *texts: str) -> None:
+        self.messages: Subject[str] = Subject()
+        self._claude, self._kind, self._texts = claude, kind, texts
+
+    def __call__(self, event: LlmAgentEvent) -> None:
+        if isinstance(event, self._kind):
+            texts, self._texts = self._texts, ()
+            for text in texts:
+                self.messages.on_next(text)
+            self._claude.write("said", "")
+
+
+def test_a_message_while_a_tool_runs(claude: Claude) -> None:
+    """It is in the very next request to the model, as it was said, and in the same turn."""
+    person = Person(claude, ToolCall, "/clear the table, @app.py è\n\nand use tabs", "second")
+    done = claude.run(WAITS, Text("one"), messages=person.messages, on_event=person)
+    assert ["ToolCall", "ToolResult", "Steered", "Steered", "AgentMessage", "SessionEnded"] == (
+        done.tags
+    )
+    first, second = done.requests
+    assert "use tabs" not in first.messages_text
+    for event in done.of(Steered):
+        assert event.text in second.messages_text
+    assert "old = 1" not in second.messages_text
+    assert (0.012, 2000, 200) == paid(done)
+    assert 2 == done.ended.num_turns
+
+
+def test_a_message_during_the_last_answer(claude: Claude) -> None:
+    """The session goes on with another turn; both are paid once, and the last answer counts."""
+    asked, said = threading.Event(), threading.Event()
+    messages: Subject[str] = Subject()
+
+    def answer() -> Block:
+        asked.set()
+        assert said.wait(LIMIT)
+        return Text("one")
+
+    def say() -> None:
+        assert asked.wait(LIMIT)
+        messages.on_next("use tabs")
+        threading.Event().wait(0.5)  # the program is another process
+        said.set()
+
+    person = threading.Thread(target=say)
+    person.start()
+    done = claude.run(answer, Text("two"), messages=messages)
+    person.join()
+    assert ["AgentMessage", "Steered", "AgentMessage", "SessionEnded"] == done.tags
+    assert ["one", "two"] == [message.text for message in done.of(AgentMessage)]
+    assert "use tabs" in done.conversation
+    assert (0.012, 2000, 200) == paid(done)
+
+
+def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
+    """The agent itself is told, when its sub-agent has ended."""
+    helper = [WAITS, Text("helped")]
+    commands: list[ToolCall] = []
+
+    def on_event(event: LlmAgentEvent) -> None:
+        if isinstance(event, ToolCall) and event.name == "Bash":
+            commands.append(event)
+            person(event)
+
+    person = Person(claude, ToolCall, "use tabs")
+    done = claude.run(
+        delegate(), Text("one"), helper=helper, messages=person.messages, on_event=on_event
+    )
+    assert [Steered(text="use tabs", to="session")] == done.of(Steered)
+    assert ["use tabs" in request.messages_text for request in done.requests] == [
+        *(False, False, False),
+        True,
+    ]
+    assert commands
+
+
+def test_a_session_that_nobody_speaks_to(claude: Claude) -> None:
+    """With and without a source of messages the events, the requests and the cost are the same."""
+    turns = (bash("echo a"), Text("one"))
+    quiet, open_ = claude.run(*turns), claude.run(*turns, messages=never())
+    assert quiet.tags == open_.tags
+    assert quiet.conversation == open_.conversation
+    assert paid(quiet) == paid(open_)
+
+
+def test_a_guarded_session_takes_messages(claude: Claude) -> None:
+    """The guard stays live in every turn."""
+    person = Person(claude, ToolResult, "use tabs")
+    turns = (bash("echo a"), bash("rm -rf .specs"), Text("one"))
+    done = claude.run(
+        *turns, messages=person.messages, on_event=person, guard=claude.policy(), retries=0
+    )
+    assert [Steered(text="use tabs", to="session")] == done.of(Steered)
+    assert 1 == done.tags.count("GuardDenied")
+    assert claude.read(".specs/task.md")
+
+
+def test_a_failure_with_an_open_input(claude: Claude) -> None:
+    """An error of the API ends the session as ever."""
+    script = always(claude.failure("bad_request"))
+    with_messages = claude.run(script=script, messages=never())
+    without = claude.run(script=script)
+    assert isinstance(with_messages.error, AgentFailed)
+    assert isinstance(without.error, AgentFailed)
+    assert (with_messages.error.reason, with_messages.tags) == (without.error.reason, without.tags)
+
+
+def test_a_resumed_session_takes_messages(claude: Claude) -> None:
+    """Each process of a session has its own messages, and its own cost."""
+    first = claude.run(Text("one"), messages=never())
+    person = Person(claude, ToolCall, "use tabs")
+    again = claude.run(
+        Text("one"),
+        WAITS,
+        Text("two"),
+        messages=person.messages,
+        on_event=person,
+        resume_session_id=first.ended.session_id,
+    )
+    assert ["ToolCall", "ToolResult", "Steered", "AgentMessage", "SessionEnded"] == again.tags
+    assert "use tabs" in again.conversation
+    assert (0.012, 2000, 200) == paid(again)
+
+
+def paid(done: Any) -> tuple[float, int, int]:
+    usage = done.ended.usage
+    return round(done.ended.cost_usd, 6), usage.input_tokens, usage.output_tokens
