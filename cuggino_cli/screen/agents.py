@@ -89,6 +89,7 @@ def _note(look: AgentReport) -> str:
     elif look.state == "broken":
         notes += [look.problem or "", look.hint or ""]
     elif look.capabilities is not None:
+        notes += ["takes messages"] if look.capabilities.messages else []
         notes.append(look.capabilities.note)
     if look.origin not in ("", "cuggino"):
         notes.append(f"from {look.origin}")

@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -114,6 +115,14 @@ def test_the_table() -> None:
     ] == table()
 
 
+def test_an_agent_that_takes_messages() -> None:
+    """Its note says so, before its own."""
+    look = next(look for look in LOOKS if look.name == "other")
+    assert look.capabilities is not None
+    told = replace(look, capabilities=replace(look.capabilities, messages=True))
+    assert "takes messages; of a small house; from other-package" in " ".join(table([told]))
+
+
 def test_a_wide_terminal() -> None:
     """A wide terminal truncates the note and nothing else."""
     lines = table(columns=100)
@@ -166,6 +175,7 @@ def test_json(packages: Path, project: Path, capsys: pytest.CaptureFixture[str])
         "sandbox": False,
         "view": False,
         "deltas": False,
+        "messages": False,
         "interactive": False,
         "note": "of a small house",
     } == rows[-1]

@@ -87,7 +87,7 @@ def first_there(chain: Sequence[Candidate]) -> str:
 
 
 def common_capabilities(candidates: Sequence[Candidate]) -> Capabilities:
-    """Return what all candidates support; sessions can be resumed if any of them can."""
+    """Return what all candidates support; any that can resume sessions or take messages does."""
     each = [candidate.agent.capabilities for candidate in candidates]
     guards = {one.guard for one in each}
     return Capabilities(
@@ -97,6 +97,7 @@ def common_capabilities(candidates: Sequence[Candidate]) -> Capabilities:
         cost=_least_told(one.cost for one in each),
         sandbox=all(one.sandbox for one in each),
         deltas=all(one.deltas for one in each),
+        messages=any(one.messages for one in each),
         interactive=each[0].interactive,
     )
 
@@ -293,6 +294,7 @@ class RoutedAgent(LlmAgent):
             raise AgentFailed(f"no agent has the session {wanted}", reason="bad_request")
         owner = found.candidate
         found.is_over = False
+        found.options = replace(found.options, messages=options.messages)
         is_asked = owner in chain and self._roster.chosen((owner, *chain), now) is owner
         if is_asked and owner.agent.capabilities.resume and found.session_id is not None:
             resumed = replace(options, resume_session_id=found.session_id)
