@@ -30,6 +30,9 @@ REAP_LIMIT = 1.0
 class Waiting(Protocol):
     """Input that waits for room in the pipe of the process."""
 
+    on_more: Callable[[], object]
+    """Called when there is something left to write."""
+
     def waiting_fd(self) -> int:
         """Return the descriptor to poll for room; -1 when nothing is left to write."""
 

@@ -142,18 +142,16 @@ def process_batches(
     spoken_to = _Duplex(
         argv=words, cwd=cwd, env=env, stdin=None, pipe=stdin, waiting=stdin, enclosure=enclosure
     )
-    return _stream(spoken_to, batches=True, stdin=stdin)
+    return _stream(spoken_to, batches=True)
 
 
-def _stream(
-    command: Command, *, batches: bool = False, stdin: OpenInput | None = None
-) -> Observable[Any]:
+def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
     def subscribe(
         observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         subscription = _Subscription(command, observer, scheduler, batches=batches)
-        if stdin is not None:
-            stdin.on_more = subscription.wake
+        if command.waiting is not None:
+            command.waiting.on_more = subscription.wake
         subscription.start()
         return Disposable(subscription.dispose)
 

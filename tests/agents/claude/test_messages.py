@@ -287,10 +287,12 @@ def test_ids_that_are_nobodys() -> None:
     """Lines about messages that were never sent, or malformed ones, mean nothing."""
     reader = ClaudeSession()
     reader.say("a")
-    lines: list[dict[str, Any]] = [
+    numbers: list[Any] = ["x", None, 3, {}]
+    states: list[Any] = ["queued", "started", "cancelled", None, []]
+    lines = [
         {"type": "command_lifecycle", "command_uuid": number, "state": state}
-        for number in ("x", None, 3, {})
-        for state in ("queued", "started", "cancelled", None, [])
+        for number in numbers
+        for state in states
     ]
     assert [] == fed(reader, *lines, START, {"type": "result"})
     assert reader.is_over
