@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -152,10 +153,12 @@ class _Mounts:
                     self._at.setdefault(parent, ("--bind", str(parent), str(parent)))
 
     def _hide(self, path: Path) -> None:
-        if path.is_dir():
-            self._at[path.resolve()] = ("--tmpfs", str(path.resolve()))
-        elif path.exists():
-            self._at[path.resolve()] = ("--ro-bind", "/dev/null", str(path.resolve()))
+        with suppress(PermissionError):  # what this user cannot look at needs no hiding
+            real = path.resolve()
+            if real.is_dir():
+                self._at[real] = ("--tmpfs", str(real))
+            elif real.exists():
+                self._at[real] = ("--ro-bind", "/dev/null", str(real))
 
     def _is_apart(self, path: Path) -> bool:
         """Return whether a private temporary folder would hide the path."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from uuid6 import uuid7
 
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, StorageError
 from cuggino.events import (
     ControlEvent,
     ControlIgnored,
@@ -62,6 +62,12 @@ class ControlFolder:
     def __init__(self, folder: Path, *, key: Path | None) -> None:
         self.folder = folder
         self._key = key
+
+    def prepare(self) -> None:
+        """Make the key if there is none, so that views can hide it; a failure is told by `send`."""
+        if self._key is not None and self._read_key() is None:
+            with suppress(StorageError):
+                self._make_key()
 
     def send(self, command: ControlEvent) -> None:
         """Write a signed command.

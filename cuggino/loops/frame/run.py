@@ -275,8 +275,10 @@ def _obeyed(services: Services, control: Control, resumed: JournalFile | None) -
     A new run obeys none that were for an earlier one; messages wait for a run that is resumed.
     """
     folder = services.control_folder
-    if folder is not None and resumed is None:
-        folder.clear()
+    if folder is not None:
+        folder.prepare()
+        if resumed is None:
+            folder.clear()
     try:
         with control.heard(services.control):
             yield
