@@ -15,6 +15,7 @@ CugginoError
 ├── LlmSessionError             a failed agent session
 │   ├── AgentNotFound           a missing agent program
 │   │   └── AgentTooOld         an outdated one
+│   ├── NotLoggedIn             an agent program without a login
 │   ├── AgentFailed             the agent reported an error
 │   ├── GuardNotLive            the agent could have used tools unguarded
 │   ├── AgentStalled            the agent was silent for too long
@@ -210,6 +211,12 @@ class AgentNotFound(LlmSessionError):
 
 class AgentTooOld(AgentNotFound):
     """An agent program that must be updated before it can be driven or guarded."""
+
+
+class NotLoggedIn(LlmSessionError):
+    """An agent program that reports, before a run starts, that nobody is logged in."""
+
+    exit_code = 2
 
 
 class AgentFailed(LlmSessionError):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from reactivex import Observable, merge, never, operators as ops, throw, timer
+from reactivex import Observable, abc, never, operators as ops, throw, timer
+from reactivex.subject import AsyncSubject
 
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
@@ -184,17 +186,11 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
 
     off = f'or set "commit" to false in {CONFIG_FILE}'
     hint = f"install it (again), {off}"
-    here = yield from ask(lane())
-    assert here is not None
     late = ConfigError(f"git did not answer within {GIT_LIMIT:.0f} s, but commit is on", hint=hint)
-    asked = (interrupt or never()).pipe(ops.observe_on(here))
-    end = merge(
-        timer(GIT_LIMIT).pipe(ops.flat_map(lambda _: throw(late))),
-        asked.pipe(ops.flat_map(lambda _: throw(Interrupted("interrupted")))),
-    )
+    end = timer(GIT_LIMIT).pipe(ops.flat_map(lambda _: throw(late)))
     try:
         version = git_output("version", cwd=Path.cwd())
-        yield from ask(version.pipe(interrupt_when(end)))
+        yield from ask_unless(interrupt, version.pipe(interrupt_when(end)))
     except ProcessError as error:
         missing = isinstance(error, SpawnFailed) and error.errno == ENOENT
         told = "git is not installed" if missing else error.message
@@ -202,17 +198,37 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
         raise ConfigError(f"{told}, but commit is on", hint=advice) from error
 
 
-def after(
-    prepare: Callable[[], T],
-    start: Callable[[T], Observable[Any]],
-    *,
-    first: Callable[[], Flow[None]] | None = None,
-) -> Observable[Any]:
-    """Run `first` and `prepare` at subscription, then the stream that `start` makes of it."""
+def ask_unless(interrupt: Observable[object] | None, stream: Observable[T]) -> Flow[T | None]:
+    """Run the stream without emitting its events, as `ask`.
+
+    Raises:
+        Interrupted: a person did not want to wait.
+    """
+    here = yield from ask(lane())
+    assert here is not None
+    asked = (interrupt or never()).pipe(ops.observe_on(here))
+    end = asked.pipe(ops.flat_map(lambda _: throw(Interrupted("interrupted"))))
+    return (yield from ask(stream.pipe(interrupt_when(end))))
+
+
+@contextmanager
+def running(work: Observable[T], lane: abc.SchedulerBase) -> Iterator[Observable[T]]:
+    """Run the work within the block, and yield a stream of its last event.
+
+    What the block does on the lane meanwhile does not hold up a process that the work has started.
+    """
+    outcome: AsyncSubject[T] = AsyncSubject()
+    subscription = work.subscribe(outcome, scheduler=lane)
+    try:
+        yield outcome
+    finally:
+        subscription.dispose()
+
+
+def after(prepare: Callable[[], T], start: Callable[[T], Observable[Any]]) -> Observable[Any]:
+    """Run `prepare` at subscription, then the stream that `start` makes of it."""
 
     def story() -> Flow[None]:
-        if first is not None:
-            yield from first()
         prepared = yield from ask(act(prepare))
         assert prepared is not None
         yield from forward(within_loop(start(prepared)))

@@ -10,26 +10,29 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from reactivex import Observable
+from reactivex import Observable, just
 
 from cuggino import doctor, events, guard_audit, loops, notify, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
-from cuggino.guard import Level
+from cuggino.guard import Level, Role
+from cuggino.logins import Login, LoginMemory, check_logins, logins_of
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import (
     after,
+    ask_unless,
     check_agents,
     check_project,
     check_receiver,
     check_writable,
     configured,
     git_answers,
+    running,
 )
 from cuggino.prompts import Prompts
 from cuggino.stages import (
@@ -43,6 +46,7 @@ from cuggino.stages import (
     control_commands,
     enclose_commands,
     find_snapshot,
+    lane,
     no_enclosure,
     undo_plan,
     undo_stage,
@@ -61,7 +65,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cuggino.doctor import CheckResult
-    from cuggino.guard import Role
     from cuggino.guard_audit import JudgedCall
     from cuggino.project_manager import PlanSession
     from cuggino.runs import RecordedRun, UnreadableRun
@@ -228,17 +231,13 @@ class Runtime:
         anything is started or written.
         """
 
-        def prepared() -> LoopRunOptions:
+        def prepared() -> tuple[LoopRunOptions, None]:
             options = self.loop_options(focus=focus, review=review, slow=slow)
             check_project(self.cwd, self.config, self.agent)
             self.loop.check()
-            return options
+            return options, None
 
-        return after(
-            prepared,
-            lambda options: self.loop.run(options, interrupt=interrupt),
-            first=self._git_answers(interrupt),
-        )
+        return self._begun(prepared, self.loop.run, interrupt, commits=self.config.commit)
 
     def resume(
         self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
@@ -251,18 +250,14 @@ class Runtime:
         Errors: `RunNotResumable`, before anything is started or written.
         """
 
-        def prepared() -> tuple[JournalFile, LoopRunOptions]:
+        def prepared() -> tuple[LoopRunOptions, JournalFile]:
             journal = find_run(self.workspace.journal, run_id)
             check_project(self.cwd, self.config, self.agent, resume=True)
             self.loop.check()
             current = self.loop_options(focus="the focus of the run")
-            return journal, resumed_options(current, journal.started)
+            return resumed_options(current, journal.started), journal
 
-        return after(
-            prepared,
-            lambda found: self.loop.run(found[1], interrupt=interrupt, resume=found[0]),
-            first=self._git_answers(interrupt),
-        )
+        return self._begun(prepared, self.loop.run, interrupt, commits=self.config.commit)
 
     def watch(
         self, *, slow: bool = False, interrupt: Observable[object] | None = None
@@ -272,21 +267,22 @@ class Runtime:
         Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
         notified (`notify` in the configuration); never completes.
         """
+        notifier: notify.Notifier = notify.SilentNotifier()
 
-        def story() -> Flow[None]:
+        def prepared() -> tuple[loops.WatchRunOptions, None]:
+            nonlocal notifier
             # First: a way to notify that is not installed is known before anything starts.
-            notifier = yield from ask(act(lambda: notify.make_notifier(self.config)))
-            yield from self._git_answers(interrupt)()
-            options = yield from ask(act(lambda: self._checked_watch(slow=slow)))
-            assert options is not None
-            assert notifier is not None
-            yield from forward(
-                within_loop(self.watcher.run(options, interrupt=interrupt)).pipe(
-                    notify.with_notifications(notifier, project=self.cwd.name)
-                )
+            notifier = notify.make_notifier(self.config)
+            check_project(self.cwd, self.config, self.agent, watch=True)
+            self.watcher.check()
+            return self._options(loops.WatchRunOptions, {"slow": slow}), None
+
+        def start(options: loops.WatchRunOptions, **given: Any) -> Observable[events.WatchEvent]:
+            return self.watcher.run(options, interrupt=interrupt).pipe(
+                notify.with_notifications(notifier, project=self.cwd.name)
             )
 
-        return on_loop(flow(story))
+        return self._begun(prepared, start, interrupt, commits=self.config.commit)
 
     def deliver_options(self, **given: Any) -> loops.DeliverRunOptions:
         """The options of a deliverables run by the configuration, and those that are given.
@@ -311,9 +307,8 @@ class Runtime:
         interrupt: Observable[object] | None = None,
     ) -> Observable[events.DeliverStreamEvent]:
         """The deliverables loop, as `run`; emits what `DeliverService.run` emits."""
-        return after(
-            lambda: self._checked_delivery(options),
-            lambda checked: self.deliverer.run(checked, interrupt=interrupt),
+        return self._begun(
+            lambda: (self._checked_delivery(options), None), self.deliverer.run, interrupt
         )
 
     def resume_delivery(
@@ -331,15 +326,12 @@ class Runtime:
         Errors: `RunNotResumable`, before anything is started or written.
         """
 
-        def prepared() -> tuple[JournalFile, loops.DeliverRunOptions]:
+        def prepared() -> tuple[loops.DeliverRunOptions, JournalFile]:
             journal = find_run(self.workspace.journal, run_id, kind="deliver")
             options = resumed_options(self.deliver_options(**given), journal.started)
-            return journal, self._checked_delivery(options)
+            return self._checked_delivery(options), journal
 
-        return after(
-            prepared,
-            lambda found: self.deliverer.run(found[1], interrupt=interrupt, resume=found[0]),
-        )
+        return self._begun(prepared, self.deliverer.run, interrupt)
 
     def plan_build_options(self, **given: Any) -> loops.PlanBuildOptions:
         """The options of a plan/build run by the configuration, and those that are given.
@@ -359,9 +351,10 @@ class Runtime:
 
         Emits what `PlanBuildService.run` emits.
         """
-        return after(
-            lambda: self.checked_building(options or self.plan_build_options()),
-            lambda checked: self.builder.run(checked, interrupt=interrupt),
+        return self._begun(
+            lambda: (self.checked_building(options or self.plan_build_options()), None),
+            self.builder.run,
+            interrupt,
         )
 
     def resume_plan_build(
@@ -373,15 +366,12 @@ class Runtime:
     ) -> Observable[events.PlanBuildStreamEvent]:
         """Go on with an unfinished plan/build run, as `resume_delivery`."""
 
-        def prepared() -> tuple[JournalFile, loops.PlanBuildOptions]:
+        def prepared() -> tuple[loops.PlanBuildOptions, JournalFile]:
             journal = find_run(self.workspace.journal, run_id, kind="loop")
             options = resumed_options(self.plan_build_options(**given), journal.started)
-            return journal, self.checked_building(options)
+            return self.checked_building(options), journal
 
-        return after(
-            prepared,
-            lambda found: self.builder.run(found[1], interrupt=interrupt, resume=found[0]),
-        )
+        return self._begun(prepared, self.builder.run, interrupt)
 
     def telemetry(
         self, *, on_problem: Callable[[str], None] = warnings.warn
@@ -483,14 +473,41 @@ class Runtime:
 
         return project_manager.plan_session(self.cwd, self.config, self.agent)
 
-    def _git_answers(self, interrupt: Observable[object] | None) -> Callable[[], Flow[None]]:
-        """Return the check that commits need before everything else."""
+    def _begun(
+        self,
+        prepare: Callable[[], tuple[_Options, JournalFile | None]],
+        start: Callable[..., Observable[Any]],
+        interrupt: Observable[object] | None,
+        *,
+        commits: bool = False,
+    ) -> Observable[Any]:
+        """Start a loop with the options, and the run to resume, that `prepare` returns.
 
-        def first() -> Flow[None]:
-            if self.config.commit:
-                yield from git_answers(interrupt)
+        The programs that have to answer first are asked beside it; with `commits` one is git.
+        """
 
-        return first
+        def story() -> Flow[None]:
+            here = yield from ask(lane())
+            assert here is not None
+            with running(self._logins(), here) as logins:
+                if commits:
+                    yield from git_answers(interrupt)
+                prepared = yield from ask(act(prepare))
+                assert prepared is not None
+                options, journal = prepared
+                found = yield from ask_unless(interrupt, logins)
+                check_logins(self.agent, options.roles, found or ())
+            loop = start(options, interrupt=interrupt, resume=journal)
+            yield from forward(within_loop(loop))
+
+        return on_loop(flow(story))
+
+    def _logins(self) -> Observable[list[Login]]:
+        if not self.config.login_check:
+            return just([])
+        memory = LoginMemory(state_folder(os.environ))
+        agents = [one for role in get_args(Role) for one in self.agent.agents_for(role)]
+        return logins_of(agents, cwd=self.cwd, memory=memory)
 
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
@@ -508,11 +525,6 @@ class Runtime:
         check_agents(self.agent, options.roles, guarded=options.is_guarded)
         check_writable(self.cwd)
         return options
-
-    def _checked_watch(self, *, slow: bool) -> loops.WatchRunOptions:
-        check_project(self.cwd, self.config, self.agent, watch=True)
-        self.watcher.check()
-        return self._options(loops.WatchRunOptions, {"slow": slow})
 
 
 def _snapshots(folder: Path, config: Config) -> GitSnapshots:

@@ -4,8 +4,8 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "base": (
-        "AgentLike Capabilities DelegatingAgent InteractiveOptions LlmAgent Role SpawnOptions "
-        "adopt is_guarded"
+        "AgentLike Capabilities DelegatingAgent InteractiveOptions LlmAgent LoginCheck Role "
+        "SpawnOptions adopt is_guarded"
     ),
     "base.guard": "find_bash",
     "choosing.registry": "AgentEntry agent_entries configured_agent is_import_path make_agent",

@@ -281,6 +281,9 @@ class Config(WatchSettings, LoopSettings):
     """Other agents or models for single roles."""
     fallback: list[FallbackAgent] = Field(default=[])
     """Agents to fall back to, in order, after a usage limit or a permanent failure."""
+    login_check: bool = True
+    """Ask the agent's program, before a run starts, whether somebody is logged in. A positive
+    answer holds for an hour."""
 
     @field_validator("notify", mode="after")
     @classmethod

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import hidden, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
+from cuggino.logins import login_answer
 from cuggino.storage import SPEC_FILE, holds_specs
 
 WORKSPACE = ".cuggino"
@@ -85,8 +87,13 @@ def _agent(
     if why_not:
         yield CheckResult("note", f"agent: {name} is not checked: {why_not}", NOT_STARTED)
         return
-    found = agent_program(name, folder=folder, path=config.agent_path if config else None)
-    yield found
+    path = config.agent_path if config else None
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asked = pool.submit(agent_login, name, folder=folder, path=path)
+        found = agent_program(name, folder=folder, path=path)
+        yield found
+        if found.status == "ok" and (login := asked.result()) is not None:
+            yield login
     guarded = config is not None and config.guard != "off"
     yield agent_permissions(name, env=env, uid=uid, guarded=guarded)
     if config is not None and found.status == "ok":
@@ -125,6 +132,26 @@ def agent_program(name: str, *, folder: Path, path: str | None) -> CheckResult:
     except CugginoError as error:
         return _problem("agent", error)
     return CheckResult("ok", f"agent: {name} {version}")
+
+
+def agent_login(name: str, *, folder: Path, path: str | None) -> CheckResult | None:
+    """Check that the agent is logged in; None for one that is no program."""
+    from cuggino.agents import make_agent
+
+    try:
+        agent = make_agent(name, cwd=folder, path=path)
+        check = agent.login_check(folder)
+    except CugginoError:  # its program is reported as missing
+        return None
+    if check is None and not agent.environments:
+        return None
+    answer = login_answer(check) if check is not None else None
+    if answer is None:
+        return CheckResult("note", f"login: unknown, as {name} does not report it")
+    assert check is not None
+    if answer:
+        return CheckResult("ok", f"login: {name} is logged in")
+    return CheckResult("problem", f"login: {name} is not logged in", check.hint)
 
 
 def agent_permissions(

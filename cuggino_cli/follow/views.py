@@ -204,14 +204,20 @@ def lopen_code(end: PlanBuildEnded, error: BaseException | None = None) -> int:
 
 def lopen_error_code(error: CugginoError) -> int:
     """Return Lopen's exit code for an error (LOP-006, LOP-007)."""
-    from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, LoopError
+    from cuggino.errors import (
+        AgentFailed,
+        ConfigError,
+        LlmSessionError,
+        LoopError,
+        NotLoggedIn,
+    )
     from cuggino.prompts import PromptNotFound
     from cuggino.storage import BranchRefused
 
     match error:
         case LoopError(cause=cause) if cause is not None:
             return lopen_error_code(cause)
-        case AgentFailed(reason="auth"):
+        case AgentFailed(reason="auth") | NotLoggedIn():
             return _AUTHENTICATION
         case AgentFailed(reason="connection"):
             return _NETWORK

@@ -71,6 +71,15 @@ _BUDGET = (
         help="Wait until a usage limit is lifted, then continue.",
     ),
 )
+_START = (
+    click.option(
+        "--no-login-check",
+        "login_check",
+        flag_value=False,
+        default=None,
+        help="Start without asking the agent whether somebody is logged in.",
+    ),
+)
 _RETRIES = click.option(
     "--max-retries",
     type=click.IntRange(min=0),
@@ -106,15 +115,15 @@ def dirty_option(command: Command) -> Command:
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 
-    And `--no-sandbox`. Each is None unless given, so that the configuration applies
-    (`with_policies`).
+    And `--sandbox`, `--no-sandbox`, `--no-login-check`. Each is None unless given, so that the
+    configuration applies (`with_policies`).
     """
-    return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX)
+    return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
 
 
 def policy_options_but_retries(command: Command) -> Command:
     """Add the same options without `--max-retries`, for a loop that has its own."""
-    return with_options(command, *_BUDGET, *_SANDBOX)
+    return with_options(command, *_BUDGET, *_SANDBOX, *_START)
 
 
 def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:

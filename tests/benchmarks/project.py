@@ -23,7 +23,10 @@ from tests.benchmarks.measuring import Skipped, Took, run
 from tests.benchmarks.sessions import session
 
 _AGENT = """#!/bin/sh
-case "$1" in --version) echo "2.1.329 (Claude Code)"; exit;; esac
+case "$1" in
+    --version) echo "2.1.329 (Claude Code)"; exit;;
+    auth) echo '{{"loggedIn": true}}'; exit;;
+esac
 here='{here}'
 read -r n <"$here/calls"
 n=$((n + 1))
@@ -130,7 +133,7 @@ class Project:
         for made in (self.folder / ".specs", self.agent.parent, self._sessions):
             made.mkdir(parents=True)
         (self.folder / ".specs" / "a.md").write_text("A specification.\n")
-        config = {"guard": "off", "sandbox": False, **settings}
+        config = {"guard": "off", "sandbox": False, "loginCheck": False, **settings}
         (self.folder / ".cuggino.json").write_text(json.dumps(config))
         (self.folder / ".gitignore").write_text(".cuggino/\n")
         self.git("init", "-q")

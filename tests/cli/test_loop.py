@@ -15,6 +15,7 @@ from cuggino.errors import (
     ConfigError,
     CugginoError,
     LoopError,
+    NotLoggedIn,
     WorkspaceLocked,
 )
 from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
@@ -57,6 +58,7 @@ def test_exit_codes(
     [
         (AgentNotFound("no agent"), 2, 5),
         (AgentFailed("log in", reason="auth"), 1, 3),
+        (NotLoggedIn("log in"), 2, 3),
         (AgentFailed("no network", reason="connection"), 1, 4),
         (AgentFailed("broken", reason="unknown"), 1, 5),
         (LoopError("build", "x", cause=AgentFailed("log in", reason="auth")), 1, 3),

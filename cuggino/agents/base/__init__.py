@@ -11,6 +11,7 @@ from cuggino.agents.base.agent import (
     is_guarded,
 )
 from cuggino.agents.base.enclosing import enclosure_of
+from cuggino.agents.base.login import LoginCheck
 from cuggino.guard import Role
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "DelegatingAgent",
     "InteractiveOptions",
     "LlmAgent",
+    "LoginCheck",
     "Role",
     "SpawnOptions",
     "adopt",

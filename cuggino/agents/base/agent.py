@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from reactivex import Observable, throw
 
+from cuggino.agents.base.login import LoginCheck
 from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
@@ -154,6 +155,13 @@ class LlmAgent(ABC):
         """
         return ""
 
+    def login_check(self, cwd: Path) -> LoginCheck | None:
+        """Return how to ask whether the agent is logged in for a session in this folder.
+
+        None if its program cannot tell. Nothing is started here.
+        """
+        return None
+
     def check_guard(self, policy: Policy) -> None:
         """Check that a session can be guarded by the policy, without starting one.
 
@@ -232,6 +240,9 @@ class DelegatingAgent(LlmAgent):
     def check(self) -> str:
         return self.agent.check()
 
+    def login_check(self, cwd: Path) -> LoginCheck | None:
+        return self.agent.login_check(cwd)
+
     def check_guard(self, policy: Policy) -> None:
         self.agent.check_guard(policy)
 
@@ -257,7 +268,7 @@ class DelegatingAgent(LlmAgent):
 class _Adopted(LlmAgent):
     """A foreign agent: its own members first, the defaults of `LlmAgent` for the rest."""
 
-    _METHODS = ("check", "check_guard", "sandbox_unavailable", "interactive")
+    _METHODS = ("check", "login_check", "check_guard", "sandbox_unavailable", "interactive")
 
     def __init__(self, agent: AgentLike) -> None:
         self.agent = agent

@@ -18,6 +18,7 @@ from reactivex import Observable
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.base.enclosing import enclosure_of
+from cuggino.agents.base.login import LoginCheck, login_key
 from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
@@ -61,6 +62,14 @@ class ProgramAgent(LlmAgent):
     """Files and folders in its first state folder that decide what later sessions run."""
     unguarded_terminal: ClassVar[str] = ""
     """Why interactive sessions cannot be guarded, or "" if they can."""
+    login_command: ClassVar[tuple[str, ...]] = ()
+    """Arguments with which the program reports its login; () if it has none."""
+    login_variables: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of variables that may hold a login."""
+    login_folders: ClassVar[tuple[str, ...]] = ()
+    """Variables whose value is where a login is stored."""
+    login_hint: ClassVar[str] = ""
+    """What a person does to log in."""
 
     def __init__(
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
@@ -88,6 +97,24 @@ class ProgramAgent(LlmAgent):
         if self._version is None:
             self._version = self._ask_version()
         return self._version
+
+    def login_check(self, cwd: Path) -> LoginCheck | None:
+        if not self.login_command:
+            return None
+        env = {**self.environment, **self.variables}
+
+        def read(code: int, output: str) -> bool | None:
+            answer = self._read_login(code, output)
+            return None if answer is False and self._may_log_in_elsewhere(cwd, env) else answer
+
+        try:
+            program = self._find_program()
+            key = login_key(program, env, prefixes=self.login_variables, values=self.login_folders)
+        except (AgentNotFound, OSError):
+            return None
+        return LoginCheck(
+            argv=(program, *self.login_command), env=env, read=read, key=key, hint=self.login_hint
+        )
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn` and the class."""
@@ -126,6 +153,14 @@ class ProgramAgent(LlmAgent):
         self, options: InteractiveOptions, stack: ExitStack
     ) -> tuple[list[str], Mapping[str, str]]:
         """Return the command line and environment of an interactive session."""
+
+    def _read_login(self, code: int, output: str) -> bool | None:
+        """Return what the login command reports, None if it is not an answer."""
+        return None
+
+    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
+        """Return whether sessions may use a login that the login command does not know."""
+        return False
 
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         """Return the folders that the program writes in this environment."""

@@ -22,6 +22,7 @@ from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_setting
 from cuggino.agents.claude.wire import ClaudeSession, input_line
 from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
+from cuggino.files import read_json_object
 from cuggino.guard import Policy
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
@@ -29,6 +30,7 @@ _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 
 _MESSAGES_VERSION = (2, 1, 329)
 """Oldest version that was seen to report what becomes of a message."""
+_PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LEAST_BUDGET = 0.01
 """US dollars; the program rejects zero, and a smaller budget ends the session at once."""
@@ -67,6 +69,11 @@ class ClaudeAgent(ProgramAgent):
     rewritten = (".claude.json",)
     settings = ("settings.json", "settings.local.json", "hooks", "agents", "commands", "skills")
 
+    login_command = ("auth", "status")
+    login_variables = ("ANTHROPIC_", "CLAUDE_", "AWS_", "GOOGLE_", "CLOUD_ML_", "VERTEX_")
+    login_folders = ("CLAUDE_CONFIG_DIR",)
+    login_hint = "run `claude auth login`, or set ANTHROPIC_API_KEY"
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
@@ -84,6 +91,27 @@ class ClaudeAgent(ProgramAgent):
 
     def sandbox_unavailable(self) -> str:
         return claude_sandbox.sandbox_unavailable(self.environment)
+
+    def _read_login(self, code: int, output: str) -> bool | None:
+        try:
+            answer = json.loads(output[output.find("{") : output.rfind("}") + 1])
+        except ValueError:
+            return None
+        said = answer.get("loggedIn") if isinstance(answer, dict) else None
+        return said if isinstance(said, bool) else None
+
+    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
+        # A session applies the settings of its project, which the login command does not know.
+        for name in _PROJECT_SETTINGS:
+            try:
+                settings = read_json_object(cwd / name, may_be_blank=True)
+            except (OSError, ValueError):
+                continue
+            given = settings.get("env")
+            names = given if isinstance(given, dict) else {}
+            if "apiKeyHelper" in settings or any(n.startswith(self.login_variables) for n in names):
+                return True
+        return False
 
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         folders = super().state_folders(env)

@@ -37,6 +37,9 @@ _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
 _UNGUARDED_ENV = ("BASH_ENV", "ENV", "ZDOTDIR")
 """Variables that would run something before the hook or a command."""
 
+_KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
+"""Variables with a login for one session."""
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -78,6 +81,11 @@ class CodexAgent(ProgramAgent):
 
     settings = ("config.toml", "hooks.json", "rules", "AGENTS.md", "skills", "prompts")
 
+    login_command = ("login", "status")
+    login_variables = ("OPENAI_", "CODEX_")
+    login_folders = ("CODEX_HOME",)
+    login_hint = "run `codex login`"
+
     capabilities = Capabilities(
         guard="calls",
         mcp=True,
@@ -94,6 +102,21 @@ class CodexAgent(ProgramAgent):
         with suppress(AgentNotFound):
             return self._find_program()
         return self._path
+
+    def _read_login(self, code: int, output: str) -> bool | None:
+        lines = output.splitlines()
+        if code == 1 and "Not logged in" in lines:
+            return False
+        return True if code == 0 and any(x.startswith("Logged in ") for x in lines) else None
+
+    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
+        if any(env.get(name) for name in _KEYS):
+            return True
+        # Another model provider has its own login, or none.
+        files = (codex_home(env) / "config.toml", cwd / ".codex" / "config.toml")
+        with suppress(OSError, ValueError):
+            return any("model_provider" in path.read_text() for path in files if path.exists())
+        return True
 
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         return [codex_home(env).absolute()]

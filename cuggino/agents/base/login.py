@@ -1,0 +1,45 @@
+"""How to ask an agent's program whether it is logged in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.sandbox import home_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginCheck:
+    """A command that reports an agent's login, and how to read its answer."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    read: Callable[[int, str], bool | None]
+    """Return the answer from the exit code and all output; None if they do not contain it."""
+    key: str
+    """Digest of what the answer depends on, by which a positive one is remembered."""
+    hint: str
+    """What a person does to log in."""
+
+
+def login_key(
+    program: str, env: Mapping[str, str], *, prefixes: tuple[str, ...], values: Iterable[str]
+) -> str:
+    """Return the digest of a program, its version, and the environment that decides its login.
+
+    Of variables with these prefixes only the names count, as their values may be credentials; of
+    `values` and the home folder the values count too. The size and time of the file stand for its
+    version, so that nothing is started.
+
+    Raises:
+        OSError: the program is missing.
+    """
+    path = Path(program).resolve(strict=True)
+    found = path.stat()
+    named = sorted(name for name, value in env.items() if value and name.startswith(prefixes))
+    told = {name: env.get(name) for name in values}
+    parts = [str(path), str(home_of(env)), found.st_size, found.st_mtime_ns, named, told]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
