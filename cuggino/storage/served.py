@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cuggino.files import parse_json, storing
+from cuggino.files import parse_json, state_folder, storing
 
 _FOLDER = "pages"
 _LONGEST = 64 * 1024
+_NUMBERS = itertools.count(1)
 
 
 @contextmanager
-def announce_page(url: str, folders: Iterable[Path], *, state: Path) -> Iterator[None]:
+def announce_page(
+    url: str, folders: Iterable[Path], *, state: Path | None = None
+) -> Iterator[None]:
     """Let other programs of the user find the page, within the block.
 
-    The link is in a file of the user's state folder that only the user can read. It is locked, so
-    that the file of a killed server counts for nothing.
+    The link is in a file of the user's state folder (or `state`) that only the user can read. It is
+    locked, so that the file of a killed server counts for nothing. Without a home folder there is
+    no file.
 
     Raises:
         StorageError: it cannot be written.
     """
+    state = state or state_folder(os.environ)
+    if state is None:
+        yield
+        return
     folder = state / _FOLDER
-    path = folder / f"{os.getpid()}.json"
+    path = folder / f"{os.getpid()}-{next(_NUMBERS)}.json"
     with storing("announce page", path):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.unlink(missing_ok=True)
@@ -43,8 +52,11 @@ def announce_page(url: str, folders: Iterable[Path], *, state: Path) -> Iterator
         os.close(file)
 
 
-def served_page(folder: Path, *, state: Path) -> str | None:
+def served_page(folder: Path, *, state: Path | None = None) -> str | None:
     """Return the link of a running page that shows the project in `folder`, or None."""
+    state = state or state_folder(os.environ)
+    if state is None:
+        return None
     wanted = str(folder.resolve())
     try:
         found = sorted((state / _FOLDER).glob("*.json"))

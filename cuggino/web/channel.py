@@ -62,6 +62,11 @@ class Channel(ABC):
         self._size = 0
         self._sent: dict[str, int] = {}
 
+    @property
+    def kept(self) -> int:
+        """Return the bytes of the messages that are kept."""
+        return self._size
+
     @abstractmethod
     async def poll(self, *, now: bool = False) -> Change | None:
         """Return what has changed, under the lock; `now` ignores the pause between two looks."""

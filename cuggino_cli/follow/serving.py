@@ -44,11 +44,8 @@ def served(folders: Sequence[Path], options: ServeOptions | None = None) -> Iter
     from cuggino.errors import StorageError
     from cuggino.storage import announce_page
     from cuggino.web import serving
-    from cuggino_cli.options.trusting import state_folder
 
     with serving(folders, options) as server, contextlib.ExitStack() as stack:
-        state = state_folder()
-        if state is not None:
-            with contextlib.suppress(StorageError):  # the link that is printed is enough
-                stack.enter_context(announce_page(server.url, folders, state=state))
+        with contextlib.suppress(StorageError):  # the link that is printed is enough
+            stack.enter_context(announce_page(server.url, folders))
         yield server

@@ -118,11 +118,6 @@ def _rule() -> str:
     return config.trust
 
 
-def state_folder() -> Path | None:
-    """Return the user's own folder for what cuggino remembers; None without a home folder."""
-    return _own_folder("XDG_STATE_HOME", ".local/state")
-
-
 def _own_folder(variable: str, usual: str) -> Path | None:
     """Return the user's own folder of cuggino; as the standard says, a relative one is ignored."""
     given = os.environ.get(variable, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cuggino.events import Event, Note, RunEnded, RunStarted
+from cuggino.events import Event, Note, RunContinued, RunEnded, RunStarted
 from cuggino.storage import Workspace, new_run_id
 from cuggino.storage.journal import Journal
 
@@ -15,9 +15,19 @@ AT = datetime(2026, 11, 23, 5, tzinfo=UTC)
 class Writer:
     """A run that writes its journal."""
 
-    def __init__(self, project: Path, *, run_id: str | None = None) -> None:
+    def __init__(self, project: Path | Journal, *, run_id: str | None = None) -> None:
+        if isinstance(project, Journal):
+            self.journal = project
+            return
         started = RunStarted(run_id=run_id or new_run_id(), kind="run", command="cuggino run")
         self.journal = Journal.create(Workspace(project).journal, started, at=AT, sync=False)
+
+    @classmethod
+    def resume(cls, path: Path) -> Writer:
+        """Resume the run, which cuts off half a line."""
+        made = cls(Journal.open(path, sync=False))
+        made.add(RunContinued())
+        return made
 
     @property
     def run_id(self) -> str:

@@ -1,0 +1,379 @@
+"""The stream: what open pages are sent."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import socket
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from cuggino.web.channel import MOST_MESSAGES
+from cuggino.web.stream import MOST_STREAMS
+from tests.sources.subscribers import eventually
+from tests.web.journals import Writer
+from tests.web.server import Messages, Page, page
+
+
+def _seq(html: str) -> int:
+    found = re.search('data-seq="([0-9]+)"', html)
+    assert found is not None, html[:200]
+    return int(found[1])
+
+
+def _key(served: Page, run: Writer) -> str:
+    return f"r.{served.server.app.site.places[0].key}.{run.run_id}"
+
+
+def _open(served: Page, run: Writer) -> tuple[int, str]:
+    """Open the page of a run; return its position, and its text."""
+    place = served.server.app.site.places[0].key
+    opened = served.get("w", place, "r", run.run_id)
+    assert opened.status_code == 200
+    return _seq(opened.text), opened.text
+
+
+def _notes(messages: Messages, last: str) -> list[str]:
+    """Return the notes that come, in order, until `last`."""
+    found: list[str] = []
+    while last not in found:
+        found += re.findall("note-([0-9]+)-", next(messages).data)
+    return found
+
+
+def _write(run: Writer, *numbers: int) -> None:
+    run.write(*(f"note-{number}-" for number in numbers))
+
+
+def test_events_reach_an_open_page(served: Page, project: Path) -> None:
+    """What is written after the page was made comes on the stream, once and in order."""
+    run = Writer(project)
+    _write(run, 1)
+    seq, text = _open(served, run)
+    assert "note-1-" in text
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 2)
+        assert ["2"] == _notes(messages, "2")
+        _write(run, 3, 4)
+        assert ["3", "4"] == _notes(messages, "4")
+    run.journal.close()
+
+
+def test_browser_that_comes_back_gets_what_it_missed(served: Page, project: Path) -> None:
+    """`Last-Event-ID` wins over the position of the page; nothing is lost or sent twice."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 1)
+        first = next(message for message in messages if "note-1-" in message.data)
+    assert first.id is not None
+    _write(run, 2)
+    headers = {"Last-Event-ID": str(first.id)}
+    with served.stream(_key(served, run), after=seq, **headers) as messages:
+        _write(run, 3)
+        assert ["2", "3"] == _notes(messages, "3")
+    with served.stream(_key(served, run), after=seq) as messages:
+        assert ["1", "2", "3"] == _notes(messages, "3")
+    run.journal.close()
+
+
+def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
+    """Each message names its page; the stream of a browser has those of all its tabs."""
+    one, two = Writer(project), Writer(project)
+    after = max(_open(served, one)[0], _open(served, two)[0])
+    served.get()
+    with served.stream(_key(served, one), _key(served, two), "o", after=after) as messages:
+        _write(one, 1)
+        _write(two, 2)
+        wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "board"}
+        for message in messages:
+            channel, _, html = message.data.partition("\n")
+            if wanted.get(channel, "never") in html:
+                del wanted[channel]
+            if not wanted:
+                break
+    one.journal.close()
+    two.journal.close()
+
+
+def test_page_that_is_too_far_behind_is_reloaded(served: Page, project: Path) -> None:
+    """More entries at once than are worth sending, or a lost position, reload the page."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, *range(MOST_MESSAGES + 1))
+        found = next(messages)
+        assert ("reload", _key(served, run)) == (found.kind, found.data)
+    run.journal.close()
+
+
+@pytest.mark.parametrize("given", ["0", "-5", "x", "1e9", "²"])
+def test_position_that_is_none_reloads(served: Page, project: Path, given: str) -> None:
+    """A position that no page of this server has had reloads the page."""
+    run = Writer(project)
+    _open(served, run)
+    url = f"{served.base}/stream?on={_key(served, run)}"
+    headers = [(b"last-event-id", given.encode("latin-1"))]
+    with served.client.stream("GET", url, headers=headers) as response:
+        messages = Messages(response)
+        assert "reload" == next(messages).kind
+    run.journal.close()
+
+
+def test_end_of_a_run(served: Page, project: Path) -> None:
+    """The end is sent with a `bye`; a run that can be resumed goes on later."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        run.end()
+        kinds = [next(messages).kind, next(messages).kind]
+    assert ["message", "bye"] == kinds
+
+
+def test_text_cannot_leave_its_message(served: Page, project: Path) -> None:
+    """Line ends, ends of templates and fields of the protocol in a text stay text."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    text = "note-1-</template><script>x</script>\r\n\r\nevent: bye\n\ndata: y\rid: 7\u2028\x00"
+    with served.stream(_key(served, run), after=seq) as messages:
+        run.write(text)
+        message = next(message for message in messages if "note-1-" in message.data)
+        assert "message" == message.kind
+        assert "<script" not in message.data
+        assert message.data.count("</template>") == message.data.count("<template ")
+        _write(run, 2)
+        assert ["2"] == _notes(messages, "2")
+    run.journal.close()
+
+
+def test_journal_that_is_cut_and_resumed(served: Page, project: Path) -> None:
+    """A killed run leaves half a line; resumed, its page goes on without a gap or a double."""
+    run = Writer(project)
+    _write(run, 1)
+    seq, text = _open(served, run)
+    assert ["1"] == re.findall("note-([0-9]+)-", text)
+    with served.stream(_key(served, run), after=seq) as messages:
+        run.journal.close()
+        with run.path.open("ab") as file:
+            file.write(b'{"v":1,"seq":3,"at":"2026-11-23T05:00:00Z","stage":null,"event":{"_ta')
+        resumed = Writer.resume(run.path)
+        _write(resumed, 2, 3)
+        assert ["2", "3"] == _notes(messages, "3")
+    resumed.journal.close()
+
+
+def test_journal_removed_under_a_page(served: Page, project: Path) -> None:
+    """An open page is told, a new one says so; no traceback."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    key = _key(served, run)
+    with served.stream(key, after=seq) as messages:
+        run.journal.close()
+        run.path.unlink()
+        assert "gone" == next(messages).kind
+    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    assert answer.status_code in (404, 410)
+    assert "removed" in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_workspace_removed_under_a_page(served: Page, project: Path) -> None:
+    """The whole project is deleted: pages stay pages, and it is shown again when it comes back."""
+    run = Writer(project)
+    run.journal.close()
+    place = served.server.app.site.places[0].key
+    seq, _ = _open(served, run)
+    shutil.rmtree(project)
+    assert 200 == served.get().status_code
+    assert served.get("w", place, "r", run.run_id).status_code in (404, 410)
+    with served.stream(_key(served, run), "o", after=seq) as messages:
+        assert "gone" == next(message.kind for message in messages if message.kind != "message")
+    project.mkdir()
+    again = Writer(project, run_id=run.run_id)
+    _write(again, 7)
+    assert "note-7-" in _open(served, again)[1]
+    again.journal.close()
+
+
+def test_broken_journal_has_a_page_that_says_so(served: Page, project: Path) -> None:
+    """A journal of another version, or garbage, is a sentence and not a traceback."""
+    run = Writer(project)
+    run.journal.close()
+    with run.path.open("ab") as file:
+        file.write(b'{"v":9}\n')
+    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    assert 409 == answer.status_code
+    assert "version 9 of the journal format" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["w/shop/r/../../x", "w/none/r/1", "w/shop/r/%2e%2e", "static/x/..%2fpages.py", "nothing"],
+)
+def test_other_paths_are_not_found(served: Page, path: str) -> None:
+    """Nothing but journals of the workspaces and our files can be asked for."""
+    answer = served.client.get(f"{served.base}/{path}")
+    assert 404 == answer.status_code
+    assert "Not found" in answer.text
+
+
+def test_link_is_no_journal(served: Page, project: Path, tmp_path: Path) -> None:
+    """A link in the folder of journals shows no file elsewhere."""
+    run = Writer(tmp_path / "elsewhere")
+    run.journal.close()
+    folder = project / ".cuggino" / "journal"
+    folder.mkdir(parents=True)
+    (folder / run.path.name).symlink_to(run.path)
+    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    assert 404 == answer.status_code
+
+
+def test_two_workspaces_with_the_same_run(tmp_path: Path) -> None:
+    """Projects of one name, with runs of one id, do not mix."""
+    folders = [tmp_path / side / "shop" for side in ("left", "right")]
+    runs = []
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        runs.append(Writer(folder, run_id="0193b2c1-0000-7000-8000-000000000000"))
+        _write(runs[-1], number)
+    with page(*folders) as served:
+        keys = [place.key for place in served.server.app.site.places]
+        assert ["shop", "shop-2"] == keys
+        texts = [served.get("w", key, "r", runs[0].run_id).text for key in keys]
+    assert [["0"], ["1"]] == [re.findall("note-([0-9]+)-", text) for text in texts]
+    for run in runs:
+        run.journal.close()
+
+
+def test_nothing_is_read_while_no_page_is_open(served: Page, project: Path) -> None:
+    """Without an open page the poller stands still."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    hub = served.server.app.hub
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 1)
+        _notes(messages, "1")
+    assert eventually(lambda: hub.streams == 0, 10)
+    time.sleep(0.3)  # what was begun
+    before = hub.polls
+    _write(run, 2)
+    time.sleep(1.2)
+    assert before == hub.polls
+    with served.stream(_key(served, run), after=seq) as messages:
+        assert ["1", "2"] == _notes(messages, "2")
+    run.journal.close()
+
+
+def test_event_of_5_mb(served: Page, project: Path) -> None:
+    """A huge text is cut on the page, and the next event comes soon after it."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        run.write("x" * 5_000_000)
+        _write(run, 1)
+        assert ["1"] == _notes(messages, "1")
+    _, text = _open(served, run)
+    assert len(text) < 200_000
+    run.journal.close()
+
+
+def _raw(served: Page, run: Writer, after: int) -> socket.socket:
+    """Connect to the stream without reading it."""
+    found = urlsplit(served.server.url)
+    client = socket.create_connection((found.hostname, found.port))
+    cookie = "; ".join(f"{name}={value}" for name, value in served.client.cookies.items())
+    client.sendall(
+        f"GET {served.base}/stream?on={_key(served, run)}&after={after} HTTP/1.1\r\n"
+        f"Host: {found.netloc}\r\nCookie: {cookie}\r\n\r\n".encode()
+    )
+    return client
+
+
+def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> None:
+    """Streams that come and go leave nothing behind: no task, no thread, no descriptor."""
+    run = Writer(project)
+    _write(run, *range(100))
+    seq, _ = _open(served, run)
+    hub = served.server.app.hub
+
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    for _ in range(5):
+        _raw(served, run, seq - 1).close()
+    assert eventually(lambda: hub.streams == 0, 30)
+    before, threads = descriptors(), threading.active_count()
+    for _ in range(1000):
+        _raw(served, run, seq - 1).close()
+    assert eventually(lambda: hub.streams == 0 and descriptors() <= before + 2, 60)
+    assert threading.active_count() <= threads + 1
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 1000)
+        assert ["1000"] == _notes(messages, "1000")
+    run.journal.close()
+
+
+def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
+    """A browser that never reads is a position; what is kept for all of them is limited."""
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    hub = served.server.app.hub
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(contextlib.closing(_raw(served, run, seq)))
+        assert eventually(lambda: hub.streams == 20, 30)
+        with served.stream(_key(served, run), after=seq) as messages:
+            for number in range(30):
+                run.write(*["y" * 1000] * 200)
+                _write(run, number)
+                assert [str(number)] == _notes(messages, str(number))[-1:]
+        channel = hub.channel(_key(served, run))
+        assert channel is not None
+        assert channel.kept <= 8 * 1024 * 1024
+    run.journal.close()
+
+
+def test_streams_are_limited(served: Page, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond 200 streams a browser is asked to come back later; pages are still served."""
+    assert 200 == MOST_STREAMS
+    monkeypatch.setattr("cuggino.web.server.MOST_STREAMS", 2)
+    with served.stream("o"), served.stream("o"):
+        assert eventually(lambda: served.server.app.hub.streams == 2, 30)
+        answer = served.client.get(f"{served.base}/stream?on=o")
+        assert (503, "10") == (answer.status_code, answer.headers["retry-after"])
+        assert 200 == served.get().status_code
+
+
+def test_sign_of_life(served: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quiet stream sends comments, so that a lost browser is noticed."""
+    monkeypatch.setattr("cuggino.web.stream.COMMENT", 0.05)
+    served.get()
+    with served.client.stream("GET", f"{served.base}/stream?on=o") as response:
+        read = b""
+        for chunk in response.iter_bytes():
+            read += chunk
+            if read.count(b": still here\n\n") >= 3:
+                break
+        assert read.startswith(b"retry: 1000\n\n")
+
+
+def test_server_ends_while_pages_are_open(project: Path) -> None:
+    """Open streams are ended with a message, and keep nothing from ending."""
+    run = Writer(project)
+    with page(project) as served:
+        seq, _ = _open(served, run)
+        with contextlib.ExitStack() as stack:
+            streams = [
+                stack.enter_context(served.stream(_key(served, run), after=seq)) for _ in range(5)
+            ]
+            served.server.app.hub.close()
+            ends = [[message.kind for message in messages] for messages in streams]
+    assert [["end"]] * 5 == ends
+    assert served.server.ended.is_set()
+    assert "cuggino-serve" not in {thread.name for thread in threading.enumerate()}
+    run.journal.close()
