@@ -26,6 +26,7 @@ from cuggino_cli.options.deliver import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
+from cuggino_cli.options.serving import serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     policy_options_but_retries,
@@ -101,6 +102,7 @@ _OF_THE_RUN = {
 @click.option("--debug", "-d", is_flag=True, help="Show the prompts and the raw output.")
 @click.option(COMPAT, is_flag=True, help="End with Autonoe's exit codes, 0 and 1.")
 @recording_options
+@serve_option
 @output_options
 def command(
     folder: Path,

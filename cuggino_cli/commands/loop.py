@@ -19,6 +19,7 @@ from cuggino_cli.options.plan_build import load_settings
 from cuggino_cli.options.questions import say, typed
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
+from cuggino_cli.options.serving import serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     dirty_option,
@@ -112,6 +113,7 @@ class LoopGroup(Sectioned, click.Group):
 @click.option("--agent", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @click.option(COMPAT, is_flag=True, help="End with Lopen's exit codes, 0 when interrupted.")
 @recording_options
+@serve_option
 @output_options
 def command(
     auto: bool,

@@ -13,6 +13,7 @@ from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.recording import recording_options
+from cuggino_cli.options.serving import serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -48,6 +49,7 @@ from cuggino_cli.options.trusting import check_trust
 @dirty_option
 @policy_options
 @recording_options
+@serve_option
 @output_options
 def command(
     slow: bool, agent: str | None, output: OutputOptions, recording: dict[str, Any], **policies: Any

@@ -1,0 +1,179 @@
+"""`cuggino serve`, and `--serve` of the loops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cuggino.storage import served_page
+from cuggino_cli.follow import serving
+from cuggino_cli.main import main
+from tests.limits import LIMIT
+from tests.sources.subscribers import eventually
+
+
+@contextmanager
+def _serve(
+    folder: Path, *args: str, state: Path | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the command, wait for its link, and kill it at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", *(args or ("serve",))],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **({"XDG_STATE_HOME": str(state)} if state else {})},
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            read = []
+            for line in process.stdout:
+                read.append(line)
+                if found := re.search(r"^Serving (http\S+)$", line):
+                    break
+            else:
+                raise AssertionError("".join(read))
+            yield process, found[1]
+        finally:
+            with contextlib.suppress(OSError):
+                process.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_the_server(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """A signal ends the server although a browser has an open stream; the link is removed."""
+    state = tmp_path / "state"
+    with (
+        _serve(tmp_path, state=state) as (process, url),
+        httpx.Client(timeout=LIMIT, follow_redirects=True) as browser,
+    ):
+        clean = str(browser.get(url).raise_for_status().url)
+        assert url == served_page(tmp_path, state=state / "cuggino")
+        with browser.stream("GET", f"{clean}stream?on=o") as stream:
+            assert 200 == stream.status_code
+            process.send_signal(number)
+            assert "event: end" in "".join(stream.iter_text())
+        assert code == process.wait(LIMIT)
+        assert served_page(tmp_path, state=state / "cuggino") is None
+        assert [] == list(state.rglob("*.json"))
+
+
+def test_token_is_nowhere_but_in_the_link(tmp_path: Path) -> None:
+    """Neither arguments nor environment nor a file of the project has the token."""
+    with _serve(tmp_path, state=tmp_path.parent / f"{tmp_path.name}-state") as (process, url):
+        token = url.partition("t=")[2]
+        cap = url.split("/")[3]
+        assert len(token) >= 43
+        for name in ("cmdline", "environ"):
+            content = Path(f"/proc/{process.pid}/{name}").read_text()
+            assert token not in content
+            assert cap not in content
+        texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [text for text in texts if token in text or cap in text]
+
+
+def test_next_server_knows_no_old_link(tmp_path: Path) -> None:
+    """A killed server's cookie and link are worthless to the next one on its port."""
+    state = tmp_path / "state"
+    with httpx.Client(timeout=LIMIT, follow_redirects=True) as browser:
+        with _serve(tmp_path, state=state) as (process, old):
+            assert 200 == browser.get(old).status_code
+            process.kill()
+            process.wait()
+        assert served_page(tmp_path, state=state / "cuggino") is None
+        port = old.split(":")[2].partition("/")[0]
+        with _serve(tmp_path, "serve", "--port", port, state=state) as (_, new):
+            assert port == new.split(":")[2].partition("/")[0]
+            assert 401 == browser.get(old).status_code
+            assert 401 == browser.get(old.partition("?")[0]).status_code
+            assert 200 == browser.get(new).status_code
+
+
+def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A port in use is one sentence and exit code 2."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert 2 == main(["serve", "--port", str(port)])
+    err = capsys.readouterr().err
+    assert f"port {port} of 127.0.0.1 cannot be used: Address already in use" in err
+    assert "--port" in err
+    assert "Traceback" not in err
+
+
+def test_extra_is_missing(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the extra, one sentence names it, with exit code 2; also for `--serve`."""
+    monkeypatch.setattr(serving, "PACKAGES", ("starlette", "not_installed_here"))
+    for args in (["serve"], ["watch", "--serve"]):
+        assert 2 == main(args)
+        err = capsys.readouterr().err
+        assert "not_installed_here" in err
+        assert "starlette" not in err
+        assert "pip install 'cuggino[web]'" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nowhere"], "nowhere is no folder"),
+        (["--host", "0.0.0.0"], "without TLS"),
+        (["--host", "203.0.113.1", "--insecure"], "cannot be used"),
+        (["--host", "no.such.host.invalid", "--insecure"], "is no address"),
+        (["--cert", "here.pem"], "belong together"),
+        (["--port", "70000"], "70000 is not in the range"),
+    ],
+)
+def test_refused_options(
+    project: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
+) -> None:
+    """What cannot be served is refused in one sentence, with exit code 2."""
+    assert 2 == main(["serve", *args])
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_tls_files_that_are_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files that hold no certificate are refused."""
+    (project / "a.pem").write_text("no certificate")
+    assert 2 == main(["serve", "--cert", "a.pem", "--key", "a.pem"])
+    assert "the TLS files cannot be used" in capsys.readouterr().err
+
+
+def test_without_journals(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--serve` shows journals, so it is refused where none are written."""
+    (project / ".cuggino.json").write_text('{"journal": false}')
+    assert 2 == main(["watch", "--serve"])
+    assert '"journal" is false' in capsys.readouterr().err
+
+
+def test_watch_serves_its_page(ready: Path) -> None:
+    """A watch and its page are one process, which ends as the watch does."""
+    with (
+        _serve(ready, "watch", "--serve", state=ready / "state") as (process, url),
+        httpx.Client(timeout=LIMIT, follow_redirects=True) as browser,
+    ):
+        clean = str(browser.get(url).raise_for_status().url)
+        journals = ready / ".cuggino" / "journal"
+        assert eventually(lambda: len(list(journals.glob("*.jsonl"))) == 1, LIMIT)
+        (journal,) = journals.glob("*.jsonl")
+        assert eventually(lambda: journal.stem in browser.get(clean).text, LIMIT)
+        process.send_signal(signal.SIGINT)
+        assert 130 == process.wait(LIMIT)
+        with pytest.raises(httpx.ConnectError):
+            browser.get(clean)
