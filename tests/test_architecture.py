@@ -71,7 +71,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "edges": _room("operators", "reactivex"),
         "runs": _room("_lazy events errors domain storage", "pydantic reactivex"),
         "report": _room(
-            "_lazy events errors domain sources storage edges runs", "pydantic plotly reactivex"
+            "_lazy events errors domain sources storage edges runs",
+            "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
         "notify": _room("_lazy events errors config operators", "reactivex apprise"),
         "telemetry": _room(

@@ -1,18 +1,25 @@
 """HTML reports: a run's journal folded into a `RunReport` and rendered as one page.
 
-Pure: journal entries in, a string out. The only files read are the page's script and style, and the
-chart library.
+`RunFold` folds a journal entry by entry, so that the live page can keep one for each open run;
+`render_part` renders a part of its `RunReport` with the templates and the style sheet that reports
+and the live page share. `report_run` reports a run of a project, a watch with all its items.
 """
 
 from cuggino._lazy import lazy
 
 NAMES = {
-    "fold": "build_report",
-    "model": "DiffStats FileChange RunReport",
-    "numstat": "NUMSTAT parse_numstat",
+    "diffs": "parse_diffs",
+    "fold": "Changed RunFold build_report",
+    "model": (
+        "CommitDiff FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
+        "WatchedItem"
+    ),
     "page": "GENERATOR render_report",
-    "project": "RunPage report_run",
+    "project": "RunPage commit_diffs report_run",
+    "prose": "diff markdown",
+    "rendering": ("PARTS View environment render_part render_row render_stage stylesheet view"),
     "times": "zone_at",
+    "titles": "title_of",
 }
 """Public names by module."""
 

@@ -1,16 +1,24 @@
 """Public names of `cuggino.report`; written by `python -m tests.stubs`."""
 
+from cuggino.report.diffs import (
+    parse_diffs,
+)
 from cuggino.report.fold import (
+    Changed,
+    RunFold,
     build_report,
 )
 from cuggino.report.model import (
-    DiffStats,
+    CommitDiff,
     FileChange,
+    Plan,
+    PlanTask,
+    ReportCommit,
+    Row,
     RunReport,
-)
-from cuggino.report.numstat import (
-    NUMSTAT,
-    parse_numstat,
+    StageTry,
+    Transcript,
+    WatchedItem,
 )
 from cuggino.report.page import (
     GENERATOR,
@@ -18,22 +26,60 @@ from cuggino.report.page import (
 )
 from cuggino.report.project import (
     RunPage,
+    commit_diffs,
     report_run,
+)
+from cuggino.report.prose import (
+    diff,
+    markdown,
+)
+from cuggino.report.rendering import (
+    PARTS,
+    View,
+    environment,
+    render_part,
+    render_row,
+    render_stage,
+    stylesheet,
+    view,
 )
 from cuggino.report.times import (
     zone_at,
 )
+from cuggino.report.titles import (
+    title_of,
+)
 
 __all__ = [
     "GENERATOR",
-    "NUMSTAT",
-    "DiffStats",
+    "PARTS",
+    "Changed",
+    "CommitDiff",
     "FileChange",
+    "Plan",
+    "PlanTask",
+    "ReportCommit",
+    "Row",
+    "RunFold",
     "RunPage",
     "RunReport",
+    "StageTry",
+    "Transcript",
+    "View",
+    "WatchedItem",
     "build_report",
-    "parse_numstat",
+    "commit_diffs",
+    "diff",
+    "environment",
+    "markdown",
+    "parse_diffs",
+    "render_part",
     "render_report",
+    "render_row",
+    "render_stage",
     "report_run",
+    "stylesheet",
+    "title_of",
+    "view",
     "zone_at",
 ]

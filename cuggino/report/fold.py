@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal, NamedTuple, Protocol
 
 from cuggino.domain import Spending
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
     CheckCommandOutput,
+    CheckCommandStarted,
     CommitPerformed,
     CommitSeen,
     DeliverableStatusChanged,
     Event,
+    JobBlocked,
+    JobsCounted,
+    JobVerified,
     LoopSpecIssue,
     LoopStalled,
     Note,
@@ -26,6 +30,7 @@ from cuggino.events import (
     RunResumed,
     RunStarted,
     SetupCommandOutput,
+    SetupCommandStarted,
     SpecIssue,
     StageFinished,
     StageStarted,
@@ -36,17 +41,25 @@ from cuggino.events import (
     WatchItemCompleted,
 )
 from cuggino.report.model import (
-    DiffStats,
+    Diffs,
+    Job,
     ReportCommand,
     ReportCommit,
     ReportFinding,
+    RoleSpent,
     RunReport,
     Spent,
+    StageKind,
+    StageTry,
     Tone,
     ToolUse,
+    Transcript,
 )
 from cuggino.report.notices import Notices, finding_of_building
+from cuggino.report.plans import Plans
 from cuggino.report.stages import Processes, Stages
+from cuggino.report.transcript import Transcripts
+from cuggino.report.watched import WatchedItems
 from cuggino.storage.journal import DeliveryFold, Entry, Totals
 
 
@@ -55,60 +68,276 @@ def build_report(
     *,
     torn: bool = False,
     running_at: datetime | None = None,
-    diffs: DiffStats | None = None,
+    diffs: Diffs | None = None,
 ) -> RunReport:
     """Fold the entries of a journal into a report, one by one. Pure.
 
     Args:
-        entries: the first is `RunStarted`. A sequence, such as the entries of a `JournalFile`, is
-            kept as it is, and read again by the page; an iterator is kept as a tuple.
+        entries: the first is `RunStarted`.
         torn: the journal ends in a partial line.
         running_at: the current time if a process works on the run; without it, a run without
             an end was killed.
-        diffs: the changed files of its commits, as far as known.
+        diffs: the changes of its commits, as far as known.
 
     Raises:
         ValueError: there is no entry, or the first is not `RunStarted`.
     """
-    events = entries if isinstance(entries, Sequence) else tuple(entries)
-    first = next(iter(events), None)
-    if first is None or not isinstance(first.event, RunStarted):
-        raise ValueError("a journal begins with RunStarted")
-    started = first.event
-    processes, stages, spending = Processes(first), Stages(), SpentOverTime()
-    tools, notices, results = Tools(), Notices(), _Results()
-    totals, delivery = Totals(), DeliveryFold()
-    folds = (processes, stages, spending, tools, notices, results, totals, delivery)
-    for entry in events:
-        for collect in folds:
+    fold = RunFold()
+    for entry in entries:
+        fold.add(entry)
+    return fold.result(torn=torn, running_at=running_at, diffs=diffs)
+
+
+class Changed(NamedTuple):
+    """What an entry changed in a report."""
+
+    parts: frozenset[str] = frozenset()
+    """Names of parts, as in `render_part`."""
+    stage: int | None = None
+    """The index in `stages` of the stage that changed."""
+    row: int | None = None
+    """The number of the row of its transcript that is new or has its result now."""
+
+
+_UNCHANGED = Changed()
+_PARTS: Final[Mapping[str, str]] = {
+    "CheckCommandOutput": "checks reviews",
+    "CommitPerformed": "commits head plan",
+    "CommitSeen": "commits head",
+    "DeliverEnded": "head deliverables",
+    "DeliverSessionEnded": "sessions",
+    "DeliverSessionStarted": "sessions head",
+    "DeliverableStatusChanged": "deliverables reviews",
+    "DeliverablesListed": "deliverables head",
+    "IterationStart": "head",
+    "JobBlocked": "jobs reviews",
+    "JobVerified": "jobs reviews",
+    "JobsCounted": "jobs head",
+    "PlanWritten": "plan",
+    "PushPerformed": "commits",
+    "RunContinued": "head timeline",
+    "RunEnded": "head timeline",
+    "RunResumed": "head",
+    "RunStarted": "head",
+    "SessionEnded": "head spending",
+    "SetupCommandOutput": "checks",
+    "StageFinished": "head plan timeline spending stages reviews",
+    "StageStarted": "head plan timeline stages",
+    "ToolCall": "tools",
+    "ToolResult": "tools",
+    "UsageUpdate": "head spending",
+    "WatchItemCompleted": "head",
+}
+_CHANGES: Final = {tag: frozenset(parts.split()) for tag, parts in _PARTS.items()}
+
+_OF_AGENTS: Final = frozenset(
+    {"AgentMessage", "Thinking", "ToolCall", "ToolResult", "SystemMessage", "UserMessage"}
+)
+"""Tags that only the transcript and the tools need: most of a journal."""
+
+
+class _Collector(Protocol):
+    def add(self, entry: Entry) -> None: ...
+
+
+class RunFold:
+    """The report of a run by the entries added so far.
+
+    A live page keeps one for each open run. `add` takes some microseconds, `result` shares what
+    has not changed, and memory is bounded however long the run is.
+    """
+
+    def __init__(self) -> None:
+        self._first: Entry | None = None
+        self._count = 0
+        self._processes = Processes()
+        self._stages = Stages()
+        self._spending = SpentOverTime()
+        self._tools = Tools()
+        self._notices = Notices()
+        self._results = _Results()
+        self._plans = Plans()
+        self._jobs = Jobs()
+        self._watched = WatchedItems()
+        self._totals = Totals()
+        self._delivery = DeliveryFold()
+        self._transcripts = Transcripts()
+        self._others: tuple[_Collector, ...] = (
+            self._spending,
+            self._notices,
+            self._results,
+            self._plans,
+            self._jobs,
+            self._delivery,
+        )
+
+    @property
+    def started(self) -> RunStarted:
+        """Return the first event of the journal.
+
+        Raises:
+            ValueError: no entry was added.
+        """
+        return self._begun()[1]
+
+    def add(self, entry: Entry) -> Changed:
+        """Add the next entry of the journal, and return what it changes.
+
+        Raises:
+            ValueError: the first is not `RunStarted`.
+        """
+        event = entry.event
+        tag = event.tag
+        if self._first is None:
+            if not isinstance(event, RunStarted):
+                raise ValueError("a journal begins with RunStarted")
+            self._first = entry
+            folder = event.options.get("cwd")
+            self._transcripts = Transcripts(folder if isinstance(folder, str) else "")
+            if event.kind == "watch":
+                self._others = (*self._others, self._watched)
+        self._count += 1
+        self._processes.add(entry)
+        self._stages.add(entry)
+        place = self._stages.place(entry.stage)
+        if tag in _OF_AGENTS:
+            self._totals.until(entry.at)
+            if tag == "ToolCall" or tag == "ToolResult":
+                self._tools.add(entry)
+            row = None if place is None else self._transcripts.add(entry, place)
+            return Changed(_CHANGES.get(tag, frozenset()), place, row)
+        self._totals.add(entry)
+        notices = self._notices.count
+        for collect in self._others:
             collect.add(entry)
-    of_processes = processes.result(running_at)
-    last = of_processes[-1]
-    return RunReport(
-        run_id=started.run_id,
-        kind=started.kind,
-        focus=started.focus,
-        item=started.item,
-        agent=started.agent,
-        options=started.options,
-        state=last.state,
-        message=last.message,
-        start=first.at,
-        end=last.end,
-        totals=totals.result(),
-        items=results.items,
-        torn=torn,
-        processes=of_processes,
-        stages=stages.result(last.state, last.end),
-        spent=spending.result(),
-        tools=tools.result(),
-        commits=results.commits(diffs or {}),
-        commands=tuple(results.commands),
-        findings=tuple(results.findings),
-        notices=notices.result(),
-        delivery=delivery.result() if started.kind == "deliver" else None,
-        entries=events,
-    )
+        row = None
+        if place is not None and tag in ("Steered", "GuardDenied"):
+            row = self._transcripts.add(entry, place)
+        parts = _CHANGES.get(tag, frozenset())
+        if self._notices.count != notices:
+            parts |= {"notices", "timeline"}
+        if self._results.has_new_finding():
+            parts |= {"reviews"}
+        return Changed(parts, place, row) if parts or row else _UNCHANGED
+
+    def transcript(self, stage: int) -> Transcript:
+        """Return the transcript of the stage with this index in `stages`."""
+        return self._transcripts.of(stage)
+
+    def result(
+        self,
+        *,
+        torn: bool = False,
+        running_at: datetime | None = None,
+        diffs: Diffs | None = None,
+        transcripts: bool = True,
+    ) -> RunReport:
+        """Return the report; the arguments are those of `build_report`.
+
+        Without `transcripts`, the report has none: a page asks for those that are unfolded.
+
+        Raises:
+            ValueError: no entry was added.
+        """
+        first, started = self._begun()
+        processes = self._processes.result(running_at)
+        last = processes[-1]
+        stages = self._stages.result(last.state, last.end)
+        return RunReport(
+            run_id=started.run_id,
+            kind=started.kind,
+            focus=started.focus,
+            item=started.item,
+            agent=started.agent,
+            options=started.options,
+            state=last.state,
+            message=last.message,
+            start=first.at,
+            end=last.end,
+            totals=self._totals.result(),
+            items=self._results.items,
+            torn=torn,
+            processes=processes,
+            stages=stages,
+            spent=self._spending.result(),
+            tools=self._tools.result(),
+            commits=self._results.commits(diffs or {}),
+            commands=tuple(self._results.commands),
+            findings=tuple(self._results.findings),
+            notices=self._notices.result(),
+            delivery=self._delivery.result() if started.kind == "deliver" else None,
+            watched=self._watched.result(last.end, running=last.state == "running"),
+            jobs=self._jobs.result(),
+            counted=self._jobs.counted,
+            plans=self._plans.result(),
+            roles=roles_of(stages),
+            transcripts=self._transcripts.result(len(stages)) if transcripts else (),
+            events=self._count,
+        )
+
+    def _begun(self) -> tuple[Entry, RunStarted]:
+        if self._first is None:
+            raise ValueError("a journal begins with RunStarted")
+        assert isinstance(self._first.event, RunStarted)  # by `add`
+        return self._first, self._first.event
+
+
+def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
+    """Return duration and spending of the stages by their kind, the most expensive first."""
+    known: dict[StageKind, RoleSpent] = {}
+    for stage in stages:
+        sum_ = known.setdefault(stage.kind, RoleSpent(kind=stage.kind))
+        cost = None
+        if stage.cost_usd is not None or sum_.cost_usd is not None:
+            cost = (stage.cost_usd or 0.0) + (sum_.cost_usd or 0.0)
+        usage = sum_.usage
+        if stage.usage is not None:
+            usage = _added(usage or Usage(), stage.usage)
+        known[stage.kind] = RoleSpent(
+            kind=stage.kind,
+            stages=sum_.stages + 1,
+            seconds=sum_.seconds + stage.seconds,
+            cost_usd=cost,
+            usage=usage,
+        )
+    return tuple(sorted(known.values(), key=lambda role: (-(role.cost_usd or 0), -role.seconds)))
+
+
+def _added(one: Usage, other: Usage) -> Usage:
+    return _moved(one, Usage(), other)
+
+
+class Jobs:
+    """The jobs that a plan/build loop verified, and their latest counts."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self.counted: JobsCounted | None = None
+
+    def add(self, entry: Entry) -> None:
+        match entry.event:
+            case JobsCounted() as counted:
+                self.counted = counted
+            case JobVerified(job_id=name, description=said, passed=passed, issues=issues):
+                state: Literal["verified", "reopened"] = "verified" if passed else "reopened"
+                self._jobs[name] = Job(
+                    id=name, description=said, at=entry.at, state=state, issues=issues
+                )
+            case JobBlocked(job_id=name, description=said):
+                before = self._jobs.get(name)
+                issues = before.issues if before else ()
+                self._jobs[name] = Job(
+                    id=name, description=said, at=entry.at, state="blocked", issues=issues
+                )
+            case _:
+                pass
+
+    def result(self) -> tuple[Job, ...]:
+        return tuple(self._jobs.values())
+
+
+_LONGEST_OUTPUT: Final = 20_000
+"""The characters that are kept of a command's output: its end."""
 
 
 class _Results:
@@ -122,6 +351,14 @@ class _Results:
         self.commands: list[ReportCommand] = []
         self.findings: list[ReportFinding] = []
         self._commits: dict[str, ReportCommit] = {}
+        self._begun: dict[str | None, tuple[str, datetime]] = {}
+        """The command that works in a stage, and its start."""
+        self._seen = 0
+
+    def has_new_finding(self) -> bool:
+        """Return whether there is a finding that was not there at the last call."""
+        before, self._seen = self._seen, len(self.findings)
+        return self._seen != before
 
     def add(self, entry: Entry) -> None:
         event = entry.event
@@ -146,15 +383,22 @@ class _Results:
                 if commit_hash in self._commits:
                     known = self._commits[commit_hash]
                     self._commits[commit_hash] = replace(known, pushed_to=remote)
+            case SetupCommandStarted(command=command) | CheckCommandStarted(command=command):
+                self._begun[entry.stage] = (command, entry.at)
             case SetupCommandOutput() | CheckCommandOutput():
+                command, since = self._begun.pop(entry.stage, ("", None))
+                output = event.output
                 self.commands.append(
                     ReportCommand(
                         kind="setup" if isinstance(event, SetupCommandOutput) else "check",
                         at=entry.at,
                         round=event.iteration,
+                        command=command,
+                        stage=entry.stage,
                         exit_code=event.exit_code,
-                        output=event.output,
-                        truncated=event.truncated,
+                        output=output[-_LONGEST_OUTPUT:],
+                        truncated=event.truncated or len(output) > _LONGEST_OUTPUT,
+                        seconds=(entry.at - since).total_seconds() if since else None,
                     )
                 )
             case _:
@@ -167,10 +411,10 @@ class _Results:
         finding = ReportFinding(at=entry.at, stage=entry.stage, kind=kind, tone=tone, text=text)
         self.findings.append(finding)
 
-    def commits(self, diffs: DiffStats) -> tuple[ReportCommit, ...]:
+    def commits(self, diffs: Diffs) -> tuple[ReportCommit, ...]:
         """Return the commits, each with its changed files if known."""
         return tuple(
-            replace(commit, changes=diffs.get(key), gone=key in diffs and diffs[key] is None)
+            replace(commit, diff=diffs.get(key), gone=key in diffs and diffs[key] is None)
             for key, commit in self._commits.items()
         )
 

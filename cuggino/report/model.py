@@ -9,8 +9,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino.events import DeliverExit, RunResumed, RunState, Usage
-from cuggino.storage.journal import Delivery, Entry
+from cuggino.events import DeliverExit, JobsCounted, RunResumed, RunState, Usage
+from cuggino.report.titles import title_of
+from cuggino.report.visible import NOTHING, Cut
+from cuggino.storage.journal import Delivery
 
 ReportState = RunState | Literal["running", "killed"]
 """The state of the run; `running` while in progress, `killed` without an end."""
@@ -108,6 +110,14 @@ class ToolUse:
     seconds: Sequence[float] = ()
     """The duration of each answered call, ascending."""
 
+    @property
+    def median(self) -> float:
+        """Return the median duration of the answered calls."""
+        middle = len(self.seconds) // 2
+        if len(self.seconds) % 2:
+            return self.seconds[middle]
+        return (self.seconds[middle - 1] + self.seconds[middle]) / 2
+
 
 class FileChange(NamedTuple):
     """A file of a commit; the lines of a binary file are None."""
@@ -117,8 +127,19 @@ class FileChange(NamedTuple):
     deleted: int | None
 
 
-DiffStats = Mapping[str, tuple[FileChange, ...] | None]
-"""The changed files of commits by hash; None for a commit that no longer exists."""
+class CommitDiff(NamedTuple):
+    """What a commit changed."""
+
+    changes: tuple[FileChange, ...]
+    patch: Cut = NOTHING
+
+    @property
+    def added(self) -> int:
+        return sum(change.added or 0 for change in self.changes)
+
+    @property
+    def deleted(self) -> int:
+        return sum(change.deleted or 0 for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +151,14 @@ class ReportCommit:
     at: datetime
     stage: str | None
     pushed_to: str | None = None
-    changes: tuple[FileChange, ...] | None = None
+    diff: CommitDiff | None = None
     """None if unknown."""
     gone: bool = False
     """True if the repository no longer has it."""
+
+
+Diffs = Mapping[str, CommitDiff | None]
+"""The changes of commits by hash; None for a commit that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +168,13 @@ class ReportCommand:
     kind: Literal["setup", "check"]
     at: datetime
     round: int
+    command: str = ""
+    """Empty if the journal does not name it."""
+    stage: str | None = None
     exit_code: int | None
     output: str
     truncated: bool
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +199,135 @@ class Notice:
     kind: str
     tone: Tone
     text: str
+
+
+RowKind = Literal["agent", "subagent", "thinking", "system", "user", "steered", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a transcript: a message, or a tool call with its result."""
+
+    n: int
+    """Counted from 1 within the stage; it never changes."""
+    at: datetime
+    kind: RowKind
+    text: Cut = NOTHING
+    """The message; of a tool call its input, unless `what` says all."""
+    name: str = ""
+    """The tool."""
+    what: str = ""
+    """One line on what the tool does."""
+    note: str = ""
+    """The changed lines of an edit."""
+    form: Literal["text", "diff"] = "text"
+    output: Cut | None = None
+    """The result; None while the tool works, or if it has none."""
+    is_error: bool = False
+    seconds: float | None = None
+    """The duration of an answered call."""
+    denied: str = ""
+    """The guard's reason, if it denied the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """The rows of one attempt at a stage, of a long one the first and the last."""
+
+    head: Sequence[Row] = ()
+    left_out: int = 0
+    """Rows between head and tail."""
+    tail: Sequence[Row] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.head)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return the rows that are kept."""
+        return [*self.head, *self.tail]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTask:
+    """A task of a plan."""
+
+    title: str
+    is_done: bool = False
+    is_at_work: bool = False
+    stage: str | None = None
+    """The stage that worked on it."""
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan as the planning agent wrote it."""
+
+    iteration: int
+    at: datetime
+    text: Cut
+    tasks: tuple[PlanTask, ...] = ()
+    finished: int = 0
+    """Agents that finished a task of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSpent:
+    """The stages of one kind together."""
+
+    kind: StageKind
+    stages: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    usage: Usage | None = None
+
+
+ItemState = Literal[
+    "working",
+    "approved",
+    "max_iterations",
+    "spec_issue",
+    "stalled",
+    "parked",
+    "edited",
+    "failed",
+    "skipped",
+    "interrupted",
+]
+"""What came of a backlog item so far; `failed` is to be retried, `edited` was changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedItem:
+    """A backlog item in the journal of a watch."""
+
+    name: str
+    """The name of its file."""
+    title: str = ""
+    """Its heading; empty in journals of older versions."""
+    position: int = 0
+    """Its place among all items, from 1; 0 if unknown."""
+    state: ItemState = "working"
+    reason: str = ""
+    attempts: int = 0
+    start: datetime
+    end: datetime | None = None
+    seconds: float = 0.0
+    """The time that the watch worked on it."""
+    cost_usd: float | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job of the plan/build loop that was verified."""
+
+    id: str
+    description: str
+    at: datetime
+    state: Literal["verified", "reopened", "blocked"]
+    issues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +362,35 @@ class RunReport:
     notices: tuple[Notice, ...] = ()
     delivery: Delivery | None = None
     """The deliverables; None for the other loops."""
-    entries: Sequence[Entry] = ()
-    """All entries, which those of a `JournalFile` read from the file."""
+    watched: tuple[WatchedItem, ...] = ()
+    """The items of a watch."""
+    jobs: tuple[Job, ...] = ()
+    """The jobs that the plan/build loop verified."""
+    counted: JobsCounted | None = None
+    """The latest counts of jobs; None for the other loops."""
+    plans: tuple[Plan, ...] = ()
+    roles: tuple[RoleSpent, ...] = ()
+    """By cost, the highest first."""
+    transcripts: Sequence[Transcript] = ()
+    """One per attempt at a stage, in the order of `stages`."""
+    events: int = 0
+    """The entries of the journal."""
+
+    @property
+    def title(self) -> str:
+        """Return what the run is about, in one line; "" if the journal does not say it."""
+        return title_of(self.focus, (self.item or "").rpartition(" ")[0])
 
     @property
     def reason(self) -> DeliverExit | None:
         """The reason for the end of the deliverables loop; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Return the lines that all commits added and deleted, as far as known."""
+        known = [commit.diff for commit in self.commits if commit.diff is not None]
+        return (sum(d.added for d in known), sum(d.deleted for d in known)) if known else None
 
     @property
     def is_sync(self) -> bool:

@@ -96,6 +96,11 @@ class Notices:
                 Notice(at=entry.at, until=until, stage=entry.stage, kind=kind, tone=tone, text=text)
             )
 
+    @property
+    def count(self) -> int:
+        """Return the number of notices."""
+        return len(self._notices)
+
     def result(self) -> tuple[Notice, ...]:
         """Return all of them, in order."""
         return tuple(self._notices)

@@ -1,205 +1,135 @@
-"""The page: one self-contained HTML file that cannot load anything else."""
+"""The page of a run: one HTML file without any script that loads nothing."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timezone
-from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final
 
-from cuggino.errors import ConfigError
-from cuggino.report import deliveries, results, sections
-from cuggino.report.events_table import CATEGORIES, QUIET, EventsTable, events_table
-from cuggino.report.markup import PLACE, Html, island, join, tag, to_json
+from markupsafe import Markup
+
 from cuggino.report.model import RunReport
-from cuggino.report.timeline import timeline
-from cuggino.report.times import Times
-from cuggino.report.wording import counted, first_line, number, standing
+from cuggino.report.rendering import PARTS, View, render_all, smaller, stylesheet, template, view
+from cuggino.report.visible import visible
+from cuggino.report.wording import counted, first_line, standing
 
-GENERATOR = "cuggino report"
+GENERATOR: Final = "cuggino report"
 """The generator named in the head of every page."""
 
+BUDGET: Final = 580_000
+"""The bytes of a page, however long its runs were; a page is a little smaller or larger."""
 
-def chart_library() -> str:
-    """Return the source of plotly.js.
+LEVELS: Final[tuple[Mapping[str, int], ...]] = tuple(
+    MappingProxyType(dict(zip(("payload", "rows", "listed", "patch"), level, strict=True)))
+    for level in (
+        (4_000, 300, 400, 20_000),
+        (2_400, 300, 400, 12_000),
+        (1_600, 300, 400, 8_000),
+        (1_000, 300, 400, 6_000),
+        (700, 300, 400, 4_000),
+        (450, 240, 400, 3_000),
+        (300, 200, 300, 2_000),
+        (200, 120, 300, 1_500),
+        (140, 60, 200, 1_000),
+        (100, 30, 150, 600),
+        (80, 14, 100, 300),
+        (60, 6, 60, 0),
+        (60, 4, 24, 0),
+    )
+)
+"""What a page shows of each text and list, from much to little; see `View`."""
 
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        # By name: the package has no types, and is slow to import.
-        plotly = importlib.import_module("plotly.offline")
-    except ImportError as error:
-        raise ConfigError(
-            "a report needs Plotly for its charts, which is not installed",
-            hint="pip install 'cuggino[report]'",
-        ) from error
-    source: str = plotly.get_plotlyjs()
-    return source
+_ROW = 260
+"""The bytes that a row of a transcript takes beside its texts."""
 
 
-def render_report(report: RunReport, *, zone: timezone, charts: str | None = None) -> str:
-    """Render the report as one HTML page; see `render_parts`."""
-    return b"".join(render_parts(report, zone=zone, charts=charts)).decode()
+def render_report(report: RunReport, *, zone: timezone) -> str:
+    """Render the report of a run as one HTML page.
 
-
-def render_parts(
-    report: RunReport, *, zone: timezone, charts: str | None = None
-) -> tuple[bytes, ...]:
-    """Render the report as one HTML page in UTF-8, in parts, as it may be long.
-
-    Its Content-Security-Policy allows only the page's own scripts, by digest, and no loading. All
-    foreign text is escaped. Without a stage there is no chart, and no need for the chart library.
+    Its Content-Security-Policy allows only its style sheet, and no loading. Long texts are cut,
+    each with head and tail, so that the page stays usable.
 
     Args:
         report: what to show.
         zone: the time zone of all times.
-        charts: the source of plotly.js; default: that of the installed package.
 
     Raises:
-        ConfigError: the chart library is not installed.
+        ConfigError: the extra `report` is not installed.
     """
-    times = Times(zone, report.start, report.end)
-    events = events_table(report, times)
-    figure = timeline(report, times)
-    scripts = [_asset("page.js")]
-    if figure is not None:
-        scripts.insert(0, chart_library() if charts is None else charts)
-    if any("</script" in script.lower() for script in scripts):
-        raise ValueError("a script would end its own element")
-    subject = first_line(report.focus, 60) or standing(report) or report.run_id
-    title = f"{subject} – cuggino"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
-        tag("meta", name="generator", content=GENERATOR),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", Html(_asset("page.css"))),
+    whole = view(report, zone=zone)
+    level = first_level([whole])
+    body = fitted(lambda limits: render_all(smaller(whole, **limits)), level)
+    subject = report.title or standing(report.delivery, is_sync=report.is_sync) or report.run_id
+    return render_page(subject, body, footer(report, whole.times.name))
+
+
+def footer(report: RunReport, zone: str) -> str:
+    """Return the last line of a page."""
+    torn = " The journal ends in the middle of a line, which is left out." if report.torn else ""
+    return f"{counted(report.events, 'event')} in {report.run_id}.jsonl. Times are {zone}.{torn}"
+
+
+def render_page(title: str, body: str, last: str) -> str:
+    """Return the page with this body, which is HTML."""
+    style = stylesheet()
+    page = template("report.html").render(
+        title=first_line(title, 80),
+        generator=GENERATOR,
+        policy=policy(style),
+        style=Markup(style),
+        body=Markup(body),
+        footer=last,
     )
-    body = tag(
-        "body",
-        tag("noscript", tag("p", "The charts and the events need JavaScript.", class_="message")),
-        tag("main", _main(report, times, events, drawn=figure is not None)),
-        island("figure", to_json(figure)),
-        tag("script", PLACE, type="application/json", id="events-data"),
-        [tag("script", Html(script)) for script in scripts],
-    )
-    page = f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-    before, _, after = page.partition(PLACE)
-    return (before.encode("utf-8", "replace"), *events.parts, after.encode("utf-8", "replace"))
+    return f"{page.strip()}\n"
 
 
-def _main(report: RunReport, times: Times, events: EventsTable, *, drawn: bool) -> Html:
-    return join(
-        sections.header(report, times),
-        _timeline(report, times, drawn=drawn),
-        deliveries.deliverables(report, times),
-        deliveries.sessions(report, times),
-        sections.notices(report, times),
-        results.findings(report, times),
-        results.commits(report, times),
-        results.commands(report, times),
-        results.tools(report),
-        _events(report, events),
-        tag("footer", f"Times are {times.name}. ", _torn(report)),
-    )
-
-
-def _torn(report: RunReport) -> str | None:
-    if not report.torn:
-        return None
-    return "The journal ends in the middle of a line, which is left out."
-
-
-def _timeline(report: RunReport, times: Times, *, drawn: bool) -> Html:
-    if not drawn:
-        empty = tag("p", "No stage has begun.", class_="note")
-        return sections.section("Timeline", empty, name="timeline")
-    hints = ["Drag to zoom, double-click to go back."]
-    if any(stage.ending in ("repeated", "unfinished") for stage in report.stages):
-        hints.append("Hatched stages were cut off.")
-    if len(report.processes) > 1:
-        hints.append("Nobody worked in the shaded times.")
-    chart = tag("div", id="chart", role="img", aria_label="Stages, cost and tokens over time")
-    return sections.section(
-        "Timeline",
-        chart,
-        sections.stages(report, times),
-        name="timeline",
-        note=" ".join(hints),
-    )
-
-
-def _events(report: RunReport, events: EventsTable) -> Html:
-    boxes = [
-        tag(
-            "label",
-            tag(
-                "input",
-                type="checkbox",
-                name="category",
-                value=name,
-                checked=name not in QUIET,
-            ),
-            f" {CATEGORIES[name]} ",
-            tag("span", number(count), class_="quiet"),
-        )
-        for name, count in events.counts.items()
-    ]
-    missing = []
-    if events.left_out:
-        missing.append(f"The first {counted(events.left_out, 'event')} are left out here.")
-    if events.cut:
-        missing.append(f"Long texts are cut in {counted(events.cut, 'event')}.")
-    if missing:
-        missing.append(f"The journal {report.run_id}.jsonl has all.")
-    return sections.section(
-        "Events",
-        tag(
-            "form",
-            tag(
-                "input",
-                type="search",
-                id="filter",
-                placeholder="Filter: all of these words",
-                aria_label="Filter the events",
-                autocomplete="off",
-            ),
-            tag("fieldset", boxes, aria_label="Categories"),
-            id="controls",
-        ),
-        tag("p", id="status", role="status", class_="note"),
-        tag(
-            "div",
-            tag("div", id="rows", role="presentation"),
-            id="grid",
-            role="listbox",
-            aria_label="Events",
-            tabindex="0",
-        ),
-        tag("div", id="detail", aria_live="polite", hidden=True),
-        name="events",
-        note=" ".join(missing) or None,
-    )
-
-
-def _policy(scripts: Iterable[str]) -> str:
-    digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+def policy(style: str) -> str:
+    """Return the Content-Security-Policy of a page with this style sheet."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
     )
 
 
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def first_level(views: Iterable[View]) -> int:
+    """Return the first of `LEVELS` at which the transcripts and diffs may fit into a page."""
+    views = list(views)
+    for number, level in enumerate(LEVELS):
+        if sum(_estimate(one, level) for one in views) <= BUDGET * 1.2:
+            return number
+    return len(LEVELS) - 1
 
 
-def _asset(name: str) -> str:
-    return (files("cuggino.report") / name).read_text(encoding="utf-8")
+def _estimate(shown: View, level: Mapping[str, int]) -> int:
+    """Return about how many bytes the rows and diffs of a view take."""
+    payload, most, patch = level["payload"], level["rows"], level["patch"]
+    size = 0
+    for transcript in shown.report.transcripts:
+        rows = transcript.rows
+        share = min(1.0, most / max(len(rows), 1))
+        texts = sum(
+            _ROW
+            + min(row.text.size, payload)
+            + (min(row.output.size, payload) if row.output else 0)
+            for row in rows
+        )
+        size += int(texts * share)
+    for commit in shown.report.commits[: level["listed"]]:
+        size += min(commit.diff.patch.size, patch) if commit.diff else 0
+    return size
+
+
+def fitted(render: Callable[[Mapping[str, Any]], str], level: int) -> str:
+    """Return what is rendered at the first level, from this one on, that fits into the budget."""
+    for limits in LEVELS[level:]:
+        body = render(limits)
+        if len(body.encode("utf-8", "replace")) <= BUDGET - len(stylesheet()):
+            break
+    return body
+
+
+__all__ = ["BUDGET", "GENERATOR", "PARTS", "render_page", "render_report", "visible"]

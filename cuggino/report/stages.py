@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import get_args
 
 from cuggino.domain import Spending
@@ -17,12 +17,17 @@ from cuggino.events import (
     SnapshotTaken,
     StageFinished,
     StageStarted,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
 )
 from cuggino.report.model import Ending, Process, ReportState, StageKind, StageTry
 from cuggino.storage.journal import Entry
 
 _SESSIONS = frozenset(get_args(DeliverInstruction))
 _SNAPSHOTS = "refs/cuggino/snapshots/"
+_AUDIT = "audit"
 _KINDS: dict[str, StageKind] = {kind: kind for kind in get_args(StageKind)}
 
 
@@ -34,14 +39,20 @@ def kind_of(name: str) -> StageKind:
 class Processes:
     """The processes of the run, in order."""
 
-    def __init__(self, first: Entry) -> None:
+    def __init__(self) -> None:
         self._ended: list[Process] = []
-        command = first.event.command if isinstance(first.event, RunStarted) else ""
-        self._present = _begun(first.at, command)
-        self._end = first.at
+        self._present = _NO_PROCESS
+        self._end = _NO_PROCESS.start
 
     def add(self, entry: Entry) -> None:
+        if entry.event.tag not in _OF_PROCESSES:
+            if entry.at > self._end:
+                self._end = entry.at
+            return
         match entry.event:
+            case RunStarted(command=command):
+                self._present = _begun(entry.at, command)
+                self._end = entry.at
             case RunContinued(command=command):
                 self._ended.append(replace(self._present, end=self._end))
                 self._present = _begun(entry.at, command)
@@ -69,6 +80,14 @@ def _begun(at: datetime, command: str) -> Process:
     return Process(start=at, end=at, state="killed", command=command)
 
 
+_NO_PROCESS = _begun(datetime.fromtimestamp(0, UTC), "")
+_OF_PROCESSES = frozenset({"RunStarted", "RunContinued", "DeliverEnded", "RunEnded"})
+
+
+_OF_AGENTS = frozenset({"AgentMessage", "Thinking", "ToolCall", "ToolResult"})
+"""Tags that change no stage: most of a journal."""
+
+
 class Stages:
     """Every attempt at every stage, in order of their start."""
 
@@ -81,6 +100,9 @@ class Stages:
         self._last_at: datetime | None = None
 
     def add(self, entry: Entry) -> None:
+        before, self._last_at = self._last_at, entry.at
+        if entry.event.tag in _OF_AGENTS:
+            return
         match entry.event:
             case StageStarted(name=name):
                 self._begin(entry.stage or name, name, entry.at)
@@ -88,10 +110,17 @@ class Stages:
                 place = self._latest[entry.stage]
                 self._tries[place] = replace(self._tries[place], outcome=outcome)
                 self._close(entry.stage, entry.at, "finished")
+            case WatchAuditStarted():
+                self._latest.pop(entry.stage or _AUDIT, None)  # another one, not a repetition
+                self._begin(entry.stage or _AUDIT, _AUDIT, entry.at)
+            case WatchAuditEnded():
+                self._close(entry.stage or _AUDIT, entry.at, "finished")
+            case WatchAuditInterrupted() | WatchAuditFailed():
+                self._close(entry.stage or _AUDIT, entry.at, "unfinished")
             case DeliverSessionStarted(session=session):
                 self._session = session
             case RunContinued():
-                self._close_all(self._last_at or entry.at, "unfinished")
+                self._close_all(before or entry.at, "unfinished")
             case RunEnded():
                 self._close_all(entry.at, "unfinished")
             case SnapshotTaken(ref=ref) if entry.stage in self._open:
@@ -103,12 +132,19 @@ class Stages:
                 self._open[entry.stage] = self._open[entry.stage].add(event)
             case _:
                 pass
-        self._last_at = entry.at
+
+    def place(self, stage: str | None) -> int | None:
+        """Return the index of the latest attempt at this stage."""
+        return None if stage is None else self._latest.get(stage)
 
     def result(self, state: ReportState, end: datetime) -> tuple[StageTry, ...]:
         """Return all attempts; open ones end with the run, at `end`."""
-        self._close_all(end, "running" if state == "running" else "unfinished")
-        return tuple(self._tries)
+        tries = list(self._tries)
+        for stage in self._open:
+            place = self._latest[stage]
+            ending: Ending = "running" if state == "running" else "unfinished"
+            tries[place] = self._closed(stage, end, ending)
+        return tuple(tries)
 
     def _begin(self, stage: str, name: str, at: datetime) -> None:
         attempt = 1
@@ -133,12 +169,14 @@ class Stages:
         )
 
     def _close(self, stage: str, at: datetime, ending: Ending) -> None:
-        spent = self._open.pop(stage, None)
-        if spent is None:
-            return
-        place = self._latest[stage]
-        known = self._tries[place]
-        self._tries[place] = replace(
+        if stage in self._open:
+            self._tries[self._latest[stage]] = self._closed(stage, at, ending)
+            del self._open[stage]
+
+    def _closed(self, stage: str, at: datetime, ending: Ending) -> StageTry:
+        spent = self._open[stage]
+        known = self._tries[self._latest[stage]]
+        return replace(
             known,
             end=max(known.start, at),
             ending=ending,

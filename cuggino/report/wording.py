@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
-from cuggino.events import Usage
-from cuggino.report.model import RunReport
+from cuggino.events import DeliverExit, RunState, Usage
+
+if TYPE_CHECKING:
+    from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
@@ -51,14 +55,61 @@ def counted(value: int, noun: str, plural: str | None = None) -> str:
     return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
-def standing(report: RunReport) -> str:
+def standing(delivery: Delivery | None, *, is_sync: bool = False) -> str:
     """Return the number of done deliverables, or "" if there are none."""
-    listed = report.delivery.listed if report.delivery is not None else None
+    listed = delivery.listed if delivery is not None else None
     if listed is None or not listed.deliverables:
         return ""
-    done, word = (listed.verified, "verified") if report.is_sync else (listed.passed, "passed")
+    done, word = (listed.verified, "verified") if is_sync else (listed.passed, "passed")
     whole = counted(len(listed.deliverables), "deliverable")
     return f"{number(done)} of {whole} {word}"
+
+
+_STATES: Final = {
+    "approved": ("approved", "good"),
+    "ended": ("ended", "neutral"),
+    "spec_issue": ("spec issue", "warning"),
+    "max_iterations": ("iterations used up", "warning"),
+    "stalled": ("stalled", "bad"),
+    "failed": ("failed", "bad"),
+    "quota": ("usage limit", "warning"),
+    "budget": ("budget spent", "warning"),
+    "interrupted": ("interrupted", "warning"),
+    "running": ("running", "neutral"),
+    "killed": ("killed", "bad"),
+}
+
+_REASONS: Final = {
+    ("approved", "all_passed"): ("passed", "good"),
+    ("approved", "all_verified"): ("verified", "good"),
+    ("ended", "all_blocked"): ("all blocked", "warning"),
+    ("max_iterations", "max_iterations"): ("sessions used up", "warning"),
+}
+"""Labels for reasons of the deliverables loop, shown instead of the state."""
+
+
+def state_of(state: RunState | str, reason: DeliverExit | str | None = None) -> tuple[str, str]:
+    """Return the word for a state, and its tone."""
+    known = _REASONS.get((state, reason or "")) or _STATES.get(state)
+    return known or (state.replace("_", " "), "neutral")
+
+
+def to_json(value: object) -> str:
+    """Return compact JSON that is valid UTF-8; a lone surrogate becomes U+FFFD."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def said(value: JsonValue) -> str:
+    """Return the text of a stage's outcome in one line, without the name of the event."""
+    if not isinstance(value, dict):
+        return "" if value is None else first_line(str(value))
+    texts = (value.get(key) for key in ("content", "message", "text", "value"))
+    return first_line(next((text for text in texts if isinstance(text, str) and text), ""))
 
 
 def all_tokens(usage: Usage) -> int:

@@ -45,14 +45,14 @@ def command(run_id: str | None, output: str | None) -> int:
     if output == "-":
         # Not through click: the page is UTF-8 whatever the terminal's encoding is.
         sys.stdout.flush()
-        sys.stdout.buffer.writelines(page.parts)
+        sys.stdout.buffer.write(page.html.encode())
         sys.stdout.buffer.flush()
         return 0
-    _write(Path(output or f"cuggino-report-{page.run_id}.html"), page.parts)
+    _write(Path(output or f"cuggino-report-{page.run_id}.html"), page.html)
     return 0
 
 
-def _write(path: Path, page: tuple[bytes, ...]) -> None:
+def _write(path: Path, page: str) -> None:
     """Write the page atomically, for its user alone; replace an existing file only if a report.
 
     Raises:
@@ -72,7 +72,7 @@ def _write(path: Path, page: tuple[bytes, ...]) -> None:
             write_atomic(path, page, follow_links=True, private=True)
         elif path.exists():
             with path.open("wb") as file:
-                file.writelines(page)
+                file.write(page.encode())
         else:
             if not path.parent.is_dir():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -63,7 +63,8 @@ def test_files(installed: Path, source: Path, tmp_path: Path) -> None:
     }
     brought = {path for path in listed if ".dist-info/" not in path and not path.endswith(".pyc")}
     assert here | PROGRAMS == brought
-    assert {"cuggino/py.typed", "cuggino_cli/py.typed", "cuggino/report/page.js"} <= brought
+    assert {"cuggino/py.typed", "cuggino_cli/py.typed"} <= brought
+    assert "cuggino/report/templates/style.css" in brought
     assert "cuggino_cli/help/loops.md" in brought
 
 

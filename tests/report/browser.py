@@ -1,98 +1,79 @@
-"""A headless browser that shows a page as a person's browser would."""
+"""A headless Chromium that shows a page as a person's browser would."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import shutil
-import signal
-import subprocess
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _ON_MAC = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
-_TIMEOUT = 110
+_TIMEOUT = 60_000
+
+WIDE, PHONE = 1280, 390
+"""The widths, in pixels, in which pages are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The result of loading a page."""
+    """A page that is open."""
 
-    dom: str
-    """The document after its scripts have run, without scripts and styles."""
-    console: tuple[str, ...]
+    page: Page
+    console: list[str]
     """Console output, script errors and blocked requests."""
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the text of each element."""
+        return self.page.locator(selector).all_inner_texts()
+
+    def number(self, script: str) -> float:
+        """Return a number by a script of the test, which the page's own policy does not bind."""
+        return float(self.page.evaluate(script))
 
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Chromium, driven by its command line; each page has a new profile."""
+    """Chromium of the machine; each page has a profile of its own."""
 
+    playwright: Playwright
     program: str
 
-    def show(self, path: Path, *, fragment: str = "", dark: bool = False) -> Shown:
-        """Load the file, let its scripts settle, and return the document.
-
-        The page's time is virtual: it does not wait, and stops at a fixed time.
-        """
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            address = path.resolve().as_uri() + (f"#{fragment}" if fragment else "")
-            ran = self._run(
-                f"--user-data-dir={profile}",
-                f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-                "--dump-dom",
-                address,
-            )
-        console = [
-            line.partition("] ")[2] for line in ran.stderr.splitlines() if ":CONSOLE" in line
-        ]
-        assert ran.returncode == 0, ran.stderr[-2000:]
-        dom = re.sub(r"<(script|style)\b.*?</\1>", "", ran.stdout, flags=re.DOTALL)
-        return Shown(dom, tuple(console))
-
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [
-            self.program,
-            "--headless=new",
-            "--no-sandbox",  # unavailable to root and in containers
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            # No updates and no other network access of the browser itself.
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=20000",
-            "--window-size=1200,1600",
-            *arguments,
-        ]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
+    @contextmanager
+    def show(
+        self, path: Path, *, width: int = WIDE, scheme: Literal["light", "dark"] = "light"
+    ) -> Iterator[Shown]:
+        """Open the file, without a network."""
+        browser = self.playwright.chromium.launch(
+            executable_path=self.program,
+            args=["--no-sandbox", "--disable-dev-shm-usage"],  # root, containers
+            timeout=_TIMEOUT,
         )
         try:
-            output, errors = process.communicate(timeout=_TIMEOUT)
+            context = browser.new_context(
+                viewport={"width": width, "height": 844}, color_scheme=scheme, offline=True
+            )
+            page = context.new_page()
+            page.set_default_timeout(_TIMEOUT)
+            console: list[str] = []
+            page.on("console", lambda message: console.append(message.text))
+            page.on("pageerror", lambda error: console.append(str(error)))
+            page.on("requestfailed", lambda request: console.append(request.url))
+            page.goto(path.resolve().as_uri())
+            yield Shown(page, console)
         finally:
-            # Its helpers are in its process group; normally none is left.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return subprocess.CompletedProcess(command, process.returncode, output, errors)
+            browser.close()
 
 
 def find_browser() -> str | None:
@@ -102,13 +83,15 @@ def find_browser() -> str | None:
     return next((path for path in (*found, *on_mac) if path), None)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Browser:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     """Return the browser; skip without one, but fail on CI, which requires it."""
+    sync_api = pytest.importorskip("playwright.sync_api")
     program = find_browser()
     if program is None:
         reason = "no Chromium or Chrome is installed"
         if os.environ.get("CI") == "true":
             pytest.fail(f"the report must be looked at on CI: {reason}")
         pytest.skip(reason)
-    return Browser(program)
+    with sync_api.sync_playwright() as playwright:
+        yield Browser(playwright, program)

@@ -9,15 +9,19 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from cuggino.events import (
+    AgentMessage,
     CommitPerformed,
     Event,
     RunStarted,
     StageFinished,
     StageStarted,
+    ToolCall,
+    ToolResult,
     UnknownEvent,
     event_types,
 )
-from cuggino.report import FileChange, RunReport, build_report
+from cuggino.report import CommitDiff, FileChange, RunReport, build_report
+from cuggino.report.visible import Cut
 from cuggino.storage.journal import Entry
 from tests.report.journals import START, after
 
@@ -29,6 +33,58 @@ BAD = (
 )
 
 
+MARKDOWN = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<iframe src=javascript:alert(1)></iframe>",
+    "<a href=javascript:alert(1)>x</a>",
+    "<style>*{background:url(https://evil.example/x)}</style>",
+    "<details open ontoggle=alert(1)>",
+    "<input autofocus onfocus=alert(1)>",
+    "<form action=https://evil.example><button>go</button></form>",
+    "<base href=https://evil.example/>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example'>",
+    "<link rel=stylesheet href=https://evil.example/x.css>",
+    "<div style='position:fixed;inset:0'>x</div>",
+    "<p id=main class=card>x</p>",
+    "<!-- --!><script>alert(1)</script> -->",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "</style></title></textarea></template><script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](java\tscript:alert(1))",
+    "[x](jav%0Aascript:alert(1))",
+    "[x](\x01javascript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:msgbox(1))",
+    "[x](file:///etc/passwd)",
+    "[x](/r/1/stop)",
+    "[x](//evil.example)",
+    "[x](x)",
+    "[x](#main)",
+    "[x](mailto:a@b.example)",
+    '[x](https://a.example "" onmouseover=alert(1) x="")',
+    '[x](https://a.example/"onmouseover=alert(1))',
+    "![x](https://evil.example/leak.png)",
+    "![x](javascript:alert(1))",
+    "![x][1]\n\n[1]: https://evil.example/leak.png",
+    "[x][2]\n\n[2]: javascript:alert(1)",
+    "<javascript:alert(1)>",
+    "<https://a.example/><script>alert(1)</script>",
+    '```"><script>alert(1)</script>\ncode\n```',
+    '``` x" onmouseover=alert(1) class="card\ncode\n```',
+    "| a |\n|:-:|\n| <img src=x onerror=alert(1)> |",
+    "7. <b onclick=alert(1)>x</b>",
+    "# <script>alert(1)</script>",
+    "> <object data=https://evil.example></object>",
+)
+"""Markdown that tries to become active, to load something, or to look like the page."""
+
+VECTORS = "\n\n".join(MARKDOWN)
+
+
 def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
     """Return a report on one event of each kind with all texts `BAD`, names included."""
     events = [
@@ -36,6 +92,9 @@ def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
         StageStarted(name=BAD),
         *(_filled(cls) for cls in event_types().values() if cls is not RunStarted),
         UnknownEvent(raw={"_tag": BAD, BAD: [BAD]}),
+        ToolCall(name=BAD, input={BAD: BAD, "command": BAD}, id="1"),
+        ToolResult(name="1", output=BAD, is_error=True),
+        AgentMessage(text=VECTORS),
         StageFinished(outcome={"_tag": BAD, "content": BAD}),
         CommitPerformed(iteration=1, commit_hash=BAD, message=f"title\n{BAD}"),
     ]
@@ -43,7 +102,9 @@ def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
         Entry(seq=n, at=after(n), stage=f"{BAD}#1" if n > 1 else None, event=event)
         for n, event in enumerate(events, start=1)
     ]
-    return build_report(entries, diffs={BAD: (FileChange(BAD, 1, 1),)})
+    return build_report(
+        entries, diffs={BAD: CommitDiff((FileChange(BAD, 1, 1),), Cut(f"+{BAD}\n-{BAD}\n@@{BAD}"))}
+    )
 
 
 def _filled(cls: type[Event]) -> Event:

@@ -43,7 +43,7 @@ def building(*said: Any) -> RunReport:
         ),
         (
             JobBlocked(job_id="J1", description="a page", failures=3),
-            ["Job blocked", "a page (J1), after 3 verifications"],
+            ["Job blocked", "a page (J1), after 3 verifications", '"badge bad">blocked'],
         ),
         (CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
     ],

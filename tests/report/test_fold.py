@@ -15,7 +15,7 @@ from cuggino.events import (
     UsageUpdate,
     WatchItemCompleted,
 )
-from cuggino.report import FileChange, build_report
+from cuggino.report import CommitDiff, FileChange, build_report
 from cuggino.report.fold import MOST_POINTS
 from tests.report.journals import NAMES, START, after, begin, entries_of, report_of
 from tests.vectors import each
@@ -81,7 +81,7 @@ def test_killed() -> None:
     report = report_of("killed")
     assert report.torn
     assert "unfinished" == report.stages[-1].ending
-    assert report.entries[-1].at == report.stages[-1].end == report.end
+    assert report.stages[-1].end == report.end
 
 
 def test_counts() -> None:
@@ -120,10 +120,11 @@ def test_no_journal() -> None:
 
 def test_commits() -> None:
     """A commit has its push and its changes; one without a diff is gone from the repository."""
-    changes = (FileChange("login.py", 3, 1),)
-    first, second = report_of("resumed", diffs={"1111111": None, "2222222": changes}).commits
-    assert (None, True, None) == (first.changes, first.gone, first.pushed_to)
-    assert (changes, False, "origin/main") == (second.changes, second.gone, second.pushed_to)
+    diff = CommitDiff((FileChange("login.py", 3, 1),))
+    first, second = report_of("resumed", diffs={"1111111": None, "2222222": diff}).commits
+    assert (None, True, None) == (first.diff, first.gone, first.pushed_to)
+    assert (diff, False, "origin/main") == (second.diff, second.gone, second.pushed_to)
+    assert (3, 1) == (diff.added, diff.deleted)
     assert "Task 1\n\nWith a test." == first.message
     assert [False, False] == [commit.gone for commit in report_of("finished").commits]
 

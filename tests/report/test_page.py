@@ -4,77 +4,101 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import sys
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
 from cuggino.errors import ConfigError
 from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed
-from cuggino.report import RunReport, build_report, page, render_report, zone_at
-from cuggino.report.markup import escape, island, tag, visible
-from tests.report.hostile import BAD, hostile_report
-from tests.report.journals import NAMES, begin, entries_of, report_of
+from cuggino.report import (
+    RunReport,
+    build_report,
+    render_report,
+    rendering,
+    stylesheet,
+    zone_at,
+)
+from cuggino.report.visible import Cut, cut, visible
+from cuggino.report.wording import state_of
+from tests.report.hostile import hostile_report
+from tests.report.journals import NAMES, START, begin, entries_of, report_of
 from tests.vectors import each
 
-CHARTS = "/* the chart library */"
+UTC_ZONE = timezone.utc  # noqa: UP017
 
 
 class Page(HTMLParser):
-    """A parsed page: elements, their attributes, scripts and text."""
+    """A parsed page: elements, their attributes, and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
         self.words = ""
+        self.styles = ""
         self._open = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
         self._open = tag
-        if tag == "script":
-            self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
         self._open = ""
 
     def handle_data(self, data: str) -> None:
-        if self._open == "script":
-            self.scripts[-1] += data
+        if self._open == "style":
+            self.styles += data
         else:
             self.words += data
 
-    def island(self, name: str) -> Any:
-        """Return the contents of the data element with that name."""
-        elements = [attributes for tag, attributes in self.elements if tag == "script"]
-        place = next(n for n, attributes in enumerate(elements) if attributes.get("id") == name)
-        return json.loads(self.scripts[place])
-
 
 def rendered(report: RunReport) -> str:
-    """Return the page, with a small stand-in for the chart library."""
-    return render_report(report, zone=UTC_ZONE, charts=CHARTS)
+    """Return the page of a report."""
+    return render_report(report, zone=UTC_ZONE)
 
 
-UTC_ZONE = timezone.utc  # noqa: UP017
+_ACTIVE = {
+    *("script", "img", "iframe", "object", "embed", "form", "input", "button", "base", "audio"),
+    *("video", "source", "template", "noscript", "math", "foreignobject", "animate", "set", "use"),
+}
+_LINK = re.compile(r"#[a-z0-9-]+|https?://\S+|data:,")
+_NAME = re.compile(r"[a-zA-Z0-9 -]*")
+
+
+def intruders(page: str) -> list[str]:
+    """Return what no report may contain: active elements, foreign names, links to elsewhere."""
+    found = []
+    for tag, attributes in Page(page).elements:
+        if tag in _ACTIVE:
+            found.append(f"<{tag}>")
+        for name, value in attributes.items():
+            if name.startswith("on") or name in ("style", "src", "srcset", "action", "data"):
+                found.append(f"{tag} {name}={value}")
+            if name == "href" and not _LINK.fullmatch(value or ""):
+                found.append(f"{tag} href={value}")
+            if name in ("id", "class", "role", "rel") and not _NAME.fullmatch(value or ""):
+                found.append(f"{tag} {name}={value}")
+    return found
 
 
 @each("name", NAMES)
-def test_each_event_has_a_row(name: str) -> None:
-    """Every entry of a journal is a row, and the head shows the state."""
+def test_every_run_has_a_page(name: str) -> None:
+    """The page shows run and state, and each agent's stage has its bar and its transcript."""
     report = report_of(name)
-    shown = Page(rendered(report))
-    assert [e.seq for e in report.entries] == [
-        row[0] for row in shown.island("events-data")["rows"]
-    ]
+    page = rendered(report)
+    shown = Page(page)
     assert report.run_id in shown.words
-    assert (shown.island("figure") is None) == (not report.stages)
+    assert state_of(report.state)[0] in shown.words
+    assert [] == intruders(page)
+    ids = [attributes["id"] for _, attributes in shown.elements if "id" in attributes]
+    assert len(ids) == len({*ids})
+    links = {str(a["href"])[1:] for t, a in shown.elements if str(a.get("href")).startswith("#")}
+    shown_stages = {f"s{n}" for n, stage in enumerate(report.stages) if stage.kind != "other"}
+    assert shown_stages <= links
+    assert shown_stages <= {*ids}
 
 
 def test_sections() -> None:
@@ -84,10 +108,10 @@ def test_sections() -> None:
         "stalled",
         "The same findings came back three times.",
         "$1.75",
-        "2 processes, options",
+        "2 processes, focus and options",
         "cut off, done again later",
         "Waited for a usage limit",
-        "1. No test for a wrong password.",
+        "No test for a wrong password.",
         "The repository does not have it any more.",
         "pushed to origin/main",
         "exit code 1",
@@ -103,103 +127,76 @@ def test_torn_line_is_mentioned() -> None:
     assert "ends in the middle of a line" not in Page(rendered(report_of("finished"))).words
 
 
-def test_nothing_breaks_out() -> None:
-    """Agent text creates no element or attribute, in any field of any event."""
-    report = hostile_report()
-    shown = Page(rendered(report))
-    kinds = [
-        (attributes.get("type"), attributes.get("id"))
-        for tag, attributes in shown.elements
-        if tag == "script"
-    ]
-    assert [
-        ("application/json", "figure"),
-        ("application/json", "events-data"),
-        (None, None),
-        (None, None),
-    ] == kinds
-    assert not {"img", "a", "b", "iframe", "object", "svg"} & {tag for tag, _ in shown.elements}
-    assert [] == [
-        name for _, attributes in shown.elements for name in attributes if name.startswith("on")
-    ]
-    assert len(report.entries) == len(shown.island("events-data")["rows"])
-    assert [CHARTS, page._asset("page.js")] == shown.scripts[2:]
+@each("kind", ["run", "deliver"])
+def test_nothing_breaks_out(kind: str) -> None:
+    """Agent text creates no element, attribute, id or class, in any field of any event."""
+    page = rendered(hostile_report(kind="deliver" if kind == "deliver" else "run"))
+    assert [] == intruders(page)
+    assert "document.title=" in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
 
 
-def test_labels_of_charts_hold_no_markup() -> None:
-    """The chart library renders HTML in labels; ours contain only bold and line breaks."""
-    figure = Page(rendered(hostile_report())).island("figure")
-    labels = [label for trace in figure["data"] for label in trace.get("customdata", [])]
-    assert labels
-    for label in labels:
-        assert set() == set(re.findall(r"<[^>]*>?", label)) - {"<b>", "</b>", "<br>"}
+def test_intruders_are_found() -> None:
+    """The check of the other tests finds what it is for."""
+    bad = "<img src=x><p onclick=x style=y class='&quot;'></p><a href=/stop></a><script></script>"
+    kinds = ["<img>", "img src=x", "p onclick=x", "p style=y", 'p class="', "a href=/stop"]
+    assert [*kinds, "<script>"] == intruders(bad)
 
 
 def test_content_security_policy() -> None:
-    """The page runs only its own two scripts and loads nothing."""
-    shown = Page(rendered(report_of("finished")))
+    """The page has no script, and its policy allows only its own style sheet."""
+    page = rendered(report_of("finished"))
+    shown = Page(page)
     (policy,) = (
         str(attributes["content"])
         for _, attributes in shown.elements
         if attributes.get("http-equiv") == "Content-Security-Policy"
     )
-    digests = [hashlib.sha256(script.encode()).digest() for script in shown.scripts[2:]]
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    digest = base64.b64encode(hashlib.sha256(shown.styles.encode()).digest()).decode()
     assert (
-        "default-src 'none'; "
-        f"script-src {allowed}; "
-        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
     ) == policy
-    linked = [
-        attributes[name]
-        for _, attributes in shown.elements
-        for name in ("src", "href", "action", "srcset")
-        if name in attributes
-    ]
-    assert ["data:,"] == linked
-    assert "url(" not in page._asset("page.css")
-    assert "@import" not in page._asset("page.css")
+    assert stylesheet() == shown.styles
+    assert "url(" not in stylesheet()
+    assert "@import" not in stylesheet()
+    assert "<script" not in page
 
 
-def test_library_with_an_end_tag_is_rejected() -> None:
-    """A script that contains a script end tag cannot be embedded."""
-    with pytest.raises(ValueError, match="end its own element"):
-        render_report(report_of("finished"), zone=UTC_ZONE, charts="'</SCRIPT>'")
-
-
-def test_without_the_chart_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Plotly the error explains how to install it; a run without stages needs none."""
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(ConfigError) as caught:
-        render_report(report_of("finished"), zone=UTC_ZONE)
-    assert "pip install 'cuggino[report]'" == caught.value.hint
-    assert "No stage has begun." in render_report(report_of("started"), zone=UTC_ZONE)
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Jinja2 or markdown-it the error explains how to install them."""
+    for name in ("jinja2", "markdown_it"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, name, None)
+            with pytest.raises(ConfigError) as caught:
+                rendering.environment()
+        assert name in str(caught.value)
+        assert "pip install 'cuggino[report]'" == caught.value.hint
 
 
 def test_zone() -> None:
     """All times are in the requested time zone, which the page names."""
     zone = timezone(timedelta(hours=-3))
-    shown = Page(render_report(report_of("finished"), zone=zone, charts=CHARTS))
+    shown = Page(render_report(report_of("finished"), zone=zone))
     assert "18:00:00" in shown.words
     assert "Times are UTC-03:00." in shown.words
-    assert "2026-11-20 18:00:00" in shown.island("figure")["data"][0]["base"][0]
-    moment = datetime.fromtimestamp(shown.island("events-data")["rows"][0][1] / 1000, UTC)
-    assert 18 == moment.hour
-    assert zone_at(moment).utcoffset(None) == moment.astimezone().utcoffset()
+    assert "21:00:00" not in shown.words
+    assert zone_at(START).utcoffset(None) == START.astimezone().utcoffset()
 
 
 def test_long_tables_are_cut() -> None:
     """With many commits and checks the page shows how many are left out."""
     commits = [
-        CommitPerformed(iteration=1, commit_hash=f"{n:07x}", message="m") for n in range(1002)
+        CommitPerformed(iteration=1, commit_hash=f"{n:07x}", message="m") for n in range(402)
     ]
-    checks = [CheckCommandOutput(iteration=1, exit_code=0, output="x" * 30_000)] * 1001
-    stages = [begin(f"planning#{n}") for n in range(1003)]
+    checks = [CheckCommandOutput(iteration=1, exit_code=0, output="x" * 30_000)] * 401
+    stages = [begin(f"planning#{n}") for n in range(403)]
     text = rendered(build_report(entries_of(*commits, *checks, *stages)))
-    for count in (1, 2, 3):
-        assert f"{count} more are left out here" in text
-    assert "x" * 20_001 not in text
-    assert "Only the end of the output is here." in text
+    assert re.search(r"\d+ commits more are left out here", text)
+    assert re.search(r"The first \d+ stages are left out here", text)
+    assert "Only the end of the output is here" in text
+    assert len(text) < 600_000
 
 
 def test_long_focus() -> None:
@@ -209,18 +206,19 @@ def test_long_focus() -> None:
     first = type(started)(seq=1, at=started.at, stage=None, event=longer)
     words = Page(rendered(build_report((first, *rest)))).words
     assert "Add login – cuggino" in words
-    assert "Add login\n\nwith a password" in words
+    assert "with a password" in words
 
 
-def test_markup() -> None:
-    """Text is escaped as child and attribute; control characters are made visible."""
-    assert '<p class="a" data-x="&quot;&lt;">&lt;b&gt;<br></p>' == tag(
-        "p", "<b>", tag("br"), class_="a", data_x='"<', hidden=None
-    )
-    assert "<input checked>" == tag("input", checked=True, disabled=False)
+def test_visible() -> None:
+    """Control characters are made visible."""
     assert "␛[1m ␡ \\u{202e} \ufffd \n\t" == visible("\x1b[1m \x7f \u202e \ud800 \r\n\t")
-    assert escape(BAD) == escape(visible(BAD))
-    assert (
-        '<script type="application/json" id="x">"\\u003c/script\\u003e\\u0026"</script>'
-        == island("x", '"</script>&"')
-    )
+
+
+def test_cut() -> None:
+    """A long text keeps head and tail, and counts the rest; cutting it again counts all."""
+    text = "".join(chr(ord("a") + n % 26) for n in range(100))
+    assert Cut(text) == cut(text, 100)
+    once = cut(text, 40)
+    assert (text[:30], 60, text[-10:]) == once
+    assert (text[:15], 80, text[-5:]) == once.fit(20) == cut(text, 20)
+    assert (text[:1], 99, "") == cut(text, 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from datetime import UTC
+from datetime import timezone
 
 import pytest
 
 from cuggino.events import (
+    AgentMessage,
     Done,
     RunContinued,
     RunEnded,
@@ -21,10 +22,11 @@ from cuggino.events import (
 )
 from cuggino.report import RunReport, build_report
 from cuggino.report.model import ToolUse
-from cuggino.report.sections import stages
-from cuggino.report.times import Times
+from cuggino.report.rendering import render_part
 from tests.report.journals import NAMES, after, begin, entries_of, report_of
 from tests.vectors import each
+
+ZONE = timezone.utc  # noqa: UP017
 
 
 def tries(report: RunReport) -> list[tuple[str, str, int]]:
@@ -121,7 +123,7 @@ def test_lines_over_time() -> None:
 
 
 def test_snapshots() -> None:
-    """A stage names the state before it; without any snapshot the page has no such column."""
+    """A stage names the state before it."""
     ref = "refs/cuggino/snapshots/r1/planning-1"
     taken = SnapshotTaken(stage="planning-1", ref=ref, commit="c")
     again = SnapshotTaken(stage="planning-1", ref=f"{ref}-2", commit="d")
@@ -130,16 +132,16 @@ def test_snapshots() -> None:
         begin("planning#1"),
         ("planning#1", taken),
         ("planning#1", again),
+        ("planning#1", AgentMessage(text="I plan.")),
         ("planning#1", ended),
         begin("check#2"),
         ("check#2", ended),
     )
     report = build_report(entries)
     assert ["r1/planning-1", ""] == [stage.snapshot for stage in report.stages]
-    times = Times(UTC, report.start, report.end)
-    assert "<code>cuggino undo r1/planning-1</code>" in str(stages(report, times))
+    assert "<code>cuggino undo r1/planning-1</code>" in render_part("stages", report, zone=ZONE)
     without = build_report(entries_of(begin("check#1"), ("check#1", ended)))
-    assert "Back to" not in str(stages(without, times))
+    assert "Back to" not in render_part("stages", without, zone=ZONE)
 
 
 def test_concurrent_stages() -> None:

@@ -157,9 +157,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "show": lambda path: run_details_json(Runs(path.parents[2]).find()),
     "replay": lambda path: cuggino.run(replay(path)),
     "report": lambda path: build_report(scan_journal(path).entries),
-    "page": lambda path: render_report(
-        build_report(scan_journal(path).entries), zone=zone_at(NOW), charts=""
-    ),
+    "page": lambda path: render_report(build_report(scan_journal(path).entries), zone=zone_at(NOW)),
     "strict": read_journal,
 }
 

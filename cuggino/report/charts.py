@@ -1,0 +1,378 @@
+"""The charts of a report as plain numbers, which a template draws as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final, NamedTuple, get_args
+
+from cuggino.report.model import Process, RunReport, Spent, StageKind, StageTry
+from cuggino.report.times import Times
+from cuggino.report.wording import all_tokens, duration, first_line, money, number, outcome
+
+WIDTH: Final = 1000
+LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)
+"""From the top down; a lane without a stage is left out."""
+
+_LEFT, _LANE, _BAR = 104, 24, 16
+_NARROW = 1.5
+_MOST_BARS = 300
+"""Above this, neighbors of a lane that are too narrow to be seen are drawn as one."""
+_MOST_MARKS = 200
+_MOST_POINTS = 400
+_STEPS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
+_MOST_TICKS = 8
+
+
+class Bar(NamedTuple):
+    """A bar, which leads to its stage."""
+
+    x: float
+    y: int
+    width: float
+    look: str
+    """The class: a kind of stage, or a tone."""
+    is_cut_off: bool
+    target: int
+    """The index of its stage, or the number of its item."""
+    title: str
+
+
+class Label(NamedTuple):
+    """A text at a place."""
+
+    x: float
+    y: float
+    text: str
+
+
+class Mark(NamedTuple):
+    """A notice: a wait with its width, or a moment."""
+
+    x: float
+    y: int
+    width: float
+    tone: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Bars in lanes over time."""
+
+    left: int
+    height: int
+    title: str
+    lanes: tuple[Label, ...]
+    bars: tuple[Bar, ...]
+    ticks: tuple[Label, ...]
+    gaps: tuple[Label, ...] = ()
+    """Times without a process: `x` and `y` are the left and right ends."""
+    marks: tuple[Mark, ...] = ()
+    bar: int = _BAR
+
+
+class Line(NamedTuple):
+    """A line over time."""
+
+    look: str
+    name: str
+    path: str
+    total: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChart:
+    """Lines of sums over time."""
+
+    title: str
+    height: int
+    most: str
+    """The label of the top."""
+    lines: tuple[Line, ...]
+    ticks: tuple[Label, ...]
+
+
+class _Axis:
+    def __init__(self, start: datetime, end: datetime, left: int = _LEFT) -> None:
+        self.start, self.left = start, left
+        self.seconds = max((end - start).total_seconds(), 0.01)
+        self.scale = (WIDTH - left - 4) / self.seconds
+
+    def x(self, at: datetime) -> float:
+        return round(self.left + self.width(self.start, at), 1)
+
+    def width(self, start: datetime, end: datetime) -> float:
+        seconds = min(max((end - start).total_seconds(), 0.0), self.seconds)
+        return round(seconds * self.scale, 1)
+
+    def ticks(self, times: Times, y: float) -> Iterator[Label]:
+        step = next((n for n in _STEPS if self.seconds / n <= _MOST_TICKS), 0)
+        step = step or 86400 * (int(self.seconds // (86400 * _MOST_TICKS)) + 1)
+        local = times.local(self.start)
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        passed = (local - midnight).total_seconds()
+        at = midnight + timedelta(seconds=(passed // step + 1) * step)
+        form = "%m-%d" if step >= 86400 else "%H:%M" if step >= 60 else "%H:%M:%S"
+        while (at - self.start).total_seconds() <= self.seconds:
+            yield Label(self.x(at.astimezone(UTC)), y, f"{at:{form}}")
+            at += timedelta(seconds=step)
+
+
+def timeline(report: RunReport, times: Times) -> Timeline | None:
+    """Return the attempts at stages over time, or None without any."""
+    if not report.stages:
+        return None
+    axis = _Axis(report.start, report.end)
+    there = {stage.kind for stage in report.stages}
+    lanes: list[str] = [kind for kind in LANES if kind in there]
+    rows = {kind: n * _LANE + 4 for n, kind in enumerate(lanes)}
+    if report.notices:
+        rows["notices"] = len(lanes) * _LANE + 4
+        lanes.append("notices")
+    bars = [
+        Bar(
+            axis.x(stage.start),
+            rows[stage.kind],
+            max(axis.width(stage.start, stage.end), 1.0),
+            stage_look(stage),
+            stage.ending in ("repeated", "unfinished"),
+            place,
+            stage_title(stage, times),
+        )
+        for place, stage in enumerate(report.stages)
+    ]
+    if len(bars) > _MOST_BARS:
+        bars = merged(bars)
+    height = len(lanes) * _LANE
+    cost = f", {money(report.totals.cost_usd)}" if report.totals.cost_usd is not None else ""
+    count = len(report.stages)
+    return Timeline(
+        left=_LEFT,
+        height=height,
+        title=f"{number(count)} stages in {duration(report.worked)}{cost}",
+        lanes=_lanes(lanes),
+        bars=tuple(bars),
+        ticks=tuple(axis.ticks(times, height + 14)),
+        gaps=tuple(_gaps(report.processes, axis)),
+        marks=tuple(_marks(report, times, axis, rows)) if report.notices else (),
+    )
+
+
+def _lanes(names: Iterable[str]) -> tuple[Label, ...]:
+    return tuple(Label(0, n * _LANE + 16, name) for n, name in enumerate(names))
+
+
+def stage_look(stage: StageTry) -> str:
+    """Return the class of a stage's bar: its kind, or `failed` for a failed command."""
+    match stage.outcome:
+        case {"exit_code": int(code)} if code != 0:
+            return "failed"
+        case {"exit_code": None, "_tag": "CheckCommandOutput" | "SetupCommandOutput"}:
+            return "failed"
+        case _:
+            return stage.kind
+
+
+ENDINGS: Final = {
+    "finished": "",
+    "repeated": "cut off, done again later",
+    "unfinished": "cut off",
+    "running": "running",
+}
+"""How an attempt ended, in words."""
+
+
+def stage_title(stage: StageTry, times: Times) -> str:
+    """Return what a stage is and did, for its bar."""
+    attempt = f", try {stage.attempt}" if stage.attempt > 1 else ""
+    lines = [f"{stage.title}{attempt}"]
+    lines.append(f"{times.short(stage.start)}, {duration(stage.seconds)}")
+    if ENDINGS[stage.ending]:
+        lines.append(ENDINGS[stage.ending])
+    if stage.cost_usd is not None or stage.usage is not None:
+        tokens = f", {number(all_tokens(stage.usage))} tokens" if stage.usage else ""
+        lines.append(f"{money(stage.cost_usd)}{tokens}")
+    said = outcome(stage.outcome)
+    return "\n".join([*lines, said] if said else lines)
+
+
+def merged(bars: Sequence[Bar]) -> list[Bar]:
+    """Return the bars, where narrow neighbors of a lane are one."""
+    result: list[Bar] = []
+    latest: dict[int, int] = {}
+    counts: dict[int, int] = {}
+    for bar in bars:
+        place = latest.get(bar.y)
+        before = result[place] if place is not None else None
+        if (
+            place is not None
+            and before is not None
+            and bar.width <= _NARROW
+            and before.look == bar.look
+            and (counts.get(place, 1) > 1 or before.width <= _NARROW)
+            and bar.x - (before.x + before.width) <= _NARROW
+        ):
+            counts[place] = counts.get(place, 1) + 1
+            result[place] = before._replace(
+                width=round(max(bar.x + bar.width - before.x, before.width), 1),
+                title=f"{number(counts[place])} stages",
+                is_cut_off=before.is_cut_off and bar.is_cut_off,
+            )
+        else:
+            latest[bar.y] = len(result)
+            result.append(bar)
+    return result
+
+
+def _gaps(processes: Sequence[Process], axis: _Axis) -> Iterator[Label]:
+    for before, after in pairwise(processes):
+        idle = (after.start - before.end).total_seconds()
+        if idle > 0:
+            text = f"stopped {duration(idle)}" if idle > axis.seconds * 0.12 else ""
+            yield Label(axis.x(before.end), axis.x(after.start), text)
+
+
+def _marks(report: RunReport, times: Times, axis: _Axis, rows: dict[str, int]) -> Iterator[Mark]:
+    step = -(-len(report.notices) // _MOST_MARKS)
+    for notice in report.notices[::step]:
+        width = axis.width(notice.at, notice.until) if notice.until else 0.0
+        said = f"{notice.kind}, {times.short(notice.at)}\n{first_line(notice.text, 200)}"
+        yield Mark(axis.x(notice.at), rows["notices"], width, notice.tone, said)
+
+
+class Span(NamedTuple):
+    """A bar of an overview: the work on an item."""
+
+    lane: int
+    start: datetime
+    end: datetime
+    look: str
+    target: int
+    title: str
+    is_cut_off: bool = False
+
+
+def overview(
+    names: Sequence[str],
+    spans: Iterable[Span],
+    start: datetime,
+    end: datetime,
+    times: Times,
+    *,
+    title: str,
+) -> Timeline | None:
+    """Return bars of work on several items over time, or None without any."""
+    left = 220
+    axis = _Axis(start, end, left)
+    bars = [
+        Bar(
+            axis.x(span.start),
+            span.lane * _LANE + 4,
+            max(axis.width(span.start, span.end), 1.0),
+            span.look,
+            span.is_cut_off,
+            span.target,
+            span.title,
+        )
+        for span in spans
+    ]
+    if not bars:
+        return None
+    if len(bars) > _MOST_BARS:
+        bars = merged(bars)
+    height = len(names) * _LANE
+    return Timeline(
+        left=left,
+        height=height,
+        title=title,
+        lanes=_lanes(first_line(name, 34) for name in names),
+        bars=tuple(bars),
+        ticks=tuple(axis.ticks(times, height + 14)),
+    )
+
+
+_TOKENS = (
+    ("implementing", "output", "output_tokens"),
+    ("planning", "input", "input_tokens"),
+    ("check", "cache written", "cache_creation_tokens"),
+    ("other", "cache read", "cache_read_tokens"),
+)
+_HEIGHT = 110
+
+
+def cost_chart(report: RunReport, times: Times) -> LineChart | None:
+    """Return the cost over time, or None if no agent reported any."""
+    total = report.totals.cost_usd
+    if total is None:
+        return None
+    points = _thinned(report.spent)
+    axis = _Axis(report.start, report.end)
+    values = [(point.at, point.cost_usd or 0.0) for point in points]
+    top = max((value for _, value in values), default=0.0) or 1.0
+    line = Line("cost", "cost", _path(values, report.end, top, axis), money(total))
+    return LineChart(
+        title=f"Cost over time: {money(total)}",
+        height=_HEIGHT,
+        most=money(top),
+        lines=(line,),
+        ticks=tuple(axis.ticks(times, _HEIGHT + 14)),
+    )
+
+
+def token_chart(report: RunReport, times: Times) -> LineChart | None:
+    """Return the tokens over time, or None without any.
+
+    Cache reads are left out where they would flatten the other lines.
+    """
+    points = _thinned(report.spent)
+    if not points:
+        return None
+    last = points[-1].usage
+    totals = {name: getattr(last, name) for _, _, name in _TOKENS}
+    others = max(count for name, count in totals.items() if name != "cache_read_tokens")
+    drawn = [
+        one
+        for one in _TOKENS
+        if totals[one[2]]
+        and not (one[2] == "cache_read_tokens" and totals[one[2]] > 5 * others > 0)
+    ]
+    if not drawn:
+        return None
+    axis = _Axis(report.start, report.end)
+    top = max(totals[name] for _, _, name in drawn)
+    lines = tuple(
+        Line(
+            look,
+            label,
+            _path([(p.at, getattr(p.usage, name)) for p in points], report.end, top, axis),
+            number(totals[name]),
+        )
+        for look, label, name in drawn
+    )
+    return LineChart(
+        title=f"Tokens over time: {number(all_tokens(last))}",
+        height=_HEIGHT,
+        most=number(top),
+        lines=lines,
+        ticks=tuple(axis.ticks(times, _HEIGHT + 14)),
+    )
+
+
+def _thinned(points: Sequence[Spent]) -> list[Spent]:
+    """Return at most `_MOST_POINTS` points, including the last."""
+    step = -(-len(points) // _MOST_POINTS) or 1
+    return list(points[::-1][::step][::-1])
+
+
+def _path(values: Sequence[tuple[datetime, float]], end: datetime, top: float, axis: _Axis) -> str:
+    """Return a line of steps from zero at the start to the last value at the end."""
+
+    def y(value: float) -> float:
+        return round(_HEIGHT - value / top * (_HEIGHT - 6), 1)
+
+    steps = [f"M{axis.left} {_HEIGHT}"]
+    steps += [f"H{axis.x(at)}V{y(value)}" for at, value in values]
+    return "".join([*steps, f"H{axis.x(end)}"])

@@ -1,0 +1,124 @@
+"""Agents' Markdown and diffs as HTML.
+
+No agent text becomes markup, the name of an attribute, an id or a class: HTML in Markdown is text,
+images are not loaded, links lead only to `http` and `https`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup, escape
+
+from cuggino.report.visible import Cut, cut, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MOST: Final = 20_000
+"""Characters of Markdown that are rendered; of a longer text, head and tail."""
+
+_LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
+
+
+def markdown(text: str | Cut, *, most: int = MOST) -> Markup:
+    """Render Markdown of an agent or a person as HTML."""
+    known = (Cut(text) if isinstance(text, str) else text).fit(most)
+    if not known.left_out:
+        return _rendered(known.head)
+    return Markup("").join((_rendered(known.head), left_out(known), _rendered(known.tail)))
+
+
+def left_out(text: Cut) -> Markup:
+    """Return the note on what a cut text leaves out; empty for a whole one."""
+    if not text.left_out:
+        return Markup("")
+    return Markup('<p class="cut">… {} characters left out …</p>').format(f"{text.left_out:,}")
+
+
+def _rendered(text: str) -> Markup:
+    if not text.strip():
+        return Markup("")
+    parser = _parser()
+    tokens = parser.parse(visible(text))
+    _plain(tokens)
+    return Markup(parser.renderer.render(tokens, parser.options, {}))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # of the extra, and slow to import
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable(["image", "html_block", "html_inline"])
+    parser.validateLink = lambda url: _LINK.match(url) is not None  # type: ignore[method-assign]
+    return parser
+
+
+def _plain(tokens: Sequence[Token]) -> None:
+    """Keep only the attributes of this module, and headings below those of the page."""
+    for token in tokens:
+        href = token.attrs.get("href") if token.type == "link_open" else None
+        start = token.attrs.get("start") if token.type == "ordered_list_open" else None
+        token.attrs = {}
+        if href is not None:
+            token.attrs = {"href": href, "rel": "noreferrer nofollow"}
+        if isinstance(start, int):
+            token.attrs = {"start": start}
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 3)}"
+        token.info = ""  # the language of a code block, which would be a class
+        if token.children:
+            _plain(token.children)
+
+
+def diff(text: str | Cut) -> Markup:
+    """Render a diff, with a class per line that is added, deleted or a heading."""
+    known = Cut(text) if isinstance(text, str) else text
+    parts: list[Markup] = [_lines(known.head)]
+    if known.left_out:
+        parts += [left_out(known), _lines(known.tail)]
+    return Markup("").join(parts)
+
+
+def _lines(text: str) -> Markup:
+    body = "".join(_spans(visible(text).splitlines()))
+    return Markup('<pre class="diff">{}</pre>').format(Markup(body))
+
+
+def _spans(lines: Iterable[str]) -> Iterator[str]:
+    """Yield each line; equal neighbors share a span."""
+    kind = ""
+    held: list[str] = []
+    for line in lines:
+        now = _class(line)
+        if held and now != kind:
+            yield _span(kind, held)
+            held = []
+        kind = now
+        held.append(line)
+    if held:
+        yield _span(kind, held)
+
+
+def _span(kind: str, lines: list[str]) -> str:
+    text = escape("\n".join(lines) + "\n")
+    return f'<span class="{kind}">{text}</span>' if kind else str(text)
+
+
+def _class(line: str) -> str:
+    """Return the class of a line: `a` added, `d` deleted, `h` heading, `f` file."""
+    if line.startswith(("+++ ", "--- ", "diff ", "index ", "new file", "deleted file", "rename ")):
+        return "f"
+    if line.startswith("@@"):
+        return "h"
+    return {"+": "a", "-": "d"}.get(line[:1], "")
+
+
+__all__ = ["MOST", "cut", "diff", "left_out", "markdown"]

@@ -1,0 +1,237 @@
+"""Parts of a report as HTML, by the templates that the live page shares."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timezone
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cuggino.errors import ConfigError
+from cuggino.report import charts, wording
+from cuggino.report.model import RunReport, StageTry, Transcript
+from cuggino.report.times import Times
+from cuggino.report.transcript import fit_rows
+from cuggino.report.visible import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+PARTS: Final = (
+    *("head", "plan", "timeline", "spending", "deliverables", "sessions", "jobs", "notices"),
+    *("reviews", "commits", "checks", "stages", "tools", "more"),
+)
+"""The parts of a run's page, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A report, and how much of it is shown."""
+
+    report: RunReport
+    times: Times
+    prefix: str = ""
+    """Before every id of the parts, which several runs on a page need."""
+    payload: int = 4_000
+    """The most characters of a tool's input or result, a message, or a command's output."""
+    rows: int = 300
+    """The most rows of a stage's transcript."""
+    listed: int = 400
+    """The most lines of any other list."""
+    patch: int = 20_000
+    """The most characters of a commit's diff."""
+    live: bool = False
+    """Rows have ids, so that a script can replace them, and stages are loaded when unfolded."""
+
+    @property
+    def stages(self) -> list[tuple[int, StageTry]]:
+        """Return the stages of the transcript with their index: without small acts of the loop."""
+        return [
+            (place, stage)
+            for place, stage in enumerate(self.report.stages)
+            if stage.kind != "other" or self.transcript(place)
+        ]
+
+    def transcript(self, place: int) -> Transcript:
+        """Return what is shown of the transcript of a stage."""
+        if place >= len(self.report.transcripts):
+            return Transcript()
+        return fit_rows(self.report.transcripts[place], self.rows)
+
+    def commit_place(self, commit: str) -> int | None:
+        """Return the place of a commit in the list, if it is shown."""
+        hashes = [known.commit_hash for known in self.shown(self.report.commits)]
+        return hashes.index(commit) if commit in hashes else None
+
+    def shown(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the first entries of a list."""
+        return items[: self.listed]
+
+    def hidden(self, items: Sequence[Any]) -> int:
+        """Return the number of the others."""
+        return max(len(items) - self.listed, 0)
+
+
+def view(report: RunReport, *, zone: timezone, prefix: str = "", **limits: Any) -> View:
+    """Return a view of the report with all times in one zone."""
+    times = Times(zone, report.start, report.end)
+    return View(report=report, times=times, prefix=prefix, **limits)
+
+
+def render_part(
+    name: str, report: RunReport, *, zone: timezone, prefix: str = "", **limits: Any
+) -> str:
+    """Render one part of a run's page, a name of `PARTS`; "" if there is nothing to show.
+
+    `limits` are fields of `View`.
+
+    Raises:
+        ConfigError: the extra `report` is not installed.
+    """
+    return part(name, view(report, zone=zone, prefix=prefix, **limits))
+
+
+def part(name: str, shown: View) -> str:
+    """Render one part of a view."""
+    if name not in PARTS:
+        raise ValueError(f"there is no part {name!r}")
+    return str(getattr(macros(), name)(shown)).strip()
+
+
+def render_stage(
+    report: RunReport, stage: int, *, zone: timezone, prefix: str = "", **limits: Any
+) -> str:
+    """Render the transcript of the stage with this index, without its first line."""
+    shown = view(report, zone=zone, prefix=prefix, live=True, **limits)
+    return str(macros().transcript(shown, stage)).strip()
+
+
+def render_row(
+    report: RunReport, stage: int, row: int, *, zone: timezone, prefix: str = "", **limits: Any
+) -> str:
+    """Render one row of a stage's transcript by its number; "" if it is not kept."""
+    shown = view(report, zone=zone, prefix=prefix, live=True, **limits)
+    found = next((one for one in report.transcripts[stage].rows if one.n == row), None)
+    return str(macros().row(shown, stage, found)).strip() if found else ""
+
+
+@cache
+def stylesheet() -> str:
+    """Return the style sheet of reports and the live page."""
+    return (files("cuggino.report") / "templates" / "style.css").read_text(encoding="utf-8")
+
+
+def environment(*folders: Path) -> Environment:
+    """Return the environment of the templates: escaping, with the filters of reports.
+
+    `folders` hold templates of its own, which take precedence.
+
+    Raises:
+        ConfigError: the extra `report` is not installed.
+    """
+    try:
+        jinja2 = importlib.import_module("jinja2")
+        importlib.import_module("markdown_it")
+    except ImportError as error:
+        raise ConfigError(
+            f"a report needs {error.name}, which is not installed",
+            hint="pip install 'cuggino[report]'",
+        ) from error
+    from cuggino.report import prose
+
+    own = Path(str(files("cuggino.report") / "templates"))
+    made: Environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, own]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        finalize=_shown,
+    )
+    made.filters |= {
+        "markdown": prose.markdown,
+        "diff": prose.diff,
+        "left_out": prose.left_out,
+        "duration": wording.duration,
+        "money": wording.money,
+        "number": wording.number,
+        "counted": wording.counted,
+        "tokens": wording.all_tokens,
+        "first_line": wording.first_line,
+        "outcome": wording.outcome,
+        "standing": wording.standing,
+    }
+    made.globals |= {
+        "timeline_of": charts.timeline,
+        "cost_chart": charts.cost_chart,
+        "token_chart": charts.token_chart,
+        "look_of": charts.stage_look,
+        "state_of": wording.state_of,
+        "about": about,
+        "endings": charts.ENDINGS,
+        "json": wording.to_json,
+        "statuses": _STATUSES,
+        "session_ends": _SESSION_ENDS,
+    }
+    return made
+
+
+def _shown(value: object) -> object:
+    """Make foreign text visible; what is markup already was made so."""
+    return visible(value) if type(value) is str else value
+
+
+@cache
+def _environment() -> Environment:
+    return environment()
+
+
+@cache
+def macros() -> Any:
+    """Return the macros of `macros.html`."""
+    return template("macros.html").module
+
+
+def template(name: str) -> Template:
+    """Return a template of the package."""
+    return _environment().get_template(name)
+
+
+_STATUSES: Final = {"passed": "good", "blocked": "bad", "pending": "neutral"}
+_SESSION_ENDS: Final = {
+    "completed": ("completed", "good"),
+    "execution_error": ("failed", "bad"),
+    "error": ("failed", "bad"),
+    "max_turns": ("turns used up", "warning"),
+    "interrupted": ("interrupted", "warning"),
+    "budget": ("budget spent", "warning"),
+    "quota": ("usage limit", "warning"),
+}
+
+
+def about(report: RunReport, stage: StageTry) -> str:
+    """Return what a stage is about in one line: its task, its command, its outcome."""
+    if report.plans:
+        tasks = (task for plan in report.plans for task in plan.tasks)
+        task = next((one for one in tasks if one.stage == stage.stage), None)
+        if task is not None:
+            return task.title
+    if stage.kind in ("check", "setup"):
+        found = (one for one in report.commands if one.stage == stage.stage)
+        return next((one.command for one in found), "")
+    return wording.said(stage.outcome)
+
+
+def render_all(shown: View, names: Iterable[str] = PARTS) -> str:
+    """Render these parts of a view, one after the other."""
+    return "\n".join(filter(None, (part(name, shown) for name in names)))
+
+
+def smaller(shown: View, **limits: Any) -> View:
+    """Return a view that shows less."""
+    return replace(shown, **limits)

@@ -1,0 +1,117 @@
+"""Short names for what a run is about, and for what a tool call does."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Final, Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from cuggino.report.visible import NOTHING, Cut, cut
+from cuggino.report.wording import first_line
+
+_FILE = re.compile(r"The file `(?P<path>[^`\n]*)`, (?:with this content|which says):\s*\n")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<title>.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
+
+_SHOWN: Final = (
+    *("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill"),
+    *("description", "prompt", "subject"),
+)
+"""The fields of a tool's input that say what it does, the most telling first."""
+
+_LONGEST = 200
+_MOST_LINES = 400
+
+
+def title_of(focus: str, item: str | None = None) -> str:
+    """Return the title of a run: the heading of its item or focus, or their first line.
+
+    `item` is the name of the item's file, which is the title of an item without text.
+    """
+    text = without_file(focus)
+    found = _HEADING.search(text[:20_000])
+    title = (found["title"] if found else "") or text
+    return first_line(title.lstrip("# "), 160) or (item or "").removesuffix(".md")
+
+
+def without_file(focus: str) -> str:
+    """Return the text of a focus without the sentence that names its file."""
+    found = _FILE.match(focus)
+    return focus[found.end() :].strip() if found else focus.strip()
+
+
+class Shown(NamedTuple):
+    """The input of a tool call, as a person reads it."""
+
+    what: str
+    """One line: the command, the path."""
+    form: Literal["text", "diff"]
+    text: Cut
+    """The rest of the input; empty if the line says it all."""
+    note: str = ""
+    """The changed lines of an edit, such as `+14 −3`."""
+
+
+def shown_input(value: JsonValue, *, folder: str = "", most: int = 4000) -> Shown:
+    """Return what a tool call does; paths are relative to `folder`."""
+    if isinstance(value, dict):
+        return _shown_fields(value, folder, most)
+    if value is None:
+        return Shown("", "text", NOTHING)
+    text = value if isinstance(value, str) else _json(value)
+    return Shown(first_line(text, _LONGEST), "text", cut(text, most))
+
+
+def _shown_fields(value: dict[str, JsonValue], folder: str, most: int) -> Shown:
+    what = _what(value, folder)
+    match value:
+        case {"old_string": str(old), "new_string": str(new)}:
+            text, note = _change(old, new)
+            return Shown(what, "diff", cut(text, most), note)
+        case {"content": str(text), "file_path": _}:
+            lines = text.count("\n") + (not text.endswith("\n"))
+            return Shown(what, "text", cut(text, most), f"{lines:,} lines")
+        case _:
+            key = next((key for key in _SHOWN if isinstance(value.get(key), str)), None)
+            rest = {name: item for name, item in value.items() if name != key}
+            known = value.get(key) if key else None
+            whole = f"{known}\n" if isinstance(known, str) and not _is_one_line(known) else ""
+            if rest:
+                whole += _json(rest)
+            return Shown(what, "text", cut(whole, most))
+
+
+def _is_one_line(text: str) -> bool:
+    """Return whether one line says the whole text."""
+    return len(text) <= _LONGEST and "\n" not in text.strip()
+
+
+def _what(value: dict[str, JsonValue], folder: str) -> str:
+    for key in _SHOWN:
+        text = value.get(key)
+        if isinstance(text, str) and text.strip():
+            inside = folder.rstrip("/") + "/" if folder else ""
+            if inside and key.endswith("path"):
+                text = text.removeprefix(inside)
+            elif inside:
+                text = text.replace(inside, "")
+            return first_line(text, _LONGEST)
+    return first_line(_json(value), _LONGEST) if value else ""
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _change(old: str, new: str) -> tuple[str, str]:
+    """Return an edit as the lines of a diff, and the number of changed lines."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > _MOST_LINES:
+        lines = [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+    else:
+        lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    added = sum(line.startswith("+") for line in lines)
+    deleted = sum(line.startswith("-") for line in lines)
+    return "\n".join(lines), f"+{added:,} −{deleted:,}"

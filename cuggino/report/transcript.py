@@ -1,0 +1,232 @@
+"""The transcripts of a run's stages: messages, and tool calls with their results."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    Steered,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from cuggino.report.model import Row, RowKind, Transcript
+from cuggino.report.titles import shown_input
+from cuggino.report.visible import Cut, cut
+from cuggino.storage.journal import Entry
+
+HEAD: Final = 60
+"""The first rows of a stage that are kept."""
+
+TAIL: Final = 240
+"""The last rows of a stage that are kept."""
+
+PAYLOAD: Final = 4_000
+"""The characters that are kept of a tool's input or result."""
+
+MESSAGE: Final = 20_000
+"""The characters that are kept of a message."""
+
+_MOST_KEPT: Final = 24_000_000
+"""The characters that are kept of a whole run."""
+
+_LEAST: Final = 200
+
+
+@dataclass(slots=True)
+class _Stage:
+    head: list[Row] = field(default_factory=list)
+    tail: deque[Row] = field(default_factory=deque)
+    count: int = 0
+    size: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
+    """The rows of tool calls without a result, by the id of the call."""
+
+    def find(self, n: int) -> Row | None:
+        if n <= len(self.head):
+            return self.head[n - 1]
+        place = n - (self.count - len(self.tail)) - 1
+        return self.tail[place] if 0 <= place < len(self.tail) else None
+
+    def put(self, row: Row) -> None:
+        if row.n <= len(self.head):
+            self.size -= size_of(self.head[row.n - 1])
+            self.head[row.n - 1] = row
+        else:
+            place = row.n - (self.count - len(self.tail)) - 1
+            self.size -= size_of(self.tail[place])
+            self.tail[place] = row
+        self.size += size_of(row)
+
+    def append(self, row: Row, head: int, tail: int) -> None:
+        self.count += 1
+        self.size += size_of(row)
+        if len(self.head) == self.count - 1 and self.count <= head:
+            self.head.append(row)
+            return
+        self.tail.append(row)
+        if len(self.tail) > tail:
+            self.size -= size_of(self.tail.popleft())
+
+    def shrink(self, payload: int, head: int, tail: int) -> None:
+        """Keep less of it."""
+        del self.head[head:]
+        while len(self.tail) > tail:
+            self.tail.popleft()
+        self.head = [_fitted(row, payload) for row in self.head]
+        self.tail = deque(_fitted(row, payload) for row in self.tail)
+        self.size = sum(map(size_of, (*self.head, *self.tail)))
+
+
+def size_of(row: Row) -> int:
+    """Return the characters of a row, with what it takes itself."""
+    return 300 + row.text.size + (row.output.size if row.output else 0)
+
+
+def _fitted(row: Row, payload: int) -> Row:
+    output = row.output.fit(payload) if row.output else row.output
+    return replace(row, text=row.text.fit(payload), output=output)
+
+
+class Transcripts:
+    """The transcript of each attempt at a stage, whatever the length of the run.
+
+    A journal may be far larger than memory: of each stage some first and last rows are kept, of
+    each text head and tail, and of all stages together so much that it fits.
+    """
+
+    def __init__(self, folder: str = "") -> None:
+        self._folder = folder
+        self._stages: dict[int, _Stage] = {}
+        self._kept = 0
+        self._payload, self._head, self._tail = PAYLOAD, HEAD, TAIL
+
+    def add(self, entry: Entry, place: int) -> int | None:
+        """Add an event of the attempt at this place; return the number of its row, if any."""
+        stage = self._stages.get(place)
+        if stage is None:
+            stage = self._stages[place] = _Stage()
+        before = stage.size
+        changed = self._add(stage, entry)
+        self._kept += stage.size - before
+        if self._kept > _MOST_KEPT:
+            self._shrink()
+        return changed
+
+    def _add(self, stage: _Stage, entry: Entry) -> int | None:
+        match entry.event:
+            case ToolCall(name=name, input=value, id=call):
+                shown = shown_input(value, folder=self._folder, most=self._payload)
+                row = Row(
+                    n=stage.count + 1,
+                    at=entry.at,
+                    kind="tool",
+                    name=name,
+                    what=shown.what,
+                    note=shown.note,
+                    form=shown.form,
+                    text=shown.text,
+                )
+                stage.append(row, self._head, self._tail)
+                if call:
+                    stage.waiting[call] = row.n
+                return row.n
+            case ToolResult(name=call, output=output, is_error=is_error):
+                return self._answer(stage, entry, call, cut(output, self._payload), is_error)
+            case GuardDenied(tool_use_id=call, reason=reason):
+                known = stage.find(stage.waiting.get(call, 0)) if call in stage.waiting else None
+                if known is not None:
+                    stage.put(replace(known, denied=reason[:2000]))
+                return known.n if known else None
+            case event:
+                said = _said(event)
+                if said is None:
+                    return None
+                kind, text = said
+                if not text.strip():
+                    return None
+                most = MESSAGE if self._payload == PAYLOAD else self._payload
+                row = Row(n=stage.count + 1, at=entry.at, kind=kind, text=cut(text.strip(), most))
+                stage.append(row, self._head, self._tail)
+                return row.n
+
+    def _answer(
+        self, stage: _Stage, entry: Entry, call: str, output: Cut, is_error: bool
+    ) -> int | None:
+        n = stage.waiting.pop(call, None)
+        known = stage.find(n) if n is not None else None
+        if known is None:
+            return None
+        seconds = max(0.0, (entry.at - known.at).total_seconds())
+        stage.put(replace(known, output=output, is_error=is_error, seconds=seconds))
+        return known.n
+
+    def _shrink(self) -> None:
+        """Keep half of everything."""
+        self._payload = max(self._payload // 2, _LEAST)
+        self._head, self._tail = max(self._head // 2, 2), max(self._tail // 2, 4)
+        stages = self._stages
+        if self._payload == _LEAST and self._tail == 4:  # too many stages: keep the last ones
+            for place in list(stages)[: len(stages) // 2]:
+                stages[place].shrink(_LEAST, 0, 0)
+        for stage in stages.values():
+            stage.shrink(self._payload, self._head, self._tail)
+        self._kept = sum(stage.size for stage in stages.values())
+
+    def of(self, place: int) -> Transcript:
+        """Return the transcript of the attempt at this place."""
+        stage = self._stages.get(place)
+        if stage is None:
+            return Transcript()
+        head, tail = tuple(stage.head), tuple(stage.tail)
+        if not head:
+            head, tail = tail[:1], tail[1:]
+        left_out = stage.count - len(head) - len(tail)
+        return Transcript(head=head, left_out=left_out, tail=tail)
+
+    def result(self, count: int) -> tuple[Transcript, ...]:
+        """Return the transcripts of the first `count` attempts."""
+        return tuple(map(self.of, range(count)))
+
+
+def _said(event: object) -> tuple[RowKind, str] | None:
+    match event:
+        case AgentMessage(text=text, parent_tool_use_id=None):
+            return "agent", text
+        case AgentMessage(text=text):
+            return "subagent", text
+        case Thinking(text=text):
+            return "thinking", text
+        case UserMessage(text=text):
+            return "user", text
+        case Steered(text=text):
+            return "steered", text
+        case SystemMessage(text=text):
+            return "system", text
+        case _:
+            return None
+
+
+def fit_rows(transcript: Transcript, most: int) -> Transcript:
+    """Return the transcript with at most `most` rows: a quarter from its head."""
+    rows = transcript.rows
+    if len(rows) <= most:
+        return transcript
+    front = max(most // 4, 1)
+    back = max(most - front, 0)
+    head = transcript.head[:front]
+    whole = len(rows) + transcript.left_out
+    tail = rows[-back:] if back else []
+    return Transcript(head=head, left_out=whole - len(head) - len(tail), tail=tail)
+
+
+def count_of(rows: Iterable[Row]) -> int:
+    """Return the characters of these rows."""
+    return sum(map(size_of, rows))
