@@ -9,14 +9,15 @@ from pathlib import Path
 
 from cuggino.sandbox.view import ROWS, ViewRole, joined, protected_paths
 
-_PERSONS = ("archive", "backlog", "control", "memory.md", "parked", "spec-issues", "tbd")
+_PERSONS = ("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd")
 """Where persons, and the commands they type, write while a run is under way."""
 
 _OWN = (
     *("agent.sha256", "browser", "digests", "journal", "kept", "lock", "lock.json", "locks"),
     *("snapshots", "unverified-jobs.json"),
+    "control",  # its commands are signed
 )
-"""Where the run itself writes."""
+"""Where the run itself writes, and what is told elsewhere."""
 
 _DELIVER: frozenset[ViewRole] = frozenset({"initializer", "coding", "sync", "verify"})
 
