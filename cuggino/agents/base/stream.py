@@ -171,6 +171,19 @@ class Listener(Protocol):
         """Return the input for a person's message; `feed` emits `Steered` when the agent has it."""
 
 
+def hear(
+    messages: Observable[str] | None, say: Callable[[str], None], lane: abc.SchedulerBase
+) -> abc.DisposableBase:
+    """Call `say` on the lane with each message, whichever thread sends it.
+
+    An error of `messages` ends them, and not the session.
+    """
+    if messages is None:
+        return Disposable()
+    on_lane = messages.pipe(ops.observe_on(lane))
+    return on_lane.subscribe(say, lambda _error: None, scheduler=lane)
+
+
 class _Talk:
     """What a person says to a running program, from its prompt to its end; used on the lane."""
 
@@ -183,9 +196,7 @@ class _Talk:
         self.input.add(prompt)
 
     def start(self, lane: abc.SchedulerBase) -> None:
-        """Pass messages on, whichever thread sends them; their error only ends them."""
-        heard = self._messages.pipe(ops.observe_on(lane))
-        self._heard.disposable = heard.subscribe(self._say, lambda _error: None, scheduler=lane)
+        self._heard.disposable = hear(self._messages, self._say, lane)
 
     def _say(self, text: str) -> None:
         if not self._reader.is_over:

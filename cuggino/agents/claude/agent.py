@@ -19,7 +19,7 @@ from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
-from cuggino.agents.claude.wire import ClaudeSession, input_line
+from cuggino.agents.claude.wire import ClaudeSession, input_line, input_message
 from cuggino.errors import AgentTooOld
 from cuggino.events import LlmAgentEvent
 from cuggino.files import read_json_object
@@ -136,7 +136,7 @@ class ClaudeAgent(ProgramAgent):
         messages = options.messages if self._takes_messages() else None
         if messages is not None:
             words += ["--input-format", "stream-json"]
-            prompt = input_line(options.prompt)
+            prompt = input_line(input_message(options.prompt))
         else:  # the program would take a prompt that begins with a slash for a command
             prompt = " " + options.prompt if options.prompt.startswith("/") else options.prompt
         return stream_json(

@@ -73,13 +73,18 @@ def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
             return []
 
 
-def input_line(text: str, **fields: str) -> str:
-    """Return a person's text as a line of the program's input.
+def input_message(text: str, **fields: str) -> Json:
+    """Return a person's text as a message of the program's input.
 
     The program delivers it as it is written, also if it begins with the slash of a command.
     """
     said = {"role": "user", "content": encodable(text)}
-    return json.dumps({"type": "user", "message": said, "client_composed": True, **fields}) + "\n"
+    return {"type": "user", "message": said, "client_composed": True, **fields}
+
+
+def input_line(message: Json) -> str:
+    """Return the message as a line of the program's input."""
+    return json.dumps(message) + "\n"
 
 
 def is_api_error(raw: Json) -> bool:
@@ -455,11 +460,11 @@ class _Messages:
         self._asked: dict[str, str] = {}
         """Texts of the next request to the model."""
 
-    def add(self, text: str) -> bytes:
-        """Return the line for a message."""
+    def add(self, text: str) -> Json:
+        """Return the program's input for a message."""
         number = str(uuid.uuid4())
         self._sent[number] = text
-        return input_line(text, uuid=number).encode()
+        return input_message(text, uuid=number)
 
     def follow(self, raw: Json) -> None:
         """Note what the program does with a message."""
@@ -544,7 +549,11 @@ class ClaudeSession:
         return self._result is not None and not self._messages.are_waiting
 
     def say(self, text: str) -> bytes:
-        """Return the program's input for a message; `Steered` is emitted when the model has it."""
+        """Return the line for a message; `Steered` is emitted when the model has been told."""
+        return input_line(self.message(text)).encode()
+
+    def message(self, text: str) -> Json:
+        """Return the same before it is a line."""
         return self._messages.add(text)
 
     @property

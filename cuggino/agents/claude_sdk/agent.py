@@ -120,6 +120,7 @@ class ClaudeSdkAgent(ClaudeAgent):
             Order(prompt=options.prompt, env=env, tools=self._tools, servers=mine),
             guard=guard,
             manner=_manner(options),
+            messages=options.messages,
         )
 
     def arguments(

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cuggino.agents.base.link import AsyncLink
-from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import Json
+from cuggino.agents.claude.wire import input_message
 from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.sources import InputPipe
 
@@ -41,6 +41,8 @@ class Order:
     """Tools that run in this process."""
     servers: Mapping[str, Any] = field(default_factory=dict)
     """Servers that run in this process, as the SDK takes them."""
+    listens: bool = False
+    """Whether messages follow the prompt, until `finish`."""
 
 
 class PipeTransport(Transport):
@@ -163,6 +165,22 @@ class ClaudeSdkLink(AsyncLink):
         self._stdin = stdin
         self._on_error = on_error
         self._transport = PipeTransport(stdin)
+        self._messages: asyncio.Queue[Json | None] = asyncio.Queue()
+
+    def say(self, message: Json) -> None:
+        """Send a message to the program; thread-safe."""
+        self._add(message)
+
+    def finish(self) -> None:
+        """End the program's input when it needs no more of it; thread-safe, does not wait."""
+        self._add(None)
+
+    def _add(self, message: Json | None) -> None:
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._messages.put_nowait, message)
+            elif not self._is_closed:
+                self._messages.put_nowait(message)
 
     def put(self, line: bytes) -> None:
         """Add a line that the program printed; thread-safe."""
@@ -189,7 +207,7 @@ class ClaudeSdkLink(AsyncLink):
         )
         client = ClaudeSDKClient(options, self._transport)
         try:
-            await client.connect(_once(self._order.prompt))
+            await client.connect(self._prompts())
             while await _unread(client):
                 pass
         finally:
@@ -198,6 +216,12 @@ class ClaudeSdkLink(AsyncLink):
             finally:
                 await self._transport.close()
 
+    async def _prompts(self) -> AsyncIterator[Json]:
+        more: Json | None = input_message(self._order.prompt)
+        while more is not None:
+            yield {**more, "parent_tool_use_id": None, "session_id": "default"}
+            more = await self._messages.get() if self._order.listens else None
+
     def _servers(self) -> dict[str, Any]:
         from claude_agent_sdk import create_sdk_mcp_server
 
@@ -205,11 +229,6 @@ class ClaudeSdkLink(AsyncLink):
         if self._order.tools:
             servers[TOOLS] = create_sdk_mcp_server(TOOLS, tools=list(self._order.tools))
         return servers
-
-
-async def _once(prompt: str) -> AsyncIterator[Json]:
-    message = {"role": "user", "content": encodable(prompt)}
-    yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
 
 
 async def _unread(client: ClaudeSDKClient) -> bool:

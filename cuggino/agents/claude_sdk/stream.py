@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.base.failure import cut, local_zone
 from cuggino.agents.base.guard import Guard, not_live
-from cuggino.agents.base.stream import HeldSession, Program, conclude
+from cuggino.agents.base.stream import HeldSession, Program, conclude, hear
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude_sdk.guard import SdkGate
@@ -35,12 +36,14 @@ def sdk_session(
     *,
     guard: Guard | None = None,
     manner: hook.Manner = "allow",
+    messages: Observable[str] | None = None,
     link: Linker = ClaudeSdkLink,
 ) -> Observable[LlmAgentEvent]:
     """Start the program, connect the SDK to it, and emit the events of its lines.
 
     Events and end are as in `stream_json`. The verdicts of the `guard` are read among the lines,
-    each before the program gets it; `manner` is the form of an approval. Disposal, and a breach of
+    each before the program gets it; `manner` is the form of an approval. `messages` is what a
+    person says to the session while it runs (`SpawnOptions.messages`). Disposal, and a breach of
     the guard, terminate the program, everything it started, and the link with its thread, and
     return when all of it is gone.
     """
@@ -48,9 +51,10 @@ def sdk_session(
     def subscribe(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        held = _Held(program, order, guard, manner, link, observer, serial(scheduler))
+        told = replace(order, listens=messages is not None)
+        held = _Held(program, told, guard, manner, link, observer, serial(scheduler))
         try:
-            held.start()
+            held.start(messages)
         except BaseException:
             held.dispose()
             raise
@@ -88,10 +92,12 @@ class _Held(HeldSession):
             on_error=lambda error: self._post(lambda: self._on_link_error(error)),
         )
         self._process, self._timer = SerialDisposable(), SerialDisposable()
+        self._heard = SerialDisposable()
+        self._listens = order.listens
         self._lock = threading.Lock()
         """Held while starting, so that nothing starts after a disposal."""
 
-    def start(self) -> None:
+    def start(self, messages: Observable[str] | None = None) -> None:
         lines = process_duplex(
             self._program.argv,
             cwd=self._program.cwd,
@@ -105,15 +111,21 @@ class _Held(HeldSession):
         with self._lock:
             if not self._is_over:
                 self._link.start()
+        self._heard.disposable = hear(messages, self._say, self._lane)
 
     def dispose(self) -> None:
         """Terminate everything and wait for that; callable from any thread, repeatedly."""
         with self._lock:
             self._is_over = True
         self._timer.dispose()
+        self._heard.dispose()
         # Close both ends: the program ends what the link waits for.
         self._process.dispose()
         self._link.close()
+
+    def _say(self, text: str) -> None:
+        if not (self._is_over or self._session.is_over):
+            self._link.say(self._session.message(text))
 
     def _told(self, verdict: bytes) -> None:
         """Post the verdict from the link's thread, before the lines that result from it."""
@@ -132,6 +144,10 @@ class _Held(HeldSession):
             self._observer.on_next(event)
         if breach := self._session.breach:
             self._end(-9, "", breach)
+        elif self._listens and self._session.is_over:
+            self._listens = False
+            self._heard.dispose()
+            self._link.finish()
 
     def _on_link_error(self, error: Exception) -> None:
         """Prefer what the program reports; without its input it ends soon."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import just, never
 
 import cuggino
 from cuggino.agents.base.guard import make_guard
@@ -18,7 +19,14 @@ from cuggino.agents.claude_sdk import stream as claude_sdk_stream
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
 from cuggino.agents.claude_sdk.stream import sdk_session
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
-from cuggino.events import AgentMessage, GuardDenied, RateLimited, SessionEnded, ToolResult
+from cuggino.events import (
+    AgentMessage,
+    GuardDenied,
+    RateLimited,
+    SessionEnded,
+    Steered,
+    ToolResult,
+)
 from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
@@ -73,7 +81,9 @@ def session(folder: Path, body: str, *, guarded: bool = False, **options: Any) -
     guard = make_guard(policy) if guarded else None
     program = Program(argv=options.pop("argv", argv), cwd=folder, env=dict(os.environ))
     link = options.pop("link", ClaudeSdkLink)
-    return Recorder(sdk_session(program, order, guard=guard, link=link), **options)
+    messages = options.pop("messages", None)
+    stream = sdk_session(program, order, guard=guard, link=link, messages=messages)
+    return Recorder(stream, **options)
 
 
 def test_an_answer(tmp_path: Path) -> None:
@@ -90,6 +100,38 @@ def test_an_answer(tmp_path: Path) -> None:
     assert ["/x èTrue"] == [e.text for e in done.items if isinstance(e, AgentMessage)]
     assert isinstance(done.items[-1], SessionEnded)
     assert ("completed", 0.5) == (done.items[-1].outcome, done.items[-1].cost_usd)
+
+
+def test_a_message_while_the_program_works(tmp_path: Path) -> None:
+    """It reaches the program as the prompt does; the input ends after the result."""
+    body = """
+    begin()
+    read()
+    message = read()
+    for state in ("queued", "started"):
+        line(type="command_lifecycle", command_uuid=message["uuid"], state=state)
+    line(type="stream_event", event={"type": "message_start", "message": {"id": "m"}})
+    say(message["message"]["content"] + str(message["client_composed"]))
+    line(**RESULT)
+    say(str(len(sys.stdin.read())))
+    """
+    done = session(tmp_path, body, messages=just("/clear è")).wait()
+    said = [e.text for e in done.items if isinstance(e, AgentMessage | Steered)]
+    assert ["/clear è", "/clear èTrue", "0"] == said
+    assert (None, "completed") == (done.error, done.items[-1].outcome)
+
+
+def test_disposal_while_it_listens(tmp_path: Path) -> None:
+    """A session that waits for messages leaves nothing behind."""
+    body = """
+    begin()
+    say(read()["message"]["content"])
+    time.sleep(600)
+    """
+    recorder = session(tmp_path, body, messages=never())
+    recorder.wait_first()
+    recorder.subscription.dispose()
+    assert "SessionEnded" not in [event.tag for event in recorder.items]
 
 
 def test_a_long_prompt_and_a_slow_reader(tmp_path: Path) -> None:
