@@ -21,6 +21,8 @@ class AsyncLink(ABC):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._inbox: asyncio.Queue[Any] = asyncio.Queue()
+        """What the session was sent from other threads."""
         self._thread = threading.Thread(target=self._run, name=f"cuggino-{name}", daemon=True)
 
     @abstractmethod
@@ -38,6 +40,14 @@ class AsyncLink(ABC):
     def start(self) -> None:
         """Start the session."""
         self._thread.start()
+
+    def _send(self, item: Any) -> None:
+        """Put the item into the inbox; thread-safe, also before the start."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._inbox.put_nowait, item)
+            elif not self._is_closed:
+                self._inbox.put_nowait(item)
 
     def close(self) -> None:
         """Close immediately and wait for that; callable from any thread, repeatedly."""

@@ -117,10 +117,15 @@ class ClaudeSdkAgent(ClaudeAgent):
                 env=env,
                 enclosure=self.enclosure(options, env, stack),
             ),
-            Order(prompt=options.prompt, env=env, tools=self._tools, servers=mine),
+            Order(
+                prompt=options.prompt,
+                env=env,
+                tools=self._tools,
+                servers=mine,
+                messages=options.messages,
+            ),
             guard=guard,
             manner=_manner(options),
-            messages=options.messages,
         )
 
     def arguments(

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from reactivex import Observable
+
 from cuggino.agents.base.link import AsyncLink
 from cuggino.agents.base.wire import Json
 from cuggino.agents.claude.wire import input_message
@@ -41,8 +43,8 @@ class Order:
     """Tools that run in this process."""
     servers: Mapping[str, Any] = field(default_factory=dict)
     """Servers that run in this process, as the SDK takes them."""
-    listens: bool = False
-    """Whether messages follow the prompt, until `finish`."""
+    messages: Observable[str] | None = None
+    """What a person says to the session while it runs."""
 
 
 class PipeTransport(Transport):
@@ -165,22 +167,14 @@ class ClaudeSdkLink(AsyncLink):
         self._stdin = stdin
         self._on_error = on_error
         self._transport = PipeTransport(stdin)
-        self._messages: asyncio.Queue[Json | None] = asyncio.Queue()
 
     def say(self, message: Json) -> None:
         """Send a message to the program; thread-safe."""
-        self._add(message)
+        self._send(message)
 
     def finish(self) -> None:
         """End the program's input when it needs no more of it; thread-safe, does not wait."""
-        self._add(None)
-
-    def _add(self, message: Json | None) -> None:
-        with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._messages.put_nowait, message)
-            elif not self._is_closed:
-                self._messages.put_nowait(message)
+        self._send(None)
 
     def put(self, line: bytes) -> None:
         """Add a line that the program printed; thread-safe."""
@@ -220,7 +214,7 @@ class ClaudeSdkLink(AsyncLink):
         more: Json | None = input_message(self._order.prompt)
         while more is not None:
             yield {**more, "parent_tool_use_id": None, "session_id": "default"}
-            more = await self._messages.get() if self._order.listens else None
+            more = await self._inbox.get() if self._order.messages is not None else None
 
     def _servers(self) -> dict[str, Any]:
         from claude_agent_sdk import create_sdk_mcp_server

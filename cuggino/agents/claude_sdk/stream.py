@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -36,14 +35,12 @@ def sdk_session(
     *,
     guard: Guard | None = None,
     manner: hook.Manner = "allow",
-    messages: Observable[str] | None = None,
     link: Linker = ClaudeSdkLink,
 ) -> Observable[LlmAgentEvent]:
     """Start the program, connect the SDK to it, and emit the events of its lines.
 
     Events and end are as in `stream_json`. The verdicts of the `guard` are read among the lines,
-    each before the program gets it; `manner` is the form of an approval. `messages` is what a
-    person says to the session while it runs (`SpawnOptions.messages`). Disposal, and a breach of
+    each before the program gets it; `manner` is the form of an approval. Disposal, and a breach of
     the guard, terminate the program, everything it started, and the link with its thread, and
     return when all of it is gone.
     """
@@ -51,10 +48,9 @@ def sdk_session(
     def subscribe(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        told = replace(order, listens=messages is not None)
-        held = _Held(program, told, guard, manner, link, observer, serial(scheduler))
+        held = _Held(program, order, guard, manner, link, observer, serial(scheduler))
         try:
-            held.start(messages)
+            held.start()
         except BaseException:
             held.dispose()
             raise
@@ -93,11 +89,11 @@ class _Held(HeldSession):
         )
         self._process, self._timer = SerialDisposable(), SerialDisposable()
         self._heard = SerialDisposable()
-        self._listens = order.listens
+        self._messages = order.messages
         self._lock = threading.Lock()
         """Held while starting, so that nothing starts after a disposal."""
 
-    def start(self, messages: Observable[str] | None = None) -> None:
+    def start(self) -> None:
         lines = process_duplex(
             self._program.argv,
             cwd=self._program.cwd,
@@ -111,7 +107,7 @@ class _Held(HeldSession):
         with self._lock:
             if not self._is_over:
                 self._link.start()
-        self._heard.disposable = hear(messages, self._say, self._lane)
+        self._heard.disposable = hear(self._messages, self._say, self._lane)
 
     def dispose(self) -> None:
         """Terminate everything and wait for that; callable from any thread, repeatedly."""
@@ -144,8 +140,8 @@ class _Held(HeldSession):
             self._observer.on_next(event)
         if breach := self._session.breach:
             self._end(-9, "", breach)
-        elif self._listens and self._session.is_over:
-            self._listens = False
+        elif self._messages is not None and self._session.is_over:
+            self._messages = None
             self._heard.dispose()
             self._link.finish()
 

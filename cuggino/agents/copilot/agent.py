@@ -56,6 +56,9 @@ class CopilotAgent(ProgramAgent):
     questions. A session with a `guard` is enforced as described in `copilot.guard`: each denied
     call emits one `GuardDenied`.
 
+    A message to a running session moves a command that it waits for to the background, so that the
+    model reads the message at once. The model is told when the command ends, and so is the session.
+
     A resumed session works in the folder, and has the system prompt, of the new options.
     """
 
@@ -87,6 +90,7 @@ class CopilotAgent(ProgramAgent):
         cost="tokens",
         view=True,
         deltas=True,
+        messages=True,
         interactive=True,
         note="a session in its own terminal cannot be guarded",
     )
@@ -131,6 +135,7 @@ class CopilotAgent(ProgramAgent):
             model=options.model or env.get("COPILOT_MODEL") or None,
             provider=provider,
             mcp_servers=options.mcp_servers,
+            messages=options.messages,
         )
         argv = [self.program, *_SERVER, *(["--no-auto-login"] if provider else [])]
         program = Program(

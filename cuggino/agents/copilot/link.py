@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reactivex import Observable
+
 from cuggino.agents.base.link import AsyncLink
+from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.guard import Gate
 
@@ -45,6 +48,8 @@ class Order:
     provider: Mapping[str, Any] | None = None
     """A custom model provider."""
     mcp_servers: Mapping[str, Any] = field(default_factory=dict)
+    messages: Observable[str] | None = None
+    """What a person says to the session while it runs."""
 
     def options(self, gate: Gate, on_event: Callable[[Any], None]) -> dict[str, Any]:
         """Return the arguments for a new or resumed session."""
@@ -122,6 +127,10 @@ class CopilotLink(AsyncLink):
         self._on_end = on_end
         self._finished = asyncio.Event()
 
+    def say(self, text: str) -> None:
+        """Send a person's message into the running session; thread-safe, does not wait."""
+        self._send(text)
+
     def finish(self) -> None:
         """Let the program save the finished session, then close; thread-safe, does not wait."""
         with self._lock:
@@ -143,12 +152,23 @@ class CopilotLink(AsyncLink):
             _hurry(client)
             session = await self._begin(client)
             await session.send(self._order.prompt)
-            await self._finished.wait()
+            speaking = asyncio.create_task(self._speak(session))
+            try:
+                await self._finished.wait()
+            finally:
+                speaking.cancel()
             with suppress(Exception):
                 await asyncio.wait_for(session.disconnect(), DETACH_SECONDS)
         finally:
             with suppress(Exception):
                 await client.force_stop()
+
+    async def _speak(self, session: CopilotSession) -> None:
+        """Pass messages on; one that cannot be sent is not announced, so nobody relies on it."""
+        while True:
+            text: str = await self._inbox.get()
+            with suppress(Exception):
+                await session.send(encodable(text), mode="immediate")
 
     async def _begin(self, client: CopilotClient) -> CopilotSession:
         options = self._order.options(self._gate, self._receive)

@@ -11,7 +11,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.base.failure import crash, local_zone
-from cuggino.agents.base.stream import HeldSession, Program, conclude
+from cuggino.agents.base.stream import HeldSession, Program, conclude, hear
 from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
@@ -86,6 +86,9 @@ class _Held(HeldSession):
         )
         self._process = SerialDisposable()
         self._timer = SerialDisposable()
+        self._heard = SerialDisposable()
+        self._unsent: list[str] = []
+        """Messages of a person before the program listens."""
         self._link: CopilotLink | None = None
         self._lock = threading.Lock()
         """Held while the link starts, so that none starts after a disposal."""
@@ -105,6 +108,16 @@ class _Held(HeldSession):
             lambda: self._ended(crash(PROGRAM, 0, "")),
             scheduler=self._lane,
         )
+        self._heard.disposable = hear(self._order.messages, self._say, self._lane)
+
+    def _say(self, text: str) -> None:
+        if self._is_over or self._session.is_over:
+            return
+        self._session.say(text)
+        if self._link is None:
+            self._unsent.append(text)
+        else:
+            self._link.say(text)
 
     def dispose(self) -> None:
         """Terminate everything and wait for that; callable from any thread, repeatedly."""
@@ -112,6 +125,7 @@ class _Held(HeldSession):
             self._is_over = True
             link = self._link
         self._timer.dispose()
+        self._heard.dispose()
         # Close both ends: the program ends what the link waits for.
         self._process.dispose()
         if link is not None:
@@ -130,6 +144,8 @@ class _Held(HeldSession):
                 on_event=self._told,
                 on_end=lambda error: self._post(lambda: self._on_link_end(error)),
             )
+            for text in self._unsent:
+                self._link.say(text)
             self._link.start()
 
     def _told(self, raw: Json) -> None:

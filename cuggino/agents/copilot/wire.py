@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
 from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import (
     Json,
     Pieces,
@@ -27,6 +28,7 @@ from cuggino.events import (
     MessageDelta,
     PingEvent,
     SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -67,6 +69,12 @@ class CopilotSession:
         self._calls: dict[str, str] = {}
         """The call that started each sub-agent."""
         self._pieces = Pieces()
+        self._said: list[str] = []
+        """Messages of a person that the model has not been told yet."""
+
+    def say(self, text: str) -> None:
+        """Expect this message of a person among the events."""
+        self._said.append(text)
 
     def feed(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
         """Return the events of this one; `now` is in seconds since the epoch.
@@ -113,6 +121,8 @@ class CopilotSession:
             case "user.message" if agent is None:
                 echoed, self._begun = not self._begun, True
                 text = text_or_none(data.get("content"))
+                if not echoed and (said := self._heard(text)) is not None:
+                    return [Steered(text=said, to="session")]
                 return [] if echoed or not text else [UserMessage(text=text)]
             case "assistant.turn_start" if agent is None:
                 self._turns += 1
@@ -147,6 +157,14 @@ class CopilotSession:
                 return self._sub_agent(kind, data, agent)
             case _:
                 pass
+        return None
+
+    def _heard(self, text: str | None) -> str | None:
+        """Return the person's message that this text is, if it is one."""
+        for said in self._said:
+            if encodable(said) == text:
+                self._said.remove(said)
+                return said
         return None
 
     def _message(self, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:

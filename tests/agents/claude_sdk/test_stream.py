@@ -81,9 +81,7 @@ def session(folder: Path, body: str, *, guarded: bool = False, **options: Any) -
     guard = make_guard(policy) if guarded else None
     program = Program(argv=options.pop("argv", argv), cwd=folder, env=dict(os.environ))
     link = options.pop("link", ClaudeSdkLink)
-    messages = options.pop("messages", None)
-    stream = sdk_session(program, order, guard=guard, link=link, messages=messages)
-    return Recorder(stream, **options)
+    return Recorder(sdk_session(program, order, guard=guard, link=link), **options)
 
 
 def test_an_answer(tmp_path: Path) -> None:
@@ -115,7 +113,7 @@ def test_a_message_while_the_program_works(tmp_path: Path) -> None:
     line(**RESULT)
     say(str(len(sys.stdin.read())))
     """
-    done = session(tmp_path, body, messages=just("/clear è")).wait()
+    done = session(tmp_path, body, order={"messages": just("/clear è")}).wait()
     said = [e.text for e in done.items if isinstance(e, AgentMessage | Steered)]
     assert ["/clear è", "/clear èTrue", "0"] == said
     assert (None, "completed") == (done.error, done.items[-1].outcome)
@@ -128,7 +126,7 @@ def test_disposal_while_it_listens(tmp_path: Path) -> None:
     say(read()["message"]["content"])
     time.sleep(600)
     """
-    recorder = session(tmp_path, body, messages=never())
+    recorder = session(tmp_path, body, order={"messages": never()})
     recorder.wait_first()
     recorder.subscription.dispose()
     assert "SessionEnded" not in [event.tag for event in recorder.items]

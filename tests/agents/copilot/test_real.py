@@ -6,18 +6,22 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from reactivex.subject import Subject
 
 from cuggino.agents.copilot.guard import Gate
 from cuggino.errors import GuardNotLive
 from cuggino.events import (
     AgentMessage,
     GuardDenied,
+    LlmAgentEvent,
     McpServerFailed,
+    Steered,
     SystemMessage,
     ToolCall,
     ToolResult,
@@ -75,6 +79,50 @@ def test_events(copilot: Copilot) -> None:
     (call,) = done.of(ToolCall)
     assert {"file_path": copilot.path("new.txt"), "content": "new\n"} == call.input
     assert (None, 2) == (done.ended.cost_usd, done.ended.num_turns)
+
+
+def test_a_message_while_a_command_runs(copilot: Copilot) -> None:
+    """The model is told at once, and of the end of the command; all of it is one session."""
+    messages: Subject[str] = Subject()
+
+    def say(event: LlmAgentEvent) -> None:
+        if isinstance(event, ToolCall) and not copilot.read("said"):
+            messages.on_next("/clear, use tabs è")
+            copilot.write("said", "yes")
+
+    wait = bash("until test -e said; do sleep 0.05; done; sleep 1; echo out")
+    done = copilot.run(wait, Text("one"), messages=messages, on_event=say)
+    assert (None, "completed") == (done.error, done.ended.outcome)
+    assert [Steered(text="/clear, use tabs è", to="session")] == done.of(Steered)
+    assert "use tabs" not in done.requests[0].messages_text
+    assert "/clear, use tabs è" in done.requests[1].messages_text
+    told = [event.tag for event in done.events if isinstance(event, Steered | AgentMessage)]
+    assert ["Steered", "AgentMessage"] == told[:2]
+    assert 1000 * len(done.requests) == (done.ended.usage or Usage()).input_tokens
+
+
+def test_a_message_during_the_last_answer(copilot: Copilot) -> None:
+    """The session goes on with another turn."""
+    asked, said = threading.Event(), threading.Event()
+    messages: Subject[str] = Subject()
+
+    def answer() -> Text:
+        asked.set()
+        assert said.wait(LIMIT)
+        return Text("one")
+
+    def say() -> None:
+        assert asked.wait(LIMIT)
+        messages.on_next("use tabs")
+        threading.Event().wait(0.5)  # the program is another process
+        said.set()
+
+    person = threading.Thread(target=say)
+    person.start()
+    done = copilot.run(answer, Text("two"), messages=messages)
+    person.join()
+    assert ["AgentMessage", "Steered", "AgentMessage", "SessionEnded"] == done.tags
+    assert "use tabs" in done.conversation
 
 
 def test_requests(copilot: Copilot) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import Observable, just
+from reactivex.subject import Subject
 
 import cuggino
 from cuggino.agents.base.stream import Program
@@ -30,6 +32,7 @@ BEGUN: list[Raw] = [
     {"type": "user.message", "data": {"content": "Go."}},
 ]
 SAID: Raw = {"type": "assistant.message", "data": {"content": "Hello.", "messageId": "m"}}
+TOLD: Raw = {"type": "user.message", "data": {"content": "use tabs", "delivery": "steering"}}
 IDLE: Raw = {"type": "session.idle", "data": {}}
 
 
@@ -42,6 +45,8 @@ class FakeLink:
         self.ports: list[int] = []
         self.closed = threading.Event()
         self.finished = threading.Event()
+        self.said: list[str] = []
+        self.was_told = threading.Event()
 
     def __call__(
         self,
@@ -60,11 +65,18 @@ class FakeLink:
     def start(self) -> None:
         self._thread.start()
 
+    def say(self, text: str) -> None:
+        """Keep a person's message."""
+        self.said.append(text)
+        self.was_told.set()
+
     def _play(self) -> None:
         for event in self._script:
             if isinstance(event, Exception):
                 self._on_end(event)
                 return
+            if event is TOLD:
+                assert self.was_told.wait(LIMIT)
             self.gate.see(event)
             self._on_event(event)
         if self._ends:
@@ -90,13 +102,11 @@ def nothing_is_left() -> Iterator[None]:
 class Session:
     """A finished session: its events and outcome."""
 
-    def __init__(
-        self, folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | None = None
-    ) -> None:
+    def __init__(self, folder: Path, link: FakeLink, **options: Any) -> None:
         self.events: list[LlmAgentEvent] = []
         self.error: Exception | None = None
         try:
-            cuggino.run(stream(folder, link, script=script, gate=gate), self._keep)
+            cuggino.run(stream(folder, link, **options), self._keep)
         except Exception as error:
             self.error = error
 
@@ -109,9 +119,16 @@ class Session:
         return [event.tag for event in self.events]
 
 
-def stream(folder: Path, link: FakeLink, *, script: str = LISTENS, gate: Gate | None = None) -> Any:
+def stream(
+    folder: Path,
+    link: FakeLink,
+    *,
+    script: str = LISTENS,
+    gate: Gate | None = None,
+    messages: Observable[str] | None = None,
+) -> Any:
     program = Program(argv=["sh", "-c", script], cwd=folder, env=dict(os.environ))
-    order = Order(prompt="Go.", cwd=folder, token="t")
+    order = Order(prompt="Go.", cwd=folder, token="t", messages=messages)
     gate = gate or Gate(cwd=folder, unattended=True)
     return copilot_session(program, order, gate, link=link)
 
@@ -127,6 +144,29 @@ def test_a_session(tmp_path: Path) -> None:
     last = done.events[-1]
     assert isinstance(last, SessionEnded)
     assert ("completed", "s1") == (last.outcome, last.session_id)
+
+
+def test_messages(tmp_path: Path) -> None:
+    """One reaches the link, even before there is one, and is announced in its place."""
+    link = FakeLink(*BEGUN, TOLD, SAID, IDLE)
+    done = Session(tmp_path, link, messages=just("use tabs"))
+    assert (None, ["use tabs"]) == (done.error, link.said)
+    tags = ["SystemMessage", "Steered", "AgentMessage", "PingEvent", "SessionEnded"]
+    assert tags == done.tags
+
+
+def test_a_message_that_comes_too_late(tmp_path: Path) -> None:
+    """A session that is over takes none."""
+    messages: Subject[str] = Subject()
+    link = FakeLink(*BEGUN, SAID, IDLE)
+
+    def keep(event: Event) -> None:
+        if isinstance(event, SessionEnded):
+            messages.on_next("too late")
+
+    cuggino.run(stream(tmp_path, link, messages=messages), keep)
+    assert [] == link.said
+    assert [] == messages.observers
 
 
 def test_an_error_of_the_session(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from cuggino.events import (
     McpServerFailed,
     MessageDelta,
     PingEvent,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -147,6 +148,21 @@ def test_the_prompt_is_not_repeated() -> None:
     """The first user message is the prompt; later ones are emitted."""
     events = fed(raw("user.message", content="Go."), raw("user.message", content="Done?"))
     assert [UserMessage(text="Done?")] == events
+
+
+def test_the_messages_of_a_person() -> None:
+    """Each is announced once, when the model is told; other texts of the user are not."""
+    session = CopilotSession()
+    for text in ("use tabs", "half \ud83d", "use tabs"):
+        session.say(text)
+    texts = ("use tabs", "use tabs", "other", "half ?", "use tabs", "use tabs")  # first the prompt
+    assert [
+        Steered(text="use tabs", to="session"),
+        UserMessage(text="other"),
+        Steered(text="half \ud83d", to="session"),
+        Steered(text="use tabs", to="session"),
+        UserMessage(text="use tabs"),
+    ] == fed(*(raw("user.message", content=text) for text in texts), session=session)
 
 
 def test_a_sub_agent() -> None:
