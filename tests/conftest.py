@@ -33,7 +33,7 @@ for profile, examples in (("quick", 40), ("thorough", 1000)):
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 CLIS = tuple(f"{name}_cli" for name in ("claude", "codex", "copilot", "gemini", "opencode"))
-PROGRAMS = frozenset({*CLIS, "browser", "installed", "playwright_server"})
+PROGRAMS = frozenset({*CLIS, "browser", "chromium", "installed", "playwright_server"})
 """Fixtures that install or start a real program: agents, Chromium, and cuggino's own wheel.
 
 A test that uses one is a `real_agent` test.

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.web import channel, server
+from tests.web import plain_pages
+from tests.web.chromium import chromium
 from tests.web.server import Page, page
+
+__all__ = ["chromium"]
 
 
 @pytest.fixture
@@ -23,3 +28,10 @@ def served(project: Path) -> Iterator[Page]:
     """A served page of the project, on a port of its own."""
     with page(project) as made:
         yield made
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve plain lists instead of the real pages."""
+    for module in (channel, server):
+        monkeypatch.setattr(module, "pages", plain_pages)

@@ -19,6 +19,8 @@ from tests.sources.subscribers import eventually
 from tests.web.journals import Writer
 from tests.web.server import Messages, Page, page
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 def _seq(html: str) -> int:
     found = re.search('data-seq="([0-9]+)"', html)
