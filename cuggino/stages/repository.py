@@ -27,7 +27,15 @@ from cuggino.events import (
 )
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sandbox import Enclosure
-from cuggino.sources import commit_of, git_lines, git_output, has_own_ssh, remove_stale_locks
+from cuggino.sources import (
+    commit_of,
+    git_environment,
+    git_lines,
+    git_output,
+    has_own_ssh,
+    process_output,
+    remove_stale_locks,
+)
 from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
 from cuggino.stages.enclosing import Enclose, no_enclosure
@@ -143,8 +151,8 @@ class GitRepository:
     password, a remote that does not answer) is terminated and fails.
 
     Commits run hooks, which agents may have written, so they are made in the enclosure that
-    `enclose` returns. They are signed outside, where the user's keys and their agents are. Pushes
-    take credentials, so they have no enclosure.
+    `enclose` returns. They are signed outside, where the user's keys and their agents are. So is a
+    push, for its credentials, after its hook has run in an enclosure.
     """
 
     def __init__(
@@ -357,8 +365,43 @@ class GitRepository:
             env["GIT_SSH_COMMAND"] = (
                 "ssh -o BatchMode=yes"  # never ask for a password or a host key
             )
-        command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
+        command: tuple[str, ...] = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
+        enclosure = self._enclose(())
+        if enclosure is not None:
+            yield from self._before_push(remote, f"refs/heads/{branch}", enclosure, env)
+            command = (*_NO_HOOKS, *command)
         yield from ask(self._text(*command, merge_stderr=True, env=env))
+
+    def _before_push(
+        self, remote: str, ref: str, enclosure: Enclosure, env: Mapping[str, str]
+    ) -> Flow[None]:
+        """Run the project's hook as git would, but in the enclosure."""
+        top = Path((yield from self._of_push("rev-parse", "--show-toplevel")))
+        path = yield from self._of_push("rev-parse", "--git-path", "hooks/pre-push", cwd=top)
+        hook = top / path
+        head = yield from ask(self.head())
+        if head is None or not (hook.is_file() and os.access(hook, os.X_OK)):
+            return
+        listed = yield from self._of_push("ls-remote", "--refs", remote, ref, env=env)
+        theirs = listed.partition("\t")[0] or "0" * len(head)
+        url = yield from self._of_push("remote", "get-url", "--push", remote)
+        # As git does, the shell also runs a script without a first line.
+        called = process_output(
+            ["sh", "-c", 'exec "$0" "$@"', str(hook), remote, url],
+            cwd=top,
+            env=git_environment(None),
+            stdin=b"" if theirs == head else f"HEAD {head} {ref} {theirs}\n".encode(),
+            merge_stderr=True,
+            enclosure=enclosure,
+        )
+        yield from ask(_said(called, "push"))
+
+    def _of_push(
+        self, *args: str, cwd: Path | None = None, env: Mapping[str, str] = _NONE
+    ) -> Flow[str]:
+        """Return what a command of git prints; it fails as the push would."""
+        output = git_output(*args, cwd=cwd or self._cwd, env=env)
+        return (yield from ask(_said(output, "push"))) or ""
 
     def _configured(self, *key: str) -> Observable[str]:
         """Emit a value of git's configuration, or ""."""
@@ -375,36 +418,16 @@ class GitRepository:
     ) -> Observable[str]:
         """Emit the output of a git command; `sweep` is False for one that only reads."""
         command = next(word for word in args if not word.startswith("-") and "=" not in word)
-
-        def fail(error: ProcessError, said: str) -> ProcessError:
-            if not isinstance(error, ProcessFailed):
-                return error
-            failure = ProcessFailed("git", error.child_exit_code, said)
-            failure.message = f"git {command} exited with code {error.child_exit_code}"
-            words = push_gist(said) if command == "push" else gist(said)
-            failure.message += f": {words}" if words else ""
-            return failure
-
-        def run() -> Flow[None]:
-            said: list[bytes] = []
-            output = git_output(
-                *args,
-                cwd=self._cwd,
-                stdin=stdin,
-                merge_stderr=merge_stderr,
-                env=env,
-                sweep=sweep,
-                enclosure=enclosure,
-            )
-            try:
-                yield from ask(output.pipe(ops.do_action(said.append)))
-            except ProcessError as error:
-                errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
-                told = _joined_output(said).decode("utf-8", "replace")
-                raise fail(error, f"{told}\n{errors}") from error
-            yield from emit(os.fsdecode(_joined_output(said)))
-
-        return flow(run)
+        output = git_output(
+            *args,
+            cwd=self._cwd,
+            stdin=stdin,
+            merge_stderr=merge_stderr,
+            env=env,
+            sweep=sweep,
+            enclosure=enclosure,
+        )
+        return _said(output, command)
 
 
 CommitEvent: TypeAlias = DirtyFilesCommitted | CommitPerformed | CommitFailed
@@ -530,6 +553,31 @@ def commit_message(text: str) -> str:
 def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
     """Return state and path of each entry of `_STATUS`, relative to the folder `prefix`."""
     return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
+
+
+def _said(output: Observable[bytes], command: str) -> Observable[str]:
+    """Emit the output as text; a failure is that of the git command, with the gist of its words."""
+
+    def fail(error: ProcessError, said: str) -> ProcessError:
+        if not isinstance(error, ProcessFailed):
+            return error
+        failure = ProcessFailed("git", error.child_exit_code, said)
+        failure.message = f"git {command} exited with code {error.child_exit_code}"
+        words = push_gist(said) if command == "push" else gist(said)
+        failure.message += f": {words}" if words else ""
+        return failure
+
+    def run() -> Flow[None]:
+        said: list[bytes] = []
+        try:
+            yield from ask(output.pipe(ops.do_action(said.append)))
+        except ProcessError as error:
+            errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
+            told = _joined_output(said).decode("utf-8", "replace")
+            raise fail(error, f"{told}\n{errors}") from error
+        yield from emit(os.fsdecode(_joined_output(said)))
+
+    return flow(run)
 
 
 def _joined_output(output: list[bytes]) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -77,10 +79,10 @@ def test_a_hook_cannot_write_the_specifications(project: GitProject, staged: boo
     )
 
 
-def _hook(project: GitProject, text: str) -> None:
-    hook = project.root / ".husky/commit-msg"
-    hook.parent.mkdir()
-    hook.write_text(f"#!/bin/sh\n{text}\nexit 0\n")
+def _hook(project: GitProject, text: str, name: str = "commit-msg") -> None:
+    hook = project.root / ".husky" / name
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{text}\n")
     hook.chmod(0o755)
     project.git("config", "core.hooksPath", ".husky")
 
@@ -109,7 +111,7 @@ def test_a_signed_commit(project: GitProject, tmp_path: Path, first: bool) -> No
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     if first:
         project.git("checkout", "-q", "--orphan", "new")
-    _hook(project, f'echo evil > .specs/a.md; touch {outside}; echo "Checked: yes" >> "$1"')
+    _hook(project, f'echo evil > .specs/a.md; touch {outside}; echo "Checked: yes" >> "$1"; true')
     for name, value in {
         "gpg.format": "ssh",
         "user.signingKey": str(key),
@@ -128,6 +130,71 @@ def test_a_signed_commit(project: GitProject, tmp_path: Path, first: bool) -> No
     assert "spec\n" == (project.root / ".specs" / "a.md").read_text()
     assert not outside.exists()
     assert "" == project.git("status", "--porcelain").strip()
+
+
+_TELLS = 'echo "$PWD $*" >> told.txt; cat >> told.txt'
+
+
+def _remote(project: GitProject, folder: Path) -> Path:
+    project.git("init", "--quiet", "--bare", str(folder))
+    project.git("remote", "add", "origin", str(folder))
+    return folder
+
+
+def test_a_push_calls_its_hook_as_git_does(project: GitProject, tmp_path: Path) -> None:
+    """The folder, the arguments and the references are those of a push without a view."""
+    _hook(project, _TELLS, name="pre-push")
+    told = []
+    for enclose in (None, _enclose(project)):
+        remote = _remote(project, tmp_path / "remote.git")
+        repository = (
+            GitRepository(project.root, enclose=enclose) if enclose else GitRepository(project.root)
+        )
+        for number in range(3):  # a new branch, a second commit, and nothing new
+            if number < 2:
+                project.git("commit", "-q", "--allow-empty", "-m", f"{number}")
+            cuggino.run(repository.push("origin", "work/main"))
+        head = project.git("rev-parse", "HEAD")
+        assert head == project.git("rev-parse", "work/main", cwd=remote)
+        told.append((project.root / "told.txt").read_text())
+        (project.root / "told.txt").unlink()
+        project.git("reset", "-q", "--hard", "HEAD~2")
+        project.git("remote", "remove", "origin")
+        shutil.rmtree(remote)
+    plain, enclosed = (_abbreviated(each) for each in told)
+    assert f"{project.root} origin {tmp_path}/remote.git" == plain[0]
+    assert 5 == len(plain)
+    assert plain == enclosed
+
+
+def _abbreviated(told: str) -> list[str]:
+    """Return the lines with names instead of hashes, in the order in which they occur."""
+    names: dict[str, str] = {"0" * 40: "none"}
+
+    def named(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"commit {len(names)}")
+
+    return re.sub("[0-9a-f]{40}", named, told).splitlines()
+
+
+def test_the_hooks_of_a_push_have_the_view(project: GitProject, tmp_path: Path) -> None:
+    """A hook in the work tree cannot write outside; a refusal is the failure of the push."""
+    outside = tmp_path / "outside"
+    remote = _remote(project, tmp_path / "remote.git")
+    _hook(project, f"touch {outside} ran; echo evil > .specs/a.md; test -e fine", name="pre-push")
+    _hook(project, f"touch {outside}", name="reference-transaction")
+    repository = GitRepository(project.root, enclose=_enclose(project))
+    with pytest.raises(cuggino.CugginoError) as refused:
+        cuggino.run(repository.push("origin", "main"))
+    assert refused.value.message.startswith("git push exited with code 1: ")
+    assert refused.value.message.endswith("cannot create .specs/a.md: Read-only file system")
+    assert (project.root / "ran").exists()
+    assert "" == project.git("for-each-ref", cwd=remote)
+    (project.root / "fine").touch()
+    cuggino.run(repository.push("origin", "main"))
+    assert project.git("rev-parse", "HEAD") == project.git("rev-parse", "main", cwd=remote)
+    assert "spec\n" == (project.root / ".specs" / "a.md").read_text()
+    assert not outside.exists()
 
 
 def test_without_an_engine_there_is_no_enclosure(

@@ -283,11 +283,8 @@ class CodingRun:
             yield from forward(push.pipe(hooks), name="push")
 
     def _protected(self, stage: str) -> Protected:
-        """Return what the hooks of git may not change; those of a push run without a view."""
-        enclosed = stage == "commit"
-        return protected_from_commands(
-            self._options, stage, session=self._session, enclosed=enclosed
-        )
+        """Return what the hooks of git may not change."""
+        return protected_from_commands(self._options, stage, session=self._session)
 
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""
