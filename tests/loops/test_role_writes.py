@@ -18,15 +18,21 @@ from tests.loops.writing import (
     sessions_for,
 )
 
+NAMES: tuple[BoundaryName, ...] = ("bubblewrap", "landlock", "none")
+_PLANNING = [row for row in QUICK if row["role"] == "planning"]
 
-@pytest.mark.parametrize("name", ["bubblewrap", "landlock", "none"])
+
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_protected_is_changed_at_the_end_of_a_stage(
     tmp_path: Path, name: BoundaryName
 ) -> None:
     """What no kernel holds is put back after the session, whose verdict is void."""
     needs(name, tmp_path)
     project = WritingProject(tmp_path / "arena")
-    attacked = attack(project, as_scenario(sessions_for(project, name, QUICK)), name)
+    # A third of them: `test_real_writes.py` runs all under each boundary.
+    chosen = QUICK[NAMES.index(name) :: len(NAMES)]
+    chosen = [*_PLANNING, *(row for row in chosen if row not in _PLANNING)]
+    attacked = attack(project, as_scenario(sessions_for(project, name, chosen)), name)
     assert_held(attacked, name)
     if name == "landlock":
         assert {"implementing"} == attacked.violated.keys()

@@ -56,9 +56,12 @@ parent and its environment lives on.
 """
 SECONDS = 20
 """The longest time of a command."""
-_SLOW = ("npm", "npx", "ssh", "pip", "java", "gdb", "less")
+_SLOW = ("npm", "npx", "ssh", "pip", "java", "gdb", "less", "--trace-event")
 QUICK = [row for row in ROWS if not any(word in row["command"] for word in _SLOW)]
-"""Rows whose programs neither start slowly nor look for a network."""
+"""Rows whose programs neither start slowly, nor look for a network, nor hang.
+
+Node hangs for ever where it cannot write its trace.
+"""
 
 Sessions: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
 """The commands of each session, by role."""
