@@ -152,27 +152,27 @@ class Protection:
         return changed
 
     def put_back(self, paths: Iterable[Path]) -> tuple[Path, ...]:
-        """Restore these paths; return those that cannot be, because they were too large.
-
-        Raises:
-            OSError: a path cannot be changed.
-        """
-        chosen = sorted(set(paths))
+        """Restore these paths; return those that cannot be, such as a file that was too large."""
+        chosen, failed = sorted(set(paths)), []
         for path in reversed(chosen):  # what a folder contains first
             before, content = self._of(path)
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(OSError):  # then it cannot be created below, or is in its place
                 kind = stat.S_IFMT(path.lstat().st_mode)
                 if before is None or before.kind != kind or kind != stat.S_IFDIR:
                     _remove(path, kind, keep=_lost(before, content))
-        failed = []
         for path in chosen:
             before, content = self._of(path)
-            if before is None:
-                continue
-            if _lost(before, content):
+            try:
+                if before is None:
+                    is_left = os.path.lexists(path)
+                else:
+                    is_left = _lost(before, content)
+                    if not is_left:
+                        _create(path, before, content)
+            except OSError:
+                is_left = True
+            if is_left:
                 failed.append(path)
-            else:
-                _create(path, before, content)
         return tuple(failed)
 
     def _of(self, path: Path) -> tuple[PathPrint | None, bytes | None]:

@@ -478,6 +478,20 @@ def test_a_file_too_large_to_keep(work: GitProject, monkeypatch: pytest.MonkeyPa
     assert "easier" == (project / ".specs/a.md").read_text()
 
 
+def test_what_cannot_be_restored_stops_nothing_else(work: GitProject) -> None:
+    """A repository that is gone is named, and the specifications come back all the same."""
+
+    def attack() -> None:
+        work.git("init", "--quiet", "--separate-git-dir=.specs/git")
+        shutil.rmtree(work.root / ".specs")
+        (work.root / ".specs").symlink_to("src")
+
+    violated = Session(work.root, "implementing", attack).violated
+    assert violated.failed
+    assert not (work.root / ".specs").is_symlink()
+    assert ".specs/a.md as it was\n" == (work.root / ".specs/a.md").read_text()
+
+
 def test_an_event_is_readable(work: GitProject) -> None:
     """The event names everything in plain JSON."""
     project = work.root
