@@ -8,6 +8,7 @@ and the live page share. `report_run` reports a run of a project, a watch with a
 from cuggino._lazy import lazy
 
 NAMES = {
+    "as_json": "report_json",
     "diffs": "parse_diffs",
     "fold": "Changed RunFold build_report",
     "model": (
@@ -15,7 +16,9 @@ NAMES = {
         "WatchedItem"
     ),
     "page": "GENERATOR render_report",
-    "project": "RunPage commit_diffs report_run",
+    "night": "Decision NightItem NightReport build_night",
+    "night_page": "render_night",
+    "project": "RunPage commit_diffs load_report report_run",
     "prose": "diff markdown",
     "rendering": ("PARTS View environment render_part render_row render_stage stylesheet view"),
     "times": "zone_at",

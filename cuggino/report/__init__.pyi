@@ -1,5 +1,8 @@
 """Public names of `cuggino.report`; written by `python -m tests.stubs`."""
 
+from cuggino.report.as_json import (
+    report_json,
+)
 from cuggino.report.diffs import (
     parse_diffs,
 )
@@ -20,6 +23,15 @@ from cuggino.report.model import (
     Transcript,
     WatchedItem,
 )
+from cuggino.report.night import (
+    Decision,
+    NightItem,
+    NightReport,
+    build_night,
+)
+from cuggino.report.night_page import (
+    render_night,
+)
 from cuggino.report.page import (
     GENERATOR,
     render_report,
@@ -27,6 +39,7 @@ from cuggino.report.page import (
 from cuggino.report.project import (
     RunPage,
     commit_diffs,
+    load_report,
     report_run,
 )
 from cuggino.report.prose import (
@@ -55,7 +68,10 @@ __all__ = [
     "PARTS",
     "Changed",
     "CommitDiff",
+    "Decision",
     "FileChange",
+    "NightItem",
+    "NightReport",
     "Plan",
     "PlanTask",
     "ReportCommit",
@@ -67,16 +83,20 @@ __all__ = [
     "Transcript",
     "View",
     "WatchedItem",
+    "build_night",
     "build_report",
     "commit_diffs",
     "diff",
     "environment",
+    "load_report",
     "markdown",
     "parse_diffs",
+    "render_night",
     "render_part",
     "render_report",
     "render_row",
     "render_stage",
+    "report_json",
     "report_run",
     "stylesheet",
     "title_of",

@@ -58,7 +58,7 @@ from cuggino.report.model import (
 from cuggino.report.notices import Notices, finding_of_building
 from cuggino.report.plans import Plans
 from cuggino.report.stages import Processes, Stages
-from cuggino.report.transcript import Transcripts
+from cuggino.report.transcript import MOST_KEPT, Transcripts
 from cuggino.report.watched import WatchedItems
 from cuggino.storage.journal import DeliveryFold, Entry, Totals
 
@@ -69,6 +69,7 @@ def build_report(
     torn: bool = False,
     running_at: datetime | None = None,
     diffs: Diffs | None = None,
+    most: int = MOST_KEPT,
 ) -> RunReport:
     """Fold the entries of a journal into a report, one by one. Pure.
 
@@ -78,11 +79,12 @@ def build_report(
         running_at: the current time if a process works on the run; without it, a run without
             an end was killed.
         diffs: the changes of its commits, as far as known.
+        most: the characters of the transcripts that are kept.
 
     Raises:
         ValueError: there is no entry, or the first is not `RunStarted`.
     """
-    fold = RunFold()
+    fold = RunFold(most=most)
     for entry in entries:
         fold.add(entry)
     return fold.result(torn=torn, running_at=running_at, diffs=diffs)
@@ -147,7 +149,12 @@ class RunFold:
     has not changed, and memory is bounded however long the run is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MOST_KEPT) -> None:
+        """Begin with no entry.
+
+        `most` is the number of characters of its transcripts that it keeps.
+        """
+        self._most = most
         self._first: Entry | None = None
         self._count = 0
         self._processes = Processes()
@@ -193,7 +200,8 @@ class RunFold:
                 raise ValueError("a journal begins with RunStarted")
             self._first = entry
             folder = event.options.get("cwd")
-            self._transcripts = Transcripts(folder if isinstance(folder, str) else "")
+            inside = folder if isinstance(folder, str) else ""
+            self._transcripts = Transcripts(inside, most=self._most)
             if event.kind == "watch":
                 self._others = (*self._others, self._watched)
         self._count += 1

@@ -5,23 +5,38 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from reactivex import operators as ops
 
 from cuggino.edges import run
-from cuggino.errors import ProcessError
+from cuggino.errors import ProcessError, StorageError
 from cuggino.events import CommitPerformed, CommitSeen
+from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
 from cuggino.report.fold import build_report
-from cuggino.report.model import CommitDiff, Diffs
+from cuggino.report.model import CommitDiff, Diffs, RunReport
+from cuggino.report.night import NightReport, build_night
+from cuggino.report.night_page import render_night
 from cuggino.report.page import render_report
 from cuggino.report.times import zone_at
-from cuggino.runs import Runs
+from cuggino.report.transcript import MOST_KEPT
+from cuggino.runs import RecordedRun, Runs
 from cuggino.sources import git_lines, looking_environment
-from cuggino.storage.journal import JournalFile, scan_journal
+from cuggino.storage.journal import (
+    JournalFile,
+    digest_of,
+    list_journals,
+    origin_of,
+    scan_journal,
+)
+
+_LEAST_KEPT: Final = 400_000
+"""The characters that are kept of the transcripts of each of very many runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +49,86 @@ class RunPage:
 
 
 def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None) -> RunPage:
-    """Render the report of a run: the latest, or the one whose id begins with `run_id`.
+    """Render the report of a run as one HTML page; see `load_report`.
+
+    Raises:
+        ConfigError: the extra `report` is not installed.
+        CugginoError: as `load_report`.
+    """
+    report = load_report(project, run_id)
+    if isinstance(report, NightReport):
+        html = render_night(report, zone=zone_at(report.watch.start))
+        return RunPage(report.watch.run_id, html)
+    return RunPage(report.run_id, render_report(report, zone=zone_at(report.start)))
+
+
+def load_report(
+    project: str | os.PathLike[str] = ".", run_id: str | None = None
+) -> RunReport | NightReport:
+    """Read the report of a run: the latest, or the one whose id begins with `run_id`.
+
+    A watch is reported with the runs of all its items. Without an id, a run of a watch stands for
+    its watch.
 
     Raises:
         RunNotFound: no run matches, or several do.
         StorageError: its journal cannot be read.
-        ConfigError: the extra `report` is not installed.
     """
     folder = Path(project)
-    found = Runs(folder).find(run_id)
+    runs = Runs(folder)
+    path = runs.path_of(run_id)
+    if run_id is None:
+        path = _watch_of(path) or path
+    found = runs.read(path)
+    report = _report(folder, found)
+    if report.kind != "watch":
+        return report
+    paths = _runs_of(report, path.parent)
+    most = max(MOST_KEPT // max(len(paths), 1), _LEAST_KEPT)
+    of_items = []
+    for one in paths:
+        with suppress(StorageError):  # the watch's own journal says what is known of it
+            of_items.append(_report(folder, runs.read(one), most=most))
+    of_items.sort(key=lambda one: one.start)
+    return build_night(report, of_items, decisions_of(folder, report, of_items))
+
+
+def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunReport:
     journal = scan_journal(found.path)
-    report = build_report(
+    return build_report(
         journal.entries,
         torn=journal.torn,
         running_at=datetime.now(UTC) if found.state == "running" else None,
         diffs=commit_diffs(folder, _commits(journal)),
+        most=most,
     )
-    return RunPage(found.id, render_report(report, zone=zone_at(report.start)))
+
+
+def _watch_of(path: Path) -> Path | None:
+    """Return the journal of the watch that a run belongs to: the latest that began before it."""
+    origin = origin_of(path)
+    if origin is None or origin.item is None:
+        return None
+    before = (one for one in list_journals(path.parent) if one.name <= path.name)
+    origins = ((one, origin_of(one)) for one in before)
+    return next((one for one, known in origins if known and known.kind == "watch"), None)
+
+
+def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
+    """Return the journals of the items that a watch worked on, while it did."""
+    names = {item.name for item in watch.watched}
+    found = []
+    for path in list_journals(folder):
+        origin = origin_of(path)
+        if origin is None or origin.item is None:
+            continue
+        if origin.item.rpartition(" ")[0] not in names:
+            continue
+        with suppress(StorageError):
+            known = digest_of(path)
+            if known.last >= watch.start and known.began <= watch.end:
+                found.append(path)
+    return found
 
 
 def _commits(journal: JournalFile) -> list[str]:

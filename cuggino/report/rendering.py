@@ -191,10 +191,15 @@ def _environment() -> Environment:
     return environment()
 
 
-@cache
 def macros() -> Any:
     """Return the macros of `macros.html`."""
-    return template("macros.html").module
+    return macros_of("macros.html")
+
+
+@cache
+def macros_of(name: str) -> Any:
+    """Return the macros of a template of the package."""
+    return template(name).module
 
 
 def template(name: str) -> Template:

@@ -9,11 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from cuggino import domain
 from cuggino.report.visible import NOTHING, Cut, cut
 from cuggino.report.wording import first_line
 
 _FILE = re.compile(r"The file `(?P<path>[^`\n]*)`, (?:with this content|which says):\s*\n")
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<title>.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
 
 _SHOWN: Final = (
     *("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill"),
@@ -30,10 +30,7 @@ def title_of(focus: str, item: str | None = None) -> str:
 
     `item` is the name of the item's file, which is the title of an item without text.
     """
-    text = without_file(focus)
-    found = _HEADING.search(text[:20_000])
-    title = (found["title"] if found else "") or text
-    return first_line(title.lstrip("# "), 160) or (item or "").removesuffix(".md")
+    return domain.title_of(without_file(focus)) or (item or "").removesuffix(".md")
 
 
 def without_file(focus: str) -> str:

@@ -34,7 +34,7 @@ PAYLOAD: Final = 4_000
 MESSAGE: Final = 20_000
 """The characters that are kept of a message."""
 
-_MOST_KEPT: Final = 24_000_000
+MOST_KEPT: Final = 24_000_000
 """The characters that are kept of a whole run."""
 
 _LEAST: Final = 200
@@ -102,8 +102,9 @@ class Transcripts:
     each text head and tail, and of all stages together so much that it fits.
     """
 
-    def __init__(self, folder: str = "") -> None:
+    def __init__(self, folder: str = "", *, most: int = MOST_KEPT) -> None:
         self._folder = folder
+        self._most = most
         self._stages: dict[int, _Stage] = {}
         self._kept = 0
         self._payload, self._head, self._tail = PAYLOAD, HEAD, TAIL
@@ -116,7 +117,7 @@ class Transcripts:
         before = stage.size
         changed = self._add(stage, entry)
         self._kept += stage.size - before
-        if self._kept > _MOST_KEPT:
+        if self._kept > self._most:
             self._shrink()
         return changed
 

@@ -18,7 +18,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "snapshots": "List the states of the project that `cuggino undo` can restore.",
         "undo": "Restore the files as they were before a run or a stage.",
         "serve": "Show what runs here, and what waits for you, as a live page.",
-        "report": "Write a page about a run: stages, cost, commits, reviews and all events.",
+        "report": "Write a page about a run: plan, transcripts, diffs, cost, checks and reviews.",
         "demo": "Watch a whole run in a throw-away project; no key needed.",
         "setup": "Save the settings of this project in .cuggino.json.",
         "trust": "Accept what a project starts or allows.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 from pathlib import Path
@@ -16,9 +17,10 @@ from cuggino_cli.options.completing import run_ids
 @click.command(
     "report",
     epilog=manual(
-        ("cuggino report", "The latest run, to cuggino-report-ID.html."),
+        ("cuggino report", "The latest run or watch, to cuggino-report-ID.html."),
         ("cuggino report 0193b2c1 -o login.html", "A run, by a prefix of its id."),
         ("cuggino report -o - | gzip > report.html.gz", "To another program."),
+        ("cuggino report --json | jq .decisions", "The facts, for a script."),
         exits="0 written, 2 there is no such run, or it cannot be written there.",
         see=("runs",),
     ),
@@ -30,17 +32,25 @@ from cuggino_cli.options.completing import run_ids
     metavar="FILE.html",
     help="Where to write it; `-` for standard output. [default: cuggino-report-ID.html]",
 )
-def command(run_id: str | None, output: str | None) -> int:
-    """Write a page about a run: stages, cost, commits, reviews and all events.
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON; write no page.")
+def command(run_id: str | None, output: str | None, as_json: bool) -> int:
+    """Write a page about a run: plan, transcripts, diffs, cost, checks and reviews.
 
-    ID is the id of a run, or a prefix of it; the default is the latest run, which may still be
-    running. The page is one file and needs no network (pip install 'cuggino[report]'). Only you can
-    read it, as it shows what agents wrote. An existing file is replaced only if it is a report.
+    The page about a watch sums up the night: what waits for you, each item with its outcome,
+    duration, cost and commits, and below it the page of its run. ID is the id of a run, or a prefix
+    of it; the default is the latest run or watch, which may still be running. The page is one file
+    without scripts and needs no network (pip install 'cuggino[report]'). Only you can read it, as
+    it shows what agents wrote. An existing file is replaced only if it is a report.
     """
-    from cuggino.report import report_run
+    from cuggino.report import load_report, report_json, report_run
 
     if output == "":
         raise click.UsageError("The name of the output file is empty.")
+    if as_json:
+        if output is not None:
+            raise click.UsageError("--json prints to standard output; leave out --output.")
+        click.echo(json.dumps(report_json(load_report(Path.cwd(), run_id)), indent=2))
+        return 0
     page = report_run(Path.cwd(), run_id)
     if output == "-":
         # Not through click: the page is UTF-8 whatever the terminal's encoding is.

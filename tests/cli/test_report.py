@@ -166,7 +166,7 @@ def test_without_the_extra(
 ) -> None:
     """Without Jinja2 the error explains how to install it."""
     rendering._environment.cache_clear()
-    rendering.macros.cache_clear()
+    rendering.macros_of.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert 2 == main(["report"])
     assert "pip install 'cuggino[report]'" in capsys.readouterr().err

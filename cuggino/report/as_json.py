@@ -1,0 +1,156 @@
+"""Reports as JSON objects: the format of `cuggino report --json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuggino.events import Usage
+from cuggino.report.model import ReportCommit, RoleSpent, RunReport
+from cuggino.report.night import Decision, NightItem, NightReport
+
+
+def report_json(report: RunReport | NightReport) -> dict[str, Any]:
+    """Return the facts of a report: totals, plans, commits, reviews; of a watch, its items."""
+    if isinstance(report, NightReport):
+        return _night(report)
+    return _run(report)
+
+
+def _run(report: RunReport) -> dict[str, Any]:
+    totals = report.totals
+    return {
+        **_identity(report),
+        "title": report.title,
+        "item": report.item,
+        "duration": report.worked,
+        "iterations": totals.rounds,
+        "tasks": totals.tasks,
+        "agents": totals.agents,
+        "cost_usd": totals.cost_usd,
+        "usage": _usage(totals.usage),
+        "roles": [_role(role) for role in report.roles],
+        "plans": [
+            {
+                "iteration": plan.iteration,
+                "tasks": [
+                    {"title": task.title, "done": task.is_done, "commit": task.commit}
+                    for task in plan.tasks
+                ],
+            }
+            for plan in report.plans
+        ],
+        "stages": [
+            {
+                "stage": stage.stage,
+                "kind": stage.kind,
+                "started": stage.start.isoformat(),
+                "duration": stage.seconds,
+                "ending": stage.ending,
+                "cost_usd": stage.cost_usd,
+            }
+            for stage in report.stages
+        ],
+        "commits": [_commit(commit) for commit in report.commits],
+        "checks": [
+            {
+                "kind": command.kind,
+                "command": command.command,
+                "iteration": command.round,
+                "exit_code": command.exit_code,
+            }
+            for command in report.commands
+        ],
+        "findings": [
+            {"kind": finding.kind, "stage": finding.stage, "text": finding.text}
+            for finding in report.findings
+        ],
+        "notices": [
+            {"at": notice.at.isoformat(), "kind": notice.kind, "text": notice.text}
+            for notice in report.notices
+        ],
+        "deliverables": [
+            {"id": one.id, "description": one.description, "status": one.status}
+            for one in (report.delivery.deliverables if report.delivery else ())
+        ],
+        "jobs": report.counted.model_dump() if report.counted else None,
+    }
+
+
+def _night(night: NightReport) -> dict[str, Any]:
+    lines = night.lines
+    return {
+        **_identity(night.watch),
+        "duration": night.seconds,
+        "agents": night.agents,
+        "cost_usd": night.cost_usd,
+        "audit_cost_usd": night.audit_cost,
+        "usage": _usage(night.usage),
+        "commits": len(night.commits),
+        "lines_added": lines[0] if lines else None,
+        "lines_deleted": lines[1] if lines else None,
+        "outcomes": {word: count for word, count, _ in night.counts},
+        "decisions": [_decision(one) for one in night.decisions],
+        "items": [_item(one) for one in night.items],
+    }
+
+
+def _identity(report: RunReport) -> dict[str, Any]:
+    return {
+        "run_id": report.run_id,
+        "kind": report.kind,
+        "state": report.state,
+        "message": report.message,
+        "started": report.start.isoformat(),
+        "last": report.end.isoformat(),
+    }
+
+
+def _item(item: NightItem) -> dict[str, Any]:
+    return {
+        "item": item.item.name,
+        "title": item.title,
+        "state": item.item.state,
+        "outcome": item.outcome[0],
+        "reason": item.item.reason,
+        "attempts": item.item.attempts,
+        "duration": item.seconds,
+        "cost_usd": item.cost_usd,
+        "usage": _usage(item.usage),
+        "commits": [_commit(commit) for commit in item.commits],
+        "runs": [run.run_id for run in item.runs],
+    }
+
+
+def _decision(one: Decision) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "title": one.title,
+        "path": one.path,
+        "item": one.item or None,
+        "command": one.command,
+        "new": one.is_new,
+    }
+
+
+def _commit(commit: ReportCommit) -> dict[str, Any]:
+    return {
+        "hash": commit.commit_hash,
+        "subject": commit.message.strip().partition("\n")[0],
+        "added": commit.diff.added if commit.diff else None,
+        "deleted": commit.diff.deleted if commit.diff else None,
+        "gone": commit.gone,
+    }
+
+
+def _role(role: RoleSpent) -> dict[str, Any]:
+    return {
+        "role": role.kind,
+        "stages": role.stages,
+        "duration": role.seconds,
+        "cost_usd": role.cost_usd,
+        "usage": _usage(role.usage),
+    }
+
+
+def _usage(usage: Usage | None) -> dict[str, int] | None:
+    return usage.model_dump() if usage is not None else None

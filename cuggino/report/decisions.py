@@ -1,0 +1,98 @@
+"""What waits for a person in a workspace: spec issues, parked items, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from cuggino import domain
+from cuggino.report.model import RunReport
+from cuggino.report.night import Decision, item_of
+from cuggino.report.visible import cut
+from cuggino.storage import Backlog, Issue, Workspace
+
+_LONGEST: Final = 8_000
+
+
+def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> list[Decision]:
+    """Return what waits for a person now: spec issues, parked items, then findings."""
+    workspace = Workspace(folder)
+    found = workspace.issues()
+    issues = [
+        Decision(
+            kind="spec issue" if issue.kind == "spec-issue" else "finding",
+            title=issue.title,
+            text=cut(_body(_text(issue.path), issue.title), _LONGEST),
+            path=_relative(issue.path, folder),
+            item=_item_of_issue(issue.name, runs),
+            command=f"cuggino issues {_VERBS[issue.kind]} {_short(issue, found)}",
+            is_new=_began(issue.name) >= watch.start,
+        )
+        for issue in found
+    ]
+    parked_here = {item.name for item in watch.watched if item.state == "parked"}
+    parked = [
+        Decision(
+            kind="parked",
+            title=domain.title_of(_text(workspace.parked / name)) or name,
+            text=cut(reason, _LONGEST),
+            path=_relative(workspace.parked / name, folder),
+            item=name if name in parked_here else "",
+            command=f"cuggino backlog retry {name}",
+            is_new=name in parked_here,
+        )
+        for name, reason in Backlog(workspace).parked().items()
+    ]
+    blocking = [one for one in issues if one.kind == "spec issue"]
+    rest = [one for one in issues if one.kind == "finding"]
+    return [one for group in (blocking, parked, rest) for one in _new_first(group)]
+
+
+_VERBS = {"spec-issue": "answer", "tbd": "show"}
+
+
+def _new_first(decisions: Sequence[Decision]) -> list[Decision]:
+    return sorted(decisions, key=lambda one: not one.is_new)
+
+
+def _short(issue: Issue, others: Sequence[Issue]) -> str:
+    """Return the shortest beginning of an issue's name that is its own."""
+    name = issue.path.stem
+    taken = [other.name for other in others if other.name != issue.name]
+    short = (name[:size] for size in range(min(8, len(name)), len(name)))
+    return next((one for one in short if not any(n.startswith(one) for n in taken)), name)
+
+
+def _body(text: str, title: str) -> str:
+    """Return the text below its title."""
+    first, _, rest = text.strip().partition("\n")
+    return rest.strip() if first.strip().lstrip("#").strip() == title else text.strip()
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(4 * _LONGEST)
+    except OSError as error:
+        return f"(cannot be read: {error.strerror or error})"
+
+
+def _item_of_issue(name: str, runs: Sequence[RunReport]) -> str:
+    """Return the item whose run stored an issue."""
+    return next((item_of(run) for run in runs if any(name in f.text for f in run.findings)), "")
+
+
+def _began(name: str) -> datetime:
+    """Return the time in the name of an issue; the distant past for another name."""
+    try:
+        at = UUID(name.removesuffix(".md")).int >> 80
+        return datetime.fromtimestamp(at / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.min.replace(tzinfo=UTC)

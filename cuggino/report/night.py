@@ -1,0 +1,218 @@
+"""The night report: what a watch did with each item, and what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cuggino.events import Usage
+from cuggino.report.model import ItemState, ReportCommit, RunReport, Tone, WatchedItem
+from cuggino.report.visible import NOTHING, Cut
+
+DecisionKind = Literal["spec issue", "parked", "finding"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Something that waits for a person."""
+
+    kind: DecisionKind
+    title: str
+    text: Cut = NOTHING
+    path: str = ""
+    """Its file, relative to the project."""
+    item: str = ""
+    """The backlog item that it is about; "" if unknown."""
+    command: str = ""
+    """The command that goes on with it."""
+    is_new: bool = True
+    """Whether it came up in this watch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightItem:
+    """A backlog item with the runs that worked on it."""
+
+    item: WatchedItem
+    title: str
+    runs: tuple[RunReport, ...] = ()
+    """By their start. Empty if their journals are gone."""
+
+    @property
+    def seconds(self) -> float:
+        """Return the time that processes worked on it."""
+        if not self.runs:
+            return self.item.seconds
+        return sum(run.worked for run in self.runs)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the cost of its runs in US dollars."""
+        if not self.runs:
+            return self.item.cost_usd
+        return money_of(run.totals.cost_usd for run in self.runs)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Return the tokens of its runs."""
+        if not self.runs:
+            return self.item.usage
+        return usage_of(run.totals.usage for run in self.runs)
+
+    @property
+    def commits(self) -> tuple[ReportCommit, ...]:
+        """Return the commits of its runs."""
+        known = {commit.commit_hash: commit for run in self.runs for commit in run.commits}
+        return tuple(known.values())
+
+    @property
+    def outcome(self) -> tuple[str, Tone]:
+        """Return what came of it, in words."""
+        return OUTCOMES[self.item.state]
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether it was finished and archived."""
+        return self.item.state in ("approved", "max_iterations")
+
+
+OUTCOMES: dict[ItemState, tuple[str, Tone]] = {
+    "working": ("at work", "neutral"),
+    "approved": ("done", "good"),
+    "max_iterations": ("iterations used up", "warning"),
+    "spec_issue": ("spec issue", "warning"),
+    "stalled": ("stalled", "bad"),
+    "parked": ("parked", "bad"),
+    "edited": ("edited meanwhile", "warning"),
+    "failed": ("failed, to be retried", "warning"),
+    "skipped": ("skipped", "warning"),
+    "interrupted": ("interrupted", "warning"),
+}
+"""What came of an item, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightReport:
+    """A watch with all its items."""
+
+    watch: RunReport
+    items: tuple[NightItem, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def start(self) -> datetime:
+        """Return the start of the watch, or of a run that it resumed."""
+        return min(run.start for run in self.reports)
+
+    @property
+    def end(self) -> datetime:
+        """Return the end of the watch, or of a run that a later one resumed."""
+        return max(run.end for run in self.reports)
+
+    @property
+    def reports(self) -> tuple[RunReport, ...]:
+        """Return the report of the watch and those of all runs."""
+        return (self.watch, *(run for item in self.items for run in item.runs))
+
+    @property
+    def audit_cost(self) -> float | None:
+        """Return the cost of the audits, which have no journals of their own."""
+        return money_of(stage.cost_usd for stage in self.watch.stages)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the cost of all items and audits."""
+        return money_of([*(item.cost_usd for item in self.items), self.audit_cost])
+
+    @property
+    def usage(self) -> Usage | None:
+        """Return the tokens of all items and audits."""
+        audits = (stage.usage for stage in self.watch.stages)
+        return usage_of([*(item.usage for item in self.items), *audits])
+
+    @property
+    def seconds(self) -> float:
+        """Return the time that was worked on items."""
+        return sum(item.seconds for item in self.items)
+
+    @property
+    def agents(self) -> int:
+        """Return the number of agent sessions."""
+        audits = sum(stage.kind == "audit" for stage in self.watch.stages)
+        return sum(run.totals.agents for item in self.items for run in item.runs) + audits
+
+    @property
+    def commits(self) -> tuple[ReportCommit, ...]:
+        """Return the commits of all items."""
+        known = {commit.commit_hash: commit for item in self.items for commit in item.commits}
+        return tuple(known.values())
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Return the lines that all commits added and deleted, as far as known."""
+        known = [commit.diff for commit in self.commits if commit.diff is not None]
+        return (sum(d.added for d in known), sum(d.deleted for d in known)) if known else None
+
+    @property
+    def counts(self) -> tuple[tuple[str, int, Tone], ...]:
+        """Return the number of items by outcome, the good ones first."""
+        states = [item.item.state for item in self.items]
+        return tuple(
+            (word, states.count(state), tone)
+            for state, (word, tone) in OUTCOMES.items()
+            if state in states
+        )
+
+
+def build_night(
+    watch: RunReport, runs: Iterable[RunReport], decisions: Sequence[Decision] = ()
+) -> NightReport:
+    """Return the report on a watch and the runs of its items. Pure.
+
+    Args:
+        watch: the report on its own journal.
+        runs: the reports on the journals of its items, by their start.
+        decisions: what waits for a person, the most urgent first.
+    """
+    of_items: dict[str, list[RunReport]] = {}
+    for run in runs:
+        of_items.setdefault(item_of(run), []).append(run)
+    known = {item.name: item for item in watch.watched}
+    for name, found in of_items.items():
+        if name not in known:  # killed before the watch recorded it
+            state: ItemState = "working" if found[-1].state == "running" else "interrupted"
+            known[name] = WatchedItem(name=name, start=found[0].start, attempts=1, state=state)
+    items = tuple(
+        NightItem(
+            item=item,
+            title=item.title or _title(of_items.get(name, ())) or name.removesuffix(".md"),
+            runs=tuple(of_items.get(name, ())),
+        )
+        for name, item in known.items()
+    )
+    return NightReport(watch=watch, items=items, decisions=tuple(decisions))
+
+
+def item_of(run: RunReport) -> str:
+    """Return the name of the file of a run's item."""
+    return (run.item or "").rpartition(" ")[0]
+
+
+def _title(runs: Sequence[RunReport]) -> str:
+    return next((run.title for run in reversed(runs) if run.title), "")
+
+
+def money_of(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of the known costs; None if none is known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def usage_of(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return the sum of the known tokens; None if none are known."""
+    known = [usage for usage in usages if usage is not None]
+    if not known:
+        return None
+    return Usage(**{name: sum(getattr(one, name) for one in known) for name in Usage.model_fields})
