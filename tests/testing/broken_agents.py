@@ -23,12 +23,14 @@ from cuggino.events import (
     LlmAgentEvent,
     MessageDelta,
     SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
     ToolResult,
     Usage,
     UsageUpdate,
+    UserMessage,
 )
 from cuggino.guard.policy import Policy
 from cuggino.operators import emit, mapcat
@@ -129,6 +131,40 @@ class PutsSystemPromptsInArguments(PlainAgent):
     @override
     def system_of(self, options: SpawnOptions) -> str:
         return super().system_of(options)[:_ARGUMENT]
+
+
+class AnnouncesNoMessages(PlainAgent):
+    @override
+    def told(self, text: str) -> LlmAgentEvent:
+        return SystemMessage(text=text)
+
+
+class ClaimsMessages(PlainAgent):
+    @override
+    def hear(self, options: SpawnOptions, heard: list[str]) -> None:
+        pass
+
+
+class TrimsMessages(PlainAgent):
+    @override
+    def told(self, text: str) -> LlmAgentEvent:
+        return super().told(text.partition("\n")[0])
+
+
+class AnnouncesMessagesTwice(PlainAgent):
+    @override
+    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        def twice(event: LlmAgentEvent) -> list[LlmAgentEvent]:
+            return [event, event] if isinstance(event, Steered) else [event]
+
+        return super().spawn(options).pipe(mapcat(twice))
+
+
+class AsksForMessages(PlainAgent):
+    @override
+    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
+        if options.messages is not None:
+            yield from emit(UserMessage(text="What do you say?"))
 
 
 class HasOneModel(PlainAgent):
@@ -386,7 +422,7 @@ BROKEN: Mapping[type[PlainAgent], tuple[type[Rules], tuple[str, ...]]] = Mapping
         NeedsNoLeave: (AgentConformance, ("needs_permission",)),
         Forgets: (AgentConformance, ("resume",)),
         ResumesAnything: (AgentConformance, ("resume_unknown_session",)),
-        CountsNothing: (AgentConformance, ("usage",)),
+        CountsNothing: (AgentConformance, ("usage", "message_during_the_last_answer")),
         AddsUp: (AgentConformance, ("usage_of_a_resumed_session",)),
         TakesABrokenServiceForACrash: (
             FailureConformance,
@@ -395,6 +431,11 @@ BROKEN: Mapping[type[PlainAgent], tuple[type[Rules], tuple[str, ...]]] = Mapping
         TakesALimitForTheKey: (FailureConformance, ("rate_limit",)),
         TakesACutForTheEnd: (FailureConformance, ("cut_stream",)),
         SaysNotWhatToDo: (FailureConformance, ("missing_program",)),
+        AnnouncesNoMessages: (AgentConformance, ("message", "message_during_the_last_answer")),
+        ClaimsMessages: (AgentConformance, ("message",)),
+        TrimsMessages: (AgentConformance, ("message",)),
+        AnnouncesMessagesTwice: (AgentConformance, ("message", "message_during_the_last_answer")),
+        AsksForMessages: (AgentConformance, ("no_messages",)),
         LeavesItsFiles: (AgentConformance, ("leaves_nothing",)),
         LeavesItsTools: (
             FailureConformance,

@@ -32,6 +32,7 @@ from cuggino.events import (
     MessageDelta,
     RateLimited,
     SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -107,7 +108,7 @@ class PlainAgent(LlmAgent):
     @property
     def capabilities(self) -> Capabilities:
         """Return the capabilities."""
-        return Capabilities(resume=True, cost="tokens", deltas=True)
+        return Capabilities(resume=True, cost="tokens", deltas=True, messages=True)
 
     def check(self) -> str:
         """Return the version."""
@@ -131,7 +132,12 @@ class PlainAgent(LlmAgent):
         said = self.model.memory.setdefault(session, [])
         said.append(self.prompt_of(options))
         answers = 0
+        heard: list[str] = []
+        self.hear(options, heard)
         for turn in self.model.turns:
+            told, heard[:] = [*heard], []
+            said += told
+            yield from emit(*map(self.told, told))
             self.ask_model(options, said, is_resumed=options.resume_session_id is not None)
             answers += 1
             acts = acts_of(turn)
@@ -158,7 +164,8 @@ class PlainAgent(LlmAgent):
                         yield from self.fail(self.reason(kind), session)
                     case _:
                         raise CannotPlay("it has no sub-agents and no servers of tools")
-            if not any(isinstance(act, Run | Write | Edit | Read | Fail) for act in acts):
+            used = any(isinstance(act, Run | Write | Edit | Read | Fail) for act in acts)
+            if not used and not heard:
                 break
         usage = self.usage(answers, options)
         yield from emit(UsageUpdate(usage=usage))
@@ -252,6 +259,13 @@ class PlainAgent(LlmAgent):
     def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
         yield from emit()
 
+    def hear(self, options: SpawnOptions, heard: list[str]) -> None:
+        if options.messages is not None:
+            options.messages.subscribe(heard.append)
+
+    def told(self, text: str) -> LlmAgentEvent:
+        return Steered(text=text, to="session")
+
     def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
         return None
 
@@ -334,6 +348,7 @@ class PlainArena(PlayArena):
     patience = 10.0
     limit_lasts = LIFTED.total_seconds()
     other_model = "other-model"
+    hearing = 0.0
     made: Callable[[Model], PlainAgent] = PlainAgent
 
     def __init__(self, folder: Path) -> None:

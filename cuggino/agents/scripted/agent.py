@@ -92,7 +92,15 @@ class ScriptedAgent(LlmAgent):
         self._turns: dict[tuple[str, str], int] = {}
         self._sessions: dict[str, _Session] = {}
 
-    capabilities = Capabilities(guard="calls", mcp=True, resume=True, cost="dollars", view=True)
+    capabilities = Capabilities(
+        guard="calls",
+        mcp=True,
+        resume=True,
+        cost="dollars",
+        view=True,
+        messages=True,
+        note="takes them in the steps that listen",
+    )
 
     def check(self) -> str:
         """Return the version of cuggino, as the agent is a part of it."""
@@ -149,8 +157,9 @@ class ScriptedAgent(LlmAgent):
             program=self.name,
             cwd=options.cwd,
             env=env,
-            stdin=json.dumps(orders),
+            stdin=json.dumps(orders) + "\n",
             session=reader,
+            messages=options.messages,
             enclosure=enclosure_of(options.view, env=env, stack=stack, programs=[sys.executable]),
         )
 

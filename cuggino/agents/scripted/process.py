@@ -1,6 +1,7 @@
 """The program of the scripted agent. Run by path with nothing but the standard library.
 
-It reads its orders as JSON from standard input and prints what Claude Code would: an init line, a
+It reads its orders as a line of JSON from standard input, and then what a person says while it
+listens, and prints what Claude Code would: an init line, a
 line per message and per tool result, and a result with the cost. A `step` line reports which step
 starts, for the agent alone. With a guard in its orders it checks each tool call, and prints the
 verdict as Claude Code does for its hooks. Tools of MCP servers are really called; the servers end
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -37,12 +39,36 @@ class _Use(NamedTuple):
     """The guard is not asked about a tool that does not exist."""
 
 
+class _Input:
+    """Standard input, line by line."""
+
+    def __init__(self) -> None:
+        self._read = b""
+
+    def line(self, seconds: float | None = None) -> bytes | None:
+        """Return the next line, or None when there is none within that time or at all."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self._read:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([0], [], [], left)[0]:
+                return None
+            chunk = os.read(0, 1 << 20)
+            if not chunk:
+                break
+            self._read += chunk
+        line, _, self._read = self._read.partition(b"\n")
+        return line or None
+
+
+_INPUT = _Input()
+
+
 def main() -> int:
     """Play the orders and return the exit code."""
     # Like Claude Code's Bash calls, the tools run in new sessions, and this program does not
     # terminate them: its parent must.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    orders = json.load(sys.stdin)
+    orders = json.loads(_INPUT.line() or b"")
     with _servers(orders) as servers:
         return _session(orders, servers)
 
@@ -134,6 +160,8 @@ def _play(
         _message(number, {"type": "thinking", "thinking": step["think"]})
     elif "sleep" in step:
         time.sleep(step["sleep"])  # the scenario asks for a slow agent
+    elif "listen" in step:
+        _listen(step["listen"])
     elif "usage" in step:
         _line(type="stream_event", event={"type": "message_delta", "usage": _counts(step["usage"])})
     elif "limit" in step:
@@ -145,6 +173,17 @@ def _play(
         use = _server_tool(step, servers) if servers and "tool" in step else _own_tool(step)
         _use_tool(use, number, guard)
     return None
+
+
+def _listen(seconds: float) -> None:
+    """Wait for a message of a person, which the later steps find in `$CUGGINO_MESSAGE`."""
+    line = _INPUT.line(seconds)
+    said = json.loads(line) if line else {"message": {"content": ""}}
+    os.environ["CUGGINO_MESSAGE"] = said["message"]["content"]
+    if line:
+        for state in ("queued", "started"):
+            _line(type="command_lifecycle", command_uuid=said["uuid"], state=state)
+        _line(type="stream_event", event={"type": "message_start"})
 
 
 def _counts(usage: dict[str, int]) -> dict[str, int]:

@@ -26,6 +26,18 @@ use a tool of an MCP server that the session has::
 
 The server is started for real, and the first that has the tool is asked; `server/tool` says which.
 
+A session takes a message of a person (`cuggino steer`) where it listens for one, for at most so
+many seconds::
+
+    [[implementing]]
+    [[implementing.steps]]
+    listen = 60
+    [[implementing.steps]]
+    say = "<DONE>You said: $CUGGINO_MESSAGE</DONE>"
+
+Without a message the variable is empty. What is said to a session that does not listen any more
+comes with the next prompt.
+
 The further kinds of steps are those of `Step`; these are there to try what happens when an agent
 fails::
 
@@ -60,7 +72,7 @@ from cuggino.files import read_regular
 
 _KINDS = (
     *("say", "think", "write", "append", "delete", "run", "tool"),
-    *("sleep", "usage", "limit", "fail", "raw", "exit"),
+    *("sleep", "listen", "usage", "limit", "fail", "raw", "exit"),
 )
 
 
@@ -123,6 +135,8 @@ class Step(BaseModel):
     """Input of `tool`; variables in its texts are expanded."""
     sleep: float | None = None
     """Seconds of silence."""
+    listen: float | None = Field(default=None, ge=0)
+    """Most seconds to wait for a message of a person. Later steps find it in `$CUGGINO_MESSAGE`."""
     usage: TokenCounts | None = None
     """Report a complete message of the model with these tokens."""
     limit: Limit | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 import reactivex as rx
+from reactivex.subject import Subject
 
 from cuggino.errors import AgentFailed
 from cuggino.events import (
@@ -18,6 +20,7 @@ from cuggino.events import (
     Note,
     PingEvent,
     SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -29,6 +32,7 @@ from cuggino.testing.conformance.acts import (
     Call,
     CannotPlay,
     Delegate,
+    Meanwhile,
     Outcome,
     Run,
     Say,
@@ -300,6 +304,42 @@ class AgentConformance(Rules):
         same(0, len(outcome.requests or ()), outcome)
 
     @rule
+    def test_message(self, arena: Arena) -> None:
+        """What a person says reaches the model as it is, and is announced before the answer."""
+        said, speak = _person(arena, ODD)
+        turns = ((Meanwhile(speak), Write("new.txt", "new\n")), Say("One."), Say("Two."))
+        outcome = succeeded(arena.session(turns, messages=said))
+        if not capabilities(arena).messages:
+            same([], outcome.of(Steered), outcome)
+            return
+        same([Steered(text=ODD, to="session")], outcome.of(Steered), outcome)
+        told = [e.tag for e in outcome.events if isinstance(e, Steered | ToolCall | AgentMessage)]
+        assert told[0] == "ToolCall", f"it was announced before the model was told: {outcome}"
+        assert told[-1] == "AgentMessage", f"it was announced after the answer: {outcome}"
+        _assert_told(outcome, ODD)
+        has(ODD, requests_of(outcome)[-1].text, "the message")
+
+    @rule
+    def test_message_during_the_last_answer(self, arena: Arena) -> None:
+        """A message is announced if, and only if, the model is told; each answer is counted."""
+        said, speak = _person(arena, "Use tabs.")
+        turns = ((Meanwhile(speak), Say("One.")), Say("Two."))
+        outcome = succeeded(arena.session(turns, messages=said))
+        assert len(outcome.of(Steered)) <= 1, f"it was announced twice: {outcome}"
+        _assert_told(outcome, "Use tabs.")
+        if outcome.of(Steered):
+            _assert_usage(outcome, capabilities(arena).cost)
+
+    @rule
+    def test_no_messages(self, arena: Arena) -> None:
+        """A session to which nobody says anything is like one to which nobody can."""
+        quiet, open_ = (
+            succeeded(arena.session((Say("One."),), messages=messages))
+            for messages in (None, rx.never())
+        )
+        same(_kinds(quiet), _kinds(open_), open_)
+
+    @rule
     def test_usage(self, arena: Arena) -> None:
         """Tokens and dollars are reported as claimed, and never decrease."""
         _assert_usage(work(self, arena), capabilities(arena).cost)
@@ -531,6 +571,30 @@ def long_text(first: str) -> str:
     words = "the cousin who can build it for you has a look at all of this and goes on with it"
     lines = [f"{first} {number}: {words}" for number in range(3100)]
     return "--dashes first\n" + "\n".join(lines) + '\n"é" 漢 \\ $X `y` 👍\nthe end'
+
+
+def _person(arena: Arena, text: str) -> tuple[Subject[str], Callable[[], None]]:
+    """Return messages, and what says this text while the model is asked."""
+    said: Subject[str] = Subject()
+
+    def speak() -> None:
+        said.on_next(text)
+        threading.Event().wait(arena.hearing if capabilities(arena).messages else 0.0)
+
+    return said, speak
+
+
+def _kinds(outcome: Outcome) -> list[str]:
+    """Return the tags of the events, without those that depend on the moment."""
+    momentary = PingEvent | MessageDelta | UsageUpdate
+    return [event.tag for event in outcome.events if not isinstance(event, momentary)]
+
+
+def _assert_told(outcome: Outcome, text: str) -> None:
+    """Assert that the message was announced if it is in a request, and no sooner."""
+    is_asked = [text in request.text for request in requests_of(outcome)]
+    assert not is_asked[0], f"it is in the prompt: {outcome}"
+    same(any(is_asked), bool(outcome.of(Steered)), outcome)
 
 
 def _assert_usage(outcome: Outcome, cost: str) -> None:

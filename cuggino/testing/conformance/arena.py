@@ -157,6 +157,10 @@ class Arena(Protocol):
         """Seconds after which a usage limit is lifted; None when the service does not report it."""
 
     @property
+    def hearing(self) -> float:
+        """Seconds in which the agent's program hears a message, as it is another process."""
+
+    @property
     def agent(self) -> LlmAgent:
         """An agent configured like those of the sessions, for inspection."""
 
@@ -249,6 +253,7 @@ class PlayArena(ABC):
     other_model: str | None = None
     harmless_tools: frozenset[str] = frozenset()
     limit_lasts: float | None = None
+    hearing: float = 0.7
     options: Mapping[str, Any] = MappingProxyType({})
     """Options of each session, unless a rule sets them."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import Observable, from_iterable, never
+from reactivex.subject import Subject
 
 import cuggino
 from cuggino.agents import SpawnOptions
@@ -21,6 +23,7 @@ from cuggino.events import (
     Event,
     RateLimited,
     SessionEnded,
+    Steered,
     SystemMessage,
     ToolCall,
     Usage,
@@ -94,6 +97,46 @@ def test_usage_updates(tmp_path: Path) -> None:
     updates = [event.usage for event in player.events if isinstance(event, UsageUpdate)]
     assert [Usage(input_tokens=10, output_tokens=20), used] == updates
     assert (used, 0.25) == (player.ended.usage, player.ended.cost_usd)
+
+
+def test_a_session_that_listens(tmp_path: Path) -> None:
+    """It takes a message where it listens, announces it, and uses it from then on."""
+    listen = {"listen": LIMIT}
+    wrote = {"write": "said.txt", "text": "$CUGGINO_MESSAGE"}
+    shown = {"run": 'printf "%s" "$CUGGINO_MESSAGE" > shown.txt'}
+    player = Player(tmp_path, run("begin", listen, "so: $CUGGINO_MESSAGE", wrote, shown))
+    messages: Subject[str] = Subject()
+
+    def say(event: Event) -> None:
+        player.events.append(event)
+        if isinstance(event, AgentMessage) and event.text == "begin":
+            messages.on_next("use tabs, è\nplease")
+
+    cuggino.run(player.agent.spawn(player.options(messages=messages)), say)
+    said = [event for event in player.events if isinstance(event, AgentMessage | Steered)]
+    assert Steered(text="use tabs, è\nplease", to="session") == said[1]
+    assert ["begin", "use tabs, è\nplease", "so: use tabs, è\nplease"] == [e.text for e in said]
+    assert "use tabs, è\nplease" == (tmp_path / "said.txt").read_text()
+    assert "use tabs, è\nplease" == (tmp_path / "shown.txt").read_text()
+    assert [] == messages.observers
+
+
+def test_a_session_that_listens_once(tmp_path: Path) -> None:
+    """Messages wait until it listens; what it does not listen for is not announced."""
+    listen = {"listen": LIMIT}
+    player = Player(tmp_path, run("1", listen, "$CUGGINO_MESSAGE", listen, "$CUGGINO_MESSAGE"))
+    assert "1 a b" == player.play(messages=from_iterable(["a", "b", "c"]))
+    assert ["a", "b"] == [event.text for event in player.events if isinstance(event, Steered)]
+
+
+@pytest.mark.parametrize("messages", [None, never()])
+def test_a_session_to_which_nobody_says_anything(
+    tmp_path: Path, messages: Observable[str] | None
+) -> None:
+    """It listens for so long at most, and goes on without a message."""
+    player = Player(tmp_path, run({"listen": 0.05}, "so: $CUGGINO_MESSAGE."))
+    assert "so: ." == player.play(messages=messages)
+    assert not any(isinstance(event, Steered) for event in player.events)
 
 
 def test_a_limit_is_reported(tmp_path: Path) -> None:
