@@ -60,6 +60,7 @@ from cuggino.storage import (
     find_run,
     read_focus,
 )
+from cuggino.wakefulness import awake, keeping_awake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -498,6 +499,8 @@ class Runtime:
                 found = yield from ask_unless(interrupt, logins)
                 check_logins(self.agent, options.roles, found or ())
             loop = start(options, interrupt=interrupt, resume=journal)
+            if not self.config.allow_sleep:
+                loop = loop.pipe(keeping_awake(awake()))
             yield from forward(within_loop(loop))
 
         return on_loop(flow(story))

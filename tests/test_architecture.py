@@ -84,12 +84,14 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
         "logins": _room("errors operators sources agents", "reactivex"),
+        "wakefulness": _room("operators", "reactivex wakepy"),
         "preflight": _room(
             "errors events sandbox config operators sources storage agents stages",
             "pydantic reactivex",
         ),
         "doctor": _room(
-            "_lazy errors guard sandbox config sources storage agents logins notify runs",
+            "_lazy errors guard sandbox config sources storage agents logins wakefulness notify "
+            "runs",
             "pydantic reactivex git",
         ),
         "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
@@ -97,7 +99,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators sources storage "
-            "agents stages loops notify telemetry logins preflight runs doctor guard_audit "
+            "agents stages loops notify telemetry logins wakefulness preflight runs doctor "
+            "guard_audit "
             "project_manager",
             "reactivex pydantic",
         ),

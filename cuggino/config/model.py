@@ -281,6 +281,8 @@ class Config(WatchSettings, LoopSettings):
     """Other agents or models for single roles."""
     fallback: list[FallbackAgent] = Field(default=[])
     """Agents to fall back to, in order, after a usage limit or a permanent failure."""
+    allow_sleep: bool = False
+    """Let the machine sleep while a loop works."""
     login_check: bool = True
     """Ask the agent's program, before a run starts, whether somebody is logged in. A positive
     answer holds for an hour."""

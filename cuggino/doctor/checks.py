@@ -24,6 +24,7 @@ from cuggino.doctor.session_files import session_files
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.logins import login_answer
 from cuggino.storage import SPEC_FILE, holds_specs
+from cuggino.wakefulness import sleep_prevention
 
 WORKSPACE = ".cuggino"
 _FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
@@ -71,6 +72,7 @@ def diagnose(
         yield setup_command(folder, config)
         yield check_command(folder, config)
         yield from notifications(config)
+        yield from staying_awake(config)
     yield from deliverables(folder)
     yield from session_files(folder)
 
@@ -270,6 +272,18 @@ def pushing(config: Config) -> Iterator[CheckResult]:
             f'push: nothing is pushed to {config.push}, as "commit" is off',
             f'set "commit" to true in {CONFIG_FILE}, or remove "push"',
         )
+
+
+def staying_awake(config: Config) -> Iterator[CheckResult]:
+    """Check that the machine can be kept awake, unless it may sleep."""
+    if config.allow_sleep:
+        return
+    method = sleep_prevention()
+    if method:
+        yield CheckResult("ok", f"sleep: none while a loop works ({method})")
+    else:
+        hint = 'turn it off in its settings, or set "allowSleep" to true if it never sleeps'
+        yield CheckResult("note", "sleep: nothing here keeps the machine awake", hint)
 
 
 def specifications(folder: Path, specs_path: str) -> CheckResult:

@@ -84,7 +84,8 @@ class VirtualRuntime:
         self.folder.mkdir(parents=True, exist_ok=True)
         for path, text in (files or {}).items():
             self.write(path, text)
-        config = config or load_config(self.folder)
+        # In virtual time a second passes at once, and nobody sleeps.
+        config = (config or load_config(self.folder)).model_copy(update={"allow_sleep": True})
         specs = self.folder / config.specs_path
         if not specs.exists():
             self.write(f"{config.specs_path}/specification.md", "# Specification\n")

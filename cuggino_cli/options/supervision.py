@@ -79,6 +79,12 @@ _START = (
         default=None,
         help="Start without asking the agent whether somebody is logged in.",
     ),
+    click.option(
+        "--allow-sleep",
+        is_flag=True,
+        default=None,
+        help="Let the machine sleep while the loop works.",
+    ),
 )
 _RETRIES = click.option(
     "--max-retries",
@@ -115,8 +121,8 @@ def dirty_option(command: Command) -> Command:
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 
-    And `--sandbox`, `--no-sandbox`, `--no-login-check`. Each is None unless given, so that the
-    configuration applies (`with_policies`).
+    And `--sandbox`, `--no-sandbox`, `--no-login-check`, `--allow-sleep`. Each is None
+    unless given, so that the configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
 

@@ -39,7 +39,7 @@ _LOOPS: Mapping[str, type[BaseModel]] = {
     "loop": PlanBuildOptions,
 }
 _GUARD = own_fields(GuardSettings)
-_AGENTS = ("agent", "agent_path", "model", "agents", "fallback", "login_check")
+_AGENTS = ("agent", "agent_path", "model", "agents", "fallback", "login_check", "allow_sleep")
 _PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox_domains"}
 """What `cuggino plan` uses."""
 _USERS = {
